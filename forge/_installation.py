@@ -5,8 +5,8 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 
 _MEND = (
-    "Run: pip uninstall -y forge-guardrails forge-toolcalls, then: pip install forge-toolcalls. To have both, give "
-    "each an environment of its own (docs/names.md)."
+    "Run: pip uninstall -y forge-guardrails forge-toolcalls, then, in the folder of forge's source: pip install . "
+    "To have both, give each an environment of its own (docs/names.md)."
 )
 MERGED = (
     "forge-guardrails has a package named forge too, and pip has put its files among those of forge-toolcalls. " + _MEND

@@ -163,6 +163,10 @@ _CUT_OFF = (
     "It reached the maximum number of tokens per reply before a call was complete; allow more "
     "(--max-tokens; in Python Sampling(max_tokens=…))."
 )
+_FIX_TOOL = (
+    "Fix the tool; for what the model can do something about, have it raise ToolResolutionError or ToolFailed and say "
+    "what."
+)
 
 
 def explain(halt: Halt) -> str:
@@ -173,6 +177,9 @@ def explain(halt: Halt) -> str:
                 f"the model gave no usable tool call in {quantity(attempts, 'attempt')}; the last reply was: "
                 f"{raw[:300]!r}. {_CUT_OFF if cut else _ADVICE}"
             )
+        case halts.ToolsFailing(tool=tool, attempts=attempts, error=error, call_id=str(ran)) if ran:
+            often = f" Calls failed {attempts} times in a row." if attempts > 1 else ""
+            return f"the tool {tool} raised {_ended(error)}{often} {_FIX_TOOL}"
         case halts.ToolsFailing(tool=tool, attempts=attempts, error=error, cut=cut):
             advice = _CUT_OFF if cut else _ADVICE
             return f"calls failed {attempts} times in a row, the last of them {tool}: {_ended(error)} {advice}"
@@ -232,6 +239,12 @@ def _ended(words: str) -> str:
     """The text as a sentence with a full stop."""
     said = words.rstrip(": ")
     return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def to_install(extra: str) -> str:
+    """What to run where that extra of forge is not installed."""
+    # No registry has forge-toolcalls; once one does, its name works from any folder.
+    return f"run, in the folder of forge's source: pip install '.[{extra}]'"
 
 
 def quantity(number: int, thing: str) -> str:

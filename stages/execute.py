@@ -131,5 +131,6 @@ def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> State
     if errors > max_errors:
         last = wrong[-1]
         name = next(call.name for call in batch.calls if call.id == last.call_id)
-        return ToolsFailing(tool=name, attempts=errors, error=f"{last.error}: {last.message}")
+        error = f"{last.error}: {last.message}"
+        return ToolsFailing(tool=name, attempts=errors, error=error, call_id=last.call_id)
     return state.to(Ready())

@@ -24,13 +24,15 @@ class BadReplies(Struct, frozen=True, kw_only=True, tag="bad_replies"):
 class ToolsFailing(Struct, frozen=True, kw_only=True, tag="tools_failing"):
     """Tools kept failing, or kept getting wrong arguments. As an exception: `forge.errors.ToolExecutionError`.
 
-    `cut`: the last reply ended at its token limit.
+    `call_id` is the last call, where its tool ran and raised `error`; empty where its arguments were wrong. `cut`: the
+    last reply ended at its token limit.
     """
 
     tool: str
     attempts: int
     error: str
     cut: bool = False
+    call_id: str = ""
 
 
 class StepsSkipped(Struct, frozen=True, kw_only=True, tag="steps_skipped"):

@@ -59,7 +59,8 @@ class Success(Struct, frozen=True, kw_only=True, gc=False):
     """A call that succeeded: steps and prerequisites are judged by these.
 
     `answer` is the digest of what the model was told of it, `turn` the model call that made it. `listed` are
-    the values with which other tools have to be called.
+    the values with which other tools have to be called. `passed`: a rule of order says when an answer of the tool
+    counts (`Use.counts_if`), and this one does.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Success(Struct, frozen=True, kw_only=True, gc=False):
     answer: str = ""
     turn: int = 0
     listed: tuple[Listed, ...] = ()
+    passed: bool = False
 
 
 class Attempt(Struct, frozen=True, kw_only=True, gc=False):

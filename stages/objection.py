@@ -88,25 +88,28 @@ class BesideDamage(Struct, frozen=True, kw_only=True, tag="beside_damage"):
 class StepsPending(Struct, frozen=True, kw_only=True, tag="steps_pending"):
     """A terminal call before its required steps, for the `attempt`-th time in a row.
 
-    `again` are those of them that were done, and are out of date; `left` are the listed values that some
-    of them still have to be called with.
+    `again` are those of them that were done, and are out of date; `denied` those whose latest answer does not count;
+    `left` are the listed values that some of them still have to be called with.
     """
 
     steps: tuple[str, ...]
     attempt: int
     again: tuple[str, ...] = ()
     left: tuple[Listed, ...] = ()
+    denied: tuple[str, ...] = ()
 
 
 class PrerequisiteMissing(Struct, frozen=True, kw_only=True, tag="prerequisite_missing"):
     """A call before these tools have succeeded; `match` are arguments that must have the same value there.
 
-    `again` are those of them that have succeeded, and are out of date.
+    `again` are those of them that have succeeded, and are out of date; `denied` those whose latest answer does not
+    count.
     """
 
     tools: tuple[str, ...]
     match: tuple[str, ...] = ()
     again: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
 
 
 class NeedsDecision(Struct, frozen=True, kw_only=True, tag="needs_decision"):

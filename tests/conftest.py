@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 REAL, SOAK = Path(__file__).parent / "real", Path(__file__).parent / "soak"
-MODELS = frozenset({"smol", "qwen", "fitting"})
+MODELS = frozenset({"smol", "qwen", "fitting", "models_here"})
 """The fixtures that load one."""
 
 LEFT_OUT = "left out on this machine"

@@ -47,7 +47,7 @@ class Handler(RawHandler):
         if how == "llama" and path.endswith("props"):
             return answer("200 OK", b'{"default_generation_settings":{"n_ctx":2048},"chat_template":""}')
         if how == "vllm" and path.endswith("models"):
-            return answer("200 OK", b'{"data":[{"id":"served","max_model_len":32768}]}')
+            return answer("200 OK", b'{"data":[{"id":"served","owned_by":"vllm","max_model_len":32768}]}')
         return answer("404 Not Found", b'{"error":"no such page"}')
 
     def how_good(self, count: int) -> None:

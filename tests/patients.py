@@ -1,6 +1,6 @@
 """A real server process with many characters, for the doctor: the first segment of the path says which.
 
-What llama.cpp says is from recordings; the others' shapes come from their documentation.
+What llama.cpp, MAX and transformers serve say is from recordings; the others' shapes come from their documentation.
 """
 
 import json
@@ -276,6 +276,63 @@ def silent(path: str, body: Json) -> Told:
     return deaf(path, body)
 
 
+RECORDINGS = Path(__file__).parent / "data/servers"
+
+
+def recording(server: str, name: str) -> Told:
+    """What that server answered, in the file of that name."""
+    found = json.loads((RECORDINGS / server / f"{name}.json").read_text())
+    return found["status"], found["headers"].get("content-type", ""), found["body"].encode()
+
+
+def met_live(server: str, context: int) -> Callable[[str, Json], Told]:
+    """A server met live, with Qwen2.5-Coder 0.5B: each question gets the answer that one of its kind got."""
+    served = json.loads(recording(server, "models")[2])["data"][0]["id"]
+    names = {file.stem for file in (RECORDINGS / server).iterdir()}
+
+    def answer(path: str, body: Json) -> Told:
+        if path == "/v1/models":
+            return recording(server, "models")
+        if path != "/v1/chat/completions":
+            return recording(server, path[1:] if path[1:] in names else "not_found")
+        kind = _kind_of_question(body, served, context)
+        return recording(server, kind if kind in names else "plain")
+
+    return answer
+
+
+def _kind_of_question(body: Json, served: str, context: int) -> str:
+    match body:
+        case {"model": str(model)} if model != served:
+            return "wrong_model"
+        case {"response_format": {"type": "json_object", "schema": _}}:
+            return "json_object_schema"
+        case {"response_format": {"type": "json_object"}}:
+            return "json_object"
+        case {"response_format": _}:
+            return "schema"
+        case {"max_tokens": 3 | 8} if words(body) <= context:
+            return "cut"
+    if words(body) > context:
+        return "overflow_prompt"
+    if "tool_calls" in json.dumps(body["messages"]):
+        return "history_damaged"
+    names = ("structured_outputs", "guided_json", "grammar", "logprobs")
+    if asked := next((name for name in names if name in body), ""):
+        return asked
+    if body.get("stream"):
+        return "plain_stream"
+    if "tools" not in body:
+        return "plain"
+    match body.get("tool_choice"):
+        case None | "auto":
+            return "tools_auto"
+        case "none":
+            return "tools_none"
+        case _:
+            return "tools_required"
+
+
 PAGE: Told = (200, "text/html", b"<!doctype html><title>It works!</title>")
 PATIENTS: dict[str, Callable[[str, Json], Told]] = {
     "llama": llama,
@@ -294,6 +351,8 @@ PATIENTS: dict[str, Callable[[str, Json], Told]] = {
     "broken_stream": broken_stream,
     "quota": quota,
     "silent": silent,
+    "max": met_live("max", 2048),
+    "transformers": met_live("transformers", 10**9),
     "page": lambda *_: PAGE,
     "moved": lambda *_: (308, "text/plain", b""),
     "locked": lambda *_: refused("Invalid API Key", 401),

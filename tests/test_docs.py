@@ -1,19 +1,12 @@
-"""The documents keep what they promise: every block of the README runs, the map names every file."""
+"""The documents keep what they promise: every Python block of the README runs, the map names every file."""
 
 import re
 import runpy
-import tomllib
 from pathlib import Path
-
-import pytest
-
-from forge.cli.commands import parse
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def test_every_python_block_of_the_readme_runs_one_after_the_other() -> None:
@@ -23,21 +16,6 @@ def test_every_python_block_of_the_readme_runs_one_after_the_other() -> None:
     assert len(blocks) == 7
     for code in blocks:
         exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - our own README
-
-
-def test_every_command_of_the_readme_exists() -> None:
-    lines = [line.split("  #")[0] for language, code in BLOCKS if language == "sh" for line in code.splitlines()]
-    for line in lines:
-        words = [a or b for a, b in re.findall(r'"([^"]*)"|(\S+)', line)]
-        match words:
-            case ["make", target]:
-                assert f"\n{target}:" in MAKEFILE
-            case ["pip", "install", extras]:
-                assert set(re.findall(r"\w+", extras)) <= set(EXTRAS)
-            case ["forge", *arguments]:
-                parse(arguments)  # exits where a command or an option is not there
-            case _:
-                pytest.fail(f"the README has a command that no test knows: {line}")
 
 
 def test_no_block_is_in_a_language_that_is_not_tested() -> None:

@@ -69,6 +69,30 @@ def test_a_server_that_does_everything(ward: str) -> None:
     assert "counts the first prompt exactly" in told(visit, "tokenizer").does
 
 
+def test_max_is_not_vllm_although_it_has_its_version_and_its_context_field(ward: str) -> None:
+    """Recorded: MAX 26.6.0 without --enable-structured-output, which it has on no CPU."""
+    visit = visited(f"{ward}/max/v1")
+    facts = visit.facts
+    assert (facts.kind, facts.known_by, facts.context_tokens) == ("openai-compatible", "", 2048)
+    assert (facts.calls, facts.required, facts.named, facts.none) == ("text", False, False, True)
+    assert (facts.schema, facts.strict, facts.structured_outputs, facts.guided_json) == (False, False, False, False)
+    assert (facts.replays_damage, facts.refuses_overflow, facts.says_cut) == (False, True, True)
+    assert "requires --enable-structured-output" in told(visit, "JSON Schema").came
+    assert profile_of(visit).mode == "prompted"
+
+
+def test_transformers_serve_passes_over_what_it_does_not_do(ward: str) -> None:
+    """Recorded: transformers 5.23.0, whose refusals are FastAPI's, and whose streams end without [DONE]."""
+    visit = visited(f"{ward}/transformers/v1")
+    facts = visit.facts
+    assert (facts.kind, facts.context_tokens, facts.tokenizer) == ("openai-compatible", None, False)
+    assert (facts.calls, facts.required, facts.named, facts.none) == ("text", False, False, False)
+    assert (facts.schema, facts.strict, facts.json_object) == (False, False, False)
+    assert (facts.streams, facts.stream_usage, facts.says_cut, facts.replays_damage) == (True, True, True, False)
+    assert "Unexpected fields in the request: {'guided_json'}" in told(visit, "guided_json").came
+    assert profile_of(visit).mode == "prompted"
+
+
 CASES = [
     # who, what about them is found, what its finding says, the mode that follows
     (

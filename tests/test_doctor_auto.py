@@ -47,6 +47,8 @@ def count(ward: str, who: str) -> int:
         ("thinker", "constrained", "asked just now: constrained"),
         ("studio", "constrained", "recognised as LM Studio: it answers /api/v0/models"),
         ("ollama", "constrained", "recognised as Ollama: it answers /api/version"),
+        ("max", "prompted", "asked just now: prompted: no schema is enforced, and calls come as text"),
+        ("transformers", "prompted", "asked just now: prompted: no schema is enforced, and calls come as text"),
         ("llama", "constrained", "recognised"),
         ("native", "constrained", "recognised"),
     ],
@@ -134,3 +136,15 @@ def test_a_folder_that_cannot_be_written_is_said(
     remember(SUBJECT, named_profile("vllm"))
     assert "cannot be kept" in caplog.text
     assert recall(SUBJECT) is None
+
+
+@pytest.mark.parametrize(("who", "served"), [("max", "qwen05"), ("transformers", "local/qwen05")])
+def test_a_model_that_an_unknown_server_does_not_list_is_told_before_the_first_call(
+    ward: str, who: str, served: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Recorded: what they answer to such a request is "Value error." and a bare status 500."""
+    connected(Server(f"{ward}/{who}/v1", model="nope", mode="prompted"))
+    assert f"does not list the model nope; it lists {served}" in caplog.text
+    caplog.clear()
+    connected(Server(f"{ward}/{who}/v1", model=served, mode="prompted"))
+    assert not caplog.text

@@ -87,7 +87,7 @@ def test_when_the_other_was_uninstalled_the_command_line_says_what_is_missing(si
     done = said(site, COMMAND, "--version", bare=True)
     assert done.returncode == 2
     assert done.stderr.startswith("forge: files of forge-toolcalls are missing")
-    assert "pip install forge-toolcalls" in done.stderr
+    assert "in the folder of forge's source: pip install ." in done.stderr
 
 
 def test_names_opens_with_it() -> None:

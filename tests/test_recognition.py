@@ -33,8 +33,7 @@ NONE = About()
         (About(props=PROPS), "llama-server", "it answers /props"),
         (listed(owned_by="llamacpp"), "llama-server", '/v1/models says owned_by "llamacpp"'),
         (listed(owned_by="VLLM"), "vllm", '/v1/models says owned_by "vllm"'),
-        (listed(max_model_len=8192), "vllm", "/v1/models says max_model_len"),
-        (About(vllm=ServerVersion(version="0.11")), "vllm", "it answers /version"),
+        (listed(max_model_len=8192), "openai-compatible", ""),  # MAX and SGLang say it too
         (
             About(ollama=ServerVersion(version="0.12"), vllm=ServerVersion(version="1")),
             "ollama",

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, tool
-from forge.backends import ServerManager, named
-from forge.cli.commands import parse
 from tests.test_server_manager import gguf, installed
 
 PAGE = Path(__file__).parents[1] / "docs" / "servers.md"
@@ -31,13 +29,3 @@ def test_the_examples_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), namespace)  # noqa: S102 - the project's own page
     assert len(blocks) == 5
-
-
-def test_the_commands_exist_and_start_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "models").mkdir()
-    gguf(tmp_path, "models/qwen.gguf")
-    monkeypatch.chdir(tmp_path)
-    (commands,) = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    for line in commands.splitlines():
-        words = [quoted or word for quoted, word in re.findall(r'"([^"]*)"|(\S+)', line)]
-        assert isinstance(named(parse(words[1:]).backend), ServerManager)

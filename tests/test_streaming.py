@@ -14,7 +14,7 @@ from forge.errors import WatcherError
 from forge.interpreters.http import Http
 from forge.interpreters.scripted import Scripted, call
 from forge.runtime.watcher import OnChunk
-from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered
+from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.message import User
 from stages.policy.retry import Backoff
@@ -24,6 +24,7 @@ from stages.wire.streaming import Decoder, StreamRead
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.flows import Desk
 from tests.misbehaving import GOOD
+from tests.patients import recording
 from tests.streaming import ANSWER, CALL, Script, Streams, chunked, head, said, sends, streaming, whole
 
 QUICK = Backoff(first=0.001)
@@ -447,3 +448,18 @@ def test_half_a_letter_in_arguments_is_the_replacement_character() -> None:
     for reply in (OPENAI.decode(body), read(OPENAI.stream, event + b"data: [DONE]\n\n")):
         assert isinstance(reply, Reply)
         assert [call.arguments for call in reply.calls] == ['{"a":"\ufffd"}']
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("plain_stream", Reply(text="Hello! How can I assist you today?", usage=Usage(prompt=35, completion=10))),
+        ("tagged_call_stream", Reply(usage=Usage(prompt=198, completion=20))),
+        ("tagged_call_cut_stream", Reply(finish="length", usage=Usage(prompt=198, completion=12))),
+    ],
+)
+def test_transformers_serve_ends_a_stream_without_done(name: str, expected: Reply) -> None:
+    """Recorded. It leaves out a call that it cannot read: an empty reply, after which the model is asked again."""
+    _, kind, body = recording("transformers", name)
+    found, _, _ = outcome(sends(head(kind), chunked(body), close=True))
+    assert replied(found) == expected

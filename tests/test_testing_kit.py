@@ -492,7 +492,7 @@ def python(code: str) -> str:
 def test_without_hypothesis_the_kit_says_what_to_install_and_the_rest_of_forge_works() -> None:
     said = python("import sys; sys.modules['hypothesis'] = None; import forge; print('fine'); import forge.testing")
     assert said.startswith("fine\n")
-    assert said.endswith("run: pip install 'forge-toolcalls[testing]'\n")
+    assert said.endswith("pip install '.[testing]'\n")
 
 
 def test_forge_by_itself_never_imports_hypothesis() -> None:

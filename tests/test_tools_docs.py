@@ -1,9 +1,7 @@
-"""The examples of docs/tools.md are executed, one after the other in one namespace; its commands exist."""
+"""The examples of docs/tools.md are executed, one after the other in one namespace."""
 
 import re
 from pathlib import Path
-
-from forge.cli.commands import parse
 
 PAGE = Path(__file__).parents[1] / "docs" / "tools.md"
 
@@ -17,11 +15,3 @@ def test_the_examples_hold() -> None:
     for block in blocks("python"):
         exec(compile(block, str(PAGE), "exec"), namespace)  # noqa: S102 - the project's own page
     assert len(blocks("python")) == 4
-
-
-def test_the_commands_exist() -> None:
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
-    for line in lines:
-        words = [quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|(\S+)', line)]
-        parse(words[1:])
-    assert len(lines) == 2

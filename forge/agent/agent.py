@@ -177,7 +177,7 @@ class Agent(Generic[R_co]):
         ended = await self.process(message, on_event=on_event, **watching)
         if isinstance(ended, Failure):
             halted = ended.failure()
-            raise as_error(halted.halt, halted.state)
+            raise as_error(halted.halt, halted.state) from halted.__cause__
         return ended.unwrap().outcome
 
     @checked_options

@@ -17,7 +17,10 @@ ServerKind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "o
 SERVER_KINDS: tuple[ServerKind, ...] = get_args(ServerKind)
 
 _OWNERS: dict[str, ServerKind] = {"llamacpp": "llama-server", "vllm": "vllm"}
-"""Kinds by what they write into `owned_by` of their models."""
+"""Kinds by what they write into `owned_by` of their models.
+
+vLLM's `/version` and `max_model_len` are no sign of it: MAX has both, SGLang lists the latter.
+"""
 
 
 class ContextSize(Struct, frozen=True):
@@ -92,10 +95,6 @@ def kind_of(about: About, model: str = "") -> tuple[ServerKind, str]:
     listed = about.listed(model)
     if listed is not None and (kind := _OWNERS.get(listed.owned_by.lower())):
         return kind, f'/v1/models says owned_by "{listed.owned_by.lower()}"'
-    if about.vllm is not None:
-        return "vllm", "it answers /version"
-    if listed is not None and listed.max_model_len is not None:
-        return "vllm", "/v1/models says max_model_len"
     return "openai-compatible", ""
 
 

@@ -214,6 +214,11 @@ class Server:
         kind, _ = kind_of(about)
         if kind != "openai-compatible":
             return named_profile(kind), "recognised"
+        names = [each.id for each in about.models.data] if about.models else []
+        if self._model and names and self._model not in names:
+            # The refusal of the first request may not say so: MAX's is "Value error.", transformers serve's a bare 500.
+            some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            _log.warning("%s does not list the model %s; it lists %s", self._base, self._model, some)
         if self._mode != "auto" or not self._probe:
             return named_profile("openai-compatible"), "not asked"
         # Its probes are of no use to those who connect to a server that is known.

@@ -2,8 +2,9 @@
 
 import argparse
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import ExitStack
+import logging
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.text import Text
@@ -23,6 +24,7 @@ from forge.evals.selection import Axes
 from forge.evals.serving import ModelServer, Serving, serving
 from forge.evals.single_run import RunOptions, ServerLost
 from forge.evals.source import commit
+from forge.runtime.raised import TOOL_LOGGER
 
 
 def run_eval(given: argparse.Namespace) -> int:
@@ -41,13 +43,26 @@ def carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
     with RowFile.locked(Path(options.output)) as file:
         if file.torn:
             console.print(Text(f"The last line of {file.path} was incomplete; that run is made again."), soft_wrap=True)
-        code = asyncio.run(until_signal(_run(console, evaluation, servers, file)))
+        with _without_tracebacks():
+            code = asyncio.run(until_signal(_run(console, evaluation, servers, file)))
     if code:
         console.print(Text(f"Stopped. The same command goes on with what is not in {file.path} yet."), soft_wrap=True)
         return code
     console.print(Text(f"Results: {file.path}. To compare: forge eval report {file.path}"), soft_wrap=True)
     _refuse_unjudged(file.rows, {scenario.name for scenario in picked.scenarios})
     return 0
+
+
+@contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Nothing of what tools raise in the log: those of scenarios do it on purpose, and the journals have it."""
+    log = logging.getLogger(TOOL_LOGGER)
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _refuse_unjudged(rows: Iterable[Row], scenarios: Collection[str]) -> None:

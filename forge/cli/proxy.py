@@ -14,7 +14,7 @@ from forge.backends import Backend, Options, named
 from forge.backends.as_named import AsNamed
 from forge.cli.options import key_of
 from forge.cli.signals import handling
-from forge.errors import ForgeError, quantity
+from forge.errors import ForgeError, quantity, to_install
 from stages.options.option_checks import OptionError
 from stages.wire.sampling import Sampling
 
@@ -30,7 +30,7 @@ def run_proxy(options: argparse.Namespace) -> int:
     if missing := [name for name in ("httptools", "uvicorn") if find_spec(name) is None]:
         raise ForgeError(
             f"the proxy needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed here; "
-            "run: pip install 'forge-toolcalls[proxy]'"
+            + to_install("proxy")
         )
     from forge.cli.proxy_display import Display, ToDisplay  # noqa: PLC0415 - rich
 

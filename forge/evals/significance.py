@@ -5,14 +5,14 @@ from functools import cache
 from itertools import count
 from math import ceil, sqrt
 
-from forge.errors import ForgeError
+from forge.errors import ForgeError, to_install
 
 try:
     from scipy.stats import binomtest, norm
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "scipy":
         raise
-    needed = "statistics of evals need scipy, which is not installed here; run: pip install 'forge-toolcalls[evals]'"
+    needed = f"statistics of evals need scipy, which is not installed here; {to_install('evals')}"
     raise ForgeError(needed) from None
 
 LEVEL = 0.95

@@ -18,6 +18,7 @@ from forge.runtime.saved_state import accepted
 from forge.workflow.checks import OnText
 from forge.workflow.workflow import Workflow
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
+from stages.message import ToolCall
 from stages.policy.rules import RepairLimits
 from stages.repair.decoding import decode, sound
 from stages.rescue import Family
@@ -132,7 +133,7 @@ class Guardrails:
         self._refuse_strangers(given.keys())
         if lacking := [name for name in names.values() if name not in given]:
             raise ValueError(f"what became of {', '.join(lacking)}? Each call is a key of results or of failures")
-        outcomes = tuple(_result(forge, name, results or {}, failures or {}) for forge, name in names.items())
+        outcomes = tuple(_result(call, names[call.id], results or {}, failures or {}) for call in effect.calls)
         action = self._go(Results(results=outcomes))
         return self._rest(action, given.keys() - {*names.values()}, results or {}, failures or {})
 
@@ -221,13 +222,13 @@ _ADVICE: dict[type, str] = {
 
 
 def _result(
-    call_id: str, name: str, results: Mapping[str, object], failures: Mapping[str, Exception | str]
+    call: ToolCall, name: str, results: Mapping[str, object], failures: Mapping[str, Exception | str]
 ) -> CallResult:
-    """What became of a call: forge's id for it, and the caller's."""
+    """What became of a call, which has this name at the caller's."""
     match failures.get(name):
         case None:
-            return succeeded(call_id, results[name])
+            return succeeded(call.id, results[name], tool=call.name)
         case str(text):
-            return Failed(call_id=call_id, error="Error", message=sound(text))
+            return Failed(call_id=call.id, error="Error", message=sound(text))
         case error:
-            return failed(call_id, error)
+            return failed(call.id, error)

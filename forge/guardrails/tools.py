@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from forge.errors import DefinitionError, ForgeError
 from forge.tools.decorator import Tool
+from forge.tools.definition import tell_unchecked
 from stages.schema import SchemaError, checker
 from stages.tool import ToolSpec
 
@@ -56,6 +57,7 @@ def _elsewhere_run(spec: ToolSpec) -> Tool[..., object]:
     except SchemaError as error:
         problem = f"tool {spec.name}: its parameters are not a JSON Schema of an object: {error}"
         return Tool(_elsewhere, replace(spec, parameters=ANYTHING), (problem,))
+    tell_unchecked(spec.name, spec.parameters)
     return Tool(_elsewhere, spec)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import httpx
 import msgspec
 
-from forge.errors import ForgeError
+from forge.errors import ForgeError, to_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def sdk_client(api_key: str, base_url: str) -> "AsyncAnthropic":
         from anthropic import AnthropicError, AsyncAnthropic  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:
         raise ForgeError(
-            "the Anthropic SDK is not installed here; run: pip install 'forge-toolcalls[anthropic]', "
+            f"the Anthropic SDK is not installed here; {to_install('anthropic')}, "
             'or do without it: Server("https://api.anthropic.com", profile="anthropic", model=…)'
         ) from None
     try:

@@ -12,7 +12,7 @@ from typing import Self
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.errors import ForgeError, ToolOutcomeUnknown
+from forge.errors import ForgeError, ToolFailed, ToolOutcomeUnknown, ToolResolutionError
 from forge.interpreters import Asker
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.interpreters.time_limits import Overdue, TimeLimit
@@ -35,6 +35,13 @@ _PROGRESS_LIMIT = 2_000
 
 _Function = Callable[..., object]
 
+Raised = Callable[[ToolCall, Exception], None]
+"""Told of each exception of a tool that the tool did not raise for the model to hear."""
+
+
+def _untold(call: ToolCall, error: Exception) -> None:
+    """For those who want to hear of none."""
+
 
 class Tools:
     """The interpreter of `Execute`: the calls of an effect run at the same time."""
@@ -48,12 +55,13 @@ class Tools:
         effect: Execute,
         heard: Callable[[ToolProgressed], None] = unheard,
         *,
+        raised: Raised = _untold,
         ask: Asker | None = None,
         journal: str | None = None,
     ) -> Results:
         """The results, in the order of the calls; a tool's exception is a result too. `heard` is told of progress.
 
-        `ask` and `journal` are the run's own, for tools that take a `Caller`.
+        `raised` is told of unexpected ones. `ask` and `journal` are the run's own, for tools that take a `Caller`.
         """
         if not effect.run and (keyed := [call.name for call in effect.calls if self._tools[call.name].keyed]):
             raise ForgeError(
@@ -62,7 +70,7 @@ class Tools:
         began = time.monotonic()
         spent: list[Spending] = []
         caller = self._caller(effect, spent, ask, journal)
-        calls = [self._run(call, effect.run, heard, caller) for call in effect.calls]
+        calls = [self._run(call, effect.run, heard, raised, caller) for call in effect.calls]
         # A call alone, the most frequent case by far, needs no task of its own.
         results = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
         return Results(results=tuple(results), seconds=time.monotonic() - began, spent=sum_of(spent))
@@ -77,7 +85,12 @@ class Tools:
         return Caller(call_id="", budget=share, spend=spent.append, continued=again, ask=ask, journal=journal)
 
     async def _run(
-        self, call: ToolCall, run: str, heard: Callable[[ToolProgressed], None], caller: Caller | None
+        self,
+        call: ToolCall,
+        run: str,
+        heard: Callable[[ToolProgressed], None],
+        raised: Raised,
+        caller: Caller | None,
     ) -> CallResult:
         tool = self._tools[call.name]
         limit = TimeLimit(tool.spec) if tool.limited else None
@@ -92,7 +105,7 @@ class Tools:
             value = await (running if limit is None else limit.bound(running))
             if isinstance(value, Paused):
                 return replace(value, call_id=call.id)
-            return succeeded(call.id, value, tool.spec.result_limit)
+            return succeeded(call.id, value, tool.spec.result_limit, tool=call.name)
         except Overdue as overdue:
             return _overdue(call, tool, overdue)
         except ToolOutcomeUnknown as unknown:
@@ -104,6 +117,8 @@ class Tools:
             return Failed(call_id=call.id, error="CancelledError", message="what the tool waited for was cancelled")
         # Whatever a user's tool raises is the model's to hear, never the run's end.
         except Exception as error:  # noqa: BLE001
+            if not isinstance(error, ToolResolutionError | ToolFailed):
+                raised(call, error)
             return failed(call.id, error, tool.spec.result_limit)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.errors import DefinitionError
+from forge.errors import DefinitionError, to_install
 from forge.journal.json_members import inner_members, members, plainly
 from forge.journal.marks import Marks
 from forge.journal.records import OutcomeLine
@@ -49,7 +49,7 @@ class Redact(Struct, frozen=True, kw_only=True):
 
     `arguments` are named `tool.argument`, or `*.argument` for every tool; `results` are tools whose results are
     hidden; `values` are secrets known in advance. `patterns` are RE2 regular expressions, which take linear
-    time on any text (`pip install 'forge-toolcalls[redact]'`). `where` is asked about each argument and each
+    time on any text (the extra `redact`). `where` is asked about each argument and each
     part of a result.
     """
 
@@ -226,7 +226,7 @@ def _finder(pattern: str) -> Callable[[str], Iterable[str]]:
     try:
         import re2  # noqa: PLC0415 - an extra that only users of patterns need
     except ImportError:
-        sentence = "redact: patterns need RE2, which is not installed: pip install 'forge-toolcalls[redact]'"
+        sentence = f"redact: patterns need RE2, which is not installed; {to_install('redact')}"
         raise DefinitionError((sentence,)) from None
     options = re2.Options()
     options.log_errors = False

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from forge.mcp.source import McpTools
 
 if find_spec("mcp") is None:
-    raise ImportError("MCP needs its SDK, which is not installed; run: pip install 'forge-toolcalls[mcp]'")
+    from forge.errors import to_install
+
+    raise ImportError(f"MCP needs its SDK, which is not installed; {to_install('mcp')}")
 
 __all__ = ["Http", "McpError", "McpServer", "McpTools", "Stdio", "serve"]
 

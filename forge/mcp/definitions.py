@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from forge.mcp.servers import McpServer
 from forge.tools.decorator import Tool, tool
-from forge.tools.definition import ToolOptions
+from forge.tools.definition import ToolOptions, tell_unchecked
 from forge.tools.signature import Explicit, Signature
 from stages.repair.decoding import sound
 from stages.schema import readable
@@ -23,6 +23,7 @@ def forge_tool(
     """The tool under that name. Its schema goes to the model as it is, and is checked as far as it can be read."""
     schema = Raw(msgspec.json.encode(listed.input_schema))
     checked = readable(schema)
+    tell_unchecked(name, checked)
     # What is not even an object of members would be of no use to anybody.
     shown = schema if isinstance(listed.input_schema.get("properties", {}), dict) else checked
     signature = Signature(name=name, description=sound(listed.description or listed.title or ""), parameters=shown)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cached_property, partial
 
 import msgspec
-from msgspec import Raw
 
 from forge.proxy.policy import NO_POLICY, ModelPolicy
 from forge.proxy.policy_rules import Applied, applied
@@ -21,7 +20,7 @@ from stages.reading.toolset import Toolset, parameters_of
 from stages.rescue.holding import Holding
 from stages.rescue.markers import openers
 from stages.rescue.names import name_search
-from stages.schema import Check, Fits, Misfit, SchemaError, checker
+from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.serialize import Mode
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
@@ -110,7 +109,7 @@ class Guards:
         under = applied(policy, asked)
         self._tell(under.absent, request)
         rules = under.among(request.choice.tools)
-        checks: dict[str, Check] = {spec.name: _LazyCheck(spec) for spec in rules.tools}
+        checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._told) for spec in rules.tools}
         tools = Toolset(
             specs={spec.name: spec for spec in rules.tools},
             checks=checks,
@@ -142,10 +141,13 @@ def _parameters(spec: ToolSpec) -> tuple[str, ...]:
 
 
 class _LazyCheck:
-    """The check of a tool's arguments, compiled when it is first asked. A schema that is none asks for nothing."""
+    """The check of a tool's arguments, compiled when it is first asked. A schema that is none asks for nothing.
 
-    def __init__(self, spec: ToolSpec) -> None:
-        self._parameters: Raw = spec.parameters
+    What it does not check is logged, unless it was `told`.
+    """
+
+    def __init__(self, spec: ToolSpec, told: set[str]) -> None:
+        self._name, self._parameters, self._told = spec.name, spec.parameters, told
         self._check: Check | None = None
 
     def __call__(self, text: str, /, *, untyped: bool = False) -> Fits | Misfit:
@@ -153,6 +155,13 @@ class _LazyCheck:
         if self._check is None:
             try:
                 self._check = checker(self._parameters)
+                self._tell(unchecked(self._parameters))
             except SchemaError:
                 self._check = checker(NO_PARAMETERS)
         return self._check(text, untyped=untyped)
+
+    def _tell(self, sentence: str) -> None:
+        known = f"{self._name} {sentence}"
+        if sentence and known not in self._told:
+            self._told.add(known)
+            log.warning("the tool %s: %s", self._name, sentence)

@@ -16,9 +16,14 @@ def escaped(record: logging.LogRecord) -> bool:
     """Escape what could forge a log line or control a terminal: parts may come from a server or a model."""
     text = record.getMessage()
     if not text.isprintable():
-        record.msg = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        record.msg = printable(text)
         record.args = ()
     return True
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what cannot be printed, on one line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 _log.addFilter(escaped)

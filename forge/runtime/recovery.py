@@ -19,6 +19,7 @@ from forge.outcome import Finished, Halted
 from forge.runtime.loop import drive
 from forge.runtime.observers import Observer, halted, notify
 from forge.runtime.options import checked_options
+from forge.runtime.raised import Raised
 from forge.runtime.reaching import Stopped, connected, stopped
 from forge.runtime.watching import Watching, interpreting, observing
 from forge.workflow.differences import changed_since
@@ -69,13 +70,14 @@ async def resume_journal(
         async with connected(backend, watching) as connection:
             _refuse_another(journal, connection.setup, path)
             recorded_in: Watching = {**watching, "journal": path}
-            careful = _careful(interpreting(workflow, connection, recorded_in), journal.pending)
+            raised = Raised(last.state.run, redacted=False)
+            careful = _careful(interpreting(workflow, connection, recorded_in, raised), journal.pending)
             with continuing(careful, path, journal) as recorded:
                 turn = turn_of(workflow.compiled, connection.setup)
                 driven = await drive(
                     turn, last.state, recorded, tell, watching.get("cancel"), keep=watching.get("keep")
                 )
-                return driven.map(workflow.typed)
+                return driven.map(workflow.typed).alt(raised.cause_of)
     except BackendError as error:
         return halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=last.state), tell)
     except Stopped:

@@ -16,6 +16,7 @@ from forge.outcome import Finished, Halted
 from forge.runtime.loop import drive
 from forge.runtime.observers import halted
 from forge.runtime.options import checked_options
+from forge.runtime.raised import Raised
 from forge.runtime.reaching import Stopped, connected, counted, stopped, unless
 from forge.runtime.saved_state import accepted
 from forge.runtime.watching import Watching, announce, interpreting, observing
@@ -98,11 +99,12 @@ async def resume(
         async with connected(backend, watching) as connection:
             async with unless(watching.get("cancel")):
                 state = await counted(workflow, state, connection)
-            interpret = interpreting(workflow, connection, watching)
+            raised = Raised(state.run, redacted=bool(redact))
+            interpret = interpreting(workflow, connection, watching, raised)
             with _recorded(interpret, workflow, state, connection, watching) as recorded:
                 turn = turn_of(workflow.compiled, connection.setup)
                 ended = await drive(turn, state, recorded, tell, watching.get("cancel"), keep=watching.get("keep"))
-                return ended.map(workflow.typed)
+                return ended.map(workflow.typed).alt(raised.cause_of)
     except BackendError as error:
         return halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state), tell)
     except Stopped:
@@ -181,11 +183,14 @@ def run_or_raise(
     initial_messages: History = (),
     **watching: Unpack[Watching],
 ) -> _R:
-    """The value of `run_sync`'s outcome; a halt is raised as the matching ForgeError."""
+    """The value of `run_sync`'s outcome; a halt is raised as the matching ForgeError.
+
+    Where it is a tool's exception that the run ended with, that is the error's `__cause__`.
+    """
     result = run_sync(
         workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
     )
     if isinstance(result, Failure):
         halted = result.failure()
-        raise as_error(halted.halt, halted.state)
+        raise as_error(halted.halt, halted.state) from halted.__cause__
     return result.unwrap().value

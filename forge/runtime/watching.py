@@ -14,6 +14,7 @@ from forge.interpreters.threads import unheard
 from forge.runtime.observers import Observer, notify
 from forge.runtime.performing import Keep
 from forge.runtime.questions import asking
+from forge.runtime.raised import Raised
 from forge.runtime.watcher import OnChunk
 from forge.workflow.workflow import Workflow
 from stages import events
@@ -81,14 +82,15 @@ def observing(watching: Watching) -> Observer | None:
     return tell
 
 
-def interpreting(workflow: Workflow, connection: Connection, watching: Watching) -> Interpreter:
-    """The interpreter of the run's effects; progress of its tools goes to the observers."""
+def interpreting(workflow: Workflow, connection: Connection, watching: Watching, raised: Raised) -> Interpreter:
+    """The interpreter of the run's effects; tools' progress goes to the observers, what they raise to `raised`."""
     tell = observing(watching)
     heard = partial(notify, tell) if tell else unheard
     send = connection.told(watching.get("on_chunk"))
     # Its rules of what to hide name this run's tools: they would not do for the journals of agents within.
     journal = None if watching.get("redact") else watching.get("journal")
-    run = partial(workflow.execute, heard=heard, ask=watching.get("ask"), journal=fspath(journal) if journal else None)
+    path = fspath(journal) if journal else None
+    run = partial(workflow.execute, heard=heard, raised=raised, ask=watching.get("ask"), journal=path)
     execute = _hearing(run, workflow.rules, watching.get("hear"))
     return interpreter(send, execute, asking(watching.get("ask") or nobody))
 

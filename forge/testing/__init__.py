@@ -1,14 +1,14 @@
 """Testing kit for your own stages, guards, compactors, families and stores: strategies, laws, a scripted model.
 
-`pip install 'forge-toolcalls[testing]'`; docs/testing.md shows how.
+It needs the extra `testing`; docs/testing.md shows how.
 """
 
 import importlib.util
 
 if importlib.util.find_spec("hypothesis") is None:
-    raise ImportError(
-        "forge.testing needs Hypothesis, which is not installed; run: pip install 'forge-toolcalls[testing]'"
-    )
+    from forge.errors import to_install
+
+    raise ImportError(f"forge.testing needs Hypothesis, which is not installed; {to_install('testing')}")
 
 from forge.interpreters.scripted import Scripted, ScriptError, call, calls
 from forge.testing.compactor_laws import COMPACTOR_LAWS, assert_compactor_laws

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack
 
@@ -15,7 +16,7 @@ from forge.tools.decorator import Grounds, Tool, tool
 from forge.tools.parameters import Function, key_parameters
 from forge.tools.schemas import decoder_of, formless, object_schema
 from forge.tools.signature import Convert, Explicit, Signature
-from stages.schema import SchemaError, checker
+from stages.schema import SchemaError, checker, unchecked
 from stages.tool import Prerequisite, ToolEffect
 
 
@@ -54,8 +55,15 @@ def ToolDef(  # noqa: N802 - a name that users know
     schema, convert, problems = _known(parameters)
     problems += _unfit(function, schema)
     signature = Signature(name=name, description=description, parameters=Raw(msgspec.json.encode(schema)))
+    tell_unchecked(name, signature.parameters)
     made = tool(name=name, description=description, **options)(Explicit(function, signature, convert))
     return Tool(made.function, made.spec, (*(f"tool {name}: {problem}" for problem in problems), *made.problems))
+
+
+def tell_unchecked(name: str, parameters: bytes | Raw) -> None:
+    """Log what in the schema of a tool of that name costs too much to check."""
+    if sentence := unchecked(parameters):
+        logging.getLogger("forge").warning("the tool %s: %s", name, sentence)
 
 
 def _known(parameters: Mapping[str, object] | type) -> tuple[Mapping[str, object], Convert, list[str]]:

@@ -65,6 +65,11 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
         if name in rules.terminal
     ]
     found += _endless(rules)
+    found += [
+        f"order of {name}: it ends the run, so nothing is left that its answer could count for (counts_if)"
+        for name in (use.tool for use in rules.order if use.counts_if)
+        if name in rules.terminal
+    ]
     steps = [use.at_step for use in rules.order if use.at_step is not None]
     found += [
         f"order: two tools are forced at step {step}" for step in sorted({s for s in steps if steps.count(s) > 1})
@@ -78,6 +83,15 @@ def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
         f"completion_checks[{name!r}]: {said}"
         for name, check in checks.items()
         if (said := unfit_function(check, "arguments")) and not sees_results(check)
+    )
+
+
+def count_mistakes(order: Iterable[Use]) -> tuple[str, ...]:
+    """What is wrong with the functions that say when an answer counts, a sentence each."""
+    return tuple(
+        f"order of {use.tool}: counts_if: {said}"
+        for use in order
+        if use.counts_if and (said := unfit_function(use.counts_if, "result"))
     )
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from forge.runtime.callbacks import placed, placed_guard
 from stages.compaction import Compacted, Compactor, TieredCompact
 from stages.halt import CannotFit
+from stages.policy.order import Use
 from stages.policy.own_checks import CompletionCheck, PastCall, sees_results
 from stages.rescue import Family
 from stages.rescue.found import Read
@@ -34,6 +35,14 @@ def _own_check(check: CompletionCheck, place: str) -> CompletionCheck:
         return asked(arguments, results)  # what `placed` makes does not say how many it takes
 
     return of_both
+
+
+def own_order(order: Sequence[Use]) -> tuple[Use, ...]:
+    """The user's rules of order; what says when an answer counts is asked under its place."""
+    return tuple(
+        replace(use, counts_if=placed(use.counts_if, f"order[{i}].counts_if", bool)) if use.counts_if else use
+        for i, use in enumerate(order)
+    )
 
 
 def own_families(families: Sequence[Family]) -> tuple[Family, ...]:

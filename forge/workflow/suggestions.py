@@ -1,6 +1,10 @@
 """Suggestions: what somebody may have meant who wrote a name that there is not."""
 
 from collections.abc import Iterable
+from itertools import islice
+
+_MOST = 200
+"""Maximum number of known names that are compared."""
 
 LONGEST = 80
 """Characters of a wrong name that are compared: the comparison takes time with their product."""
@@ -10,7 +14,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name that is written most like the word; None where none is near."""
     import difflib  # noqa: PLC0415 - only a mistake needs it
 
-    by_lower, wrong = {name.lower(): name for name in known}, word[:LONGEST].lower()
+    by_lower, wrong = {name.lower(): name for name in islice(known, _MOST)}, word[:LONGEST].lower()
     swapped = [name for name in by_lower if sorted(name) == sorted(wrong)]
     beginnings = {name[: len(wrong) + 1]: name for name in by_lower}
     for names in ({name: name for name in by_lower}, beginnings):

@@ -17,9 +17,9 @@ from forge.tools.calculated_arguments import Calculations, calculated_mistakes, 
 from forge.tools.decorator import Grounds, Tool, respond_tool, tool
 from forge.workflow.checks import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
 from forge.workflow.compiled import CompiledWorkflow, GuardList
-from forge.workflow.guard_checks import check_mistakes, grounded_specs, guard_mistakes
+from forge.workflow.guard_checks import check_mistakes, count_mistakes, grounded_specs, guard_mistakes
 from forge.workflow.nudge_texts import Nudges, nudge_mistakes, rewords
-from forge.workflow.own_functions import own_checks, own_compactor, own_families, own_guards, own_warning
+from forge.workflow.own_functions import own_checks, own_compactor, own_families, own_guards, own_order, own_warning
 from forge.workflow.prior_checks import prior_mistakes
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
@@ -188,6 +188,7 @@ class Workflow(Generic[R_co]):
             *nudge_mistakes(self.nudges or {}),
             *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
             *check_mistakes(self.completion_checks or {}),
+            *count_mistakes(self.order),
             *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
@@ -226,7 +227,7 @@ class Workflow(Generic[R_co]):
             value_checks=self.value_checks,
             escalation=self.escalation or Escalation(),
             checks=own_checks(self.completion_checks or {}),
-            order=tuple(self.order),
+            order=own_order(self.order),
             batch=self.batch,
             on_violation=self.on_violation,
             max_parallel=self.max_parallel,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Paused, Refused, Succeeded, Unresolved
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
 from stages.nudges import beside, outcomes
-from stages.policy.order import Use, listed_for
+from stages.policy.order import Use, answer_passes, listed_for
 from stages.policy.progress import answer_digest
 from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Batch, Success
@@ -132,7 +132,7 @@ class _Written(Struct, frozen=True, kw_only=True):
 def batch_record(batch: Batch, order: tuple[Use, ...] = ()) -> _Written:
     """The record of a batch, each call answered, in the order of the calls whichever finished first.
 
-    `order` says of which results the values that they list are recorded; without it, they have listed nothing yet.
+    `order` says of which results is recorded what they list, and which count; without it, none lists or passes yet.
     """
     turn = batch.said.turn
     said: list[Message] = [batch.said]
@@ -142,8 +142,12 @@ def batch_record(batch: Batch, order: tuple[Use, ...] = ()) -> _Written:
         said.append(_answer(call, result, turn))
         if isinstance(result, Succeeded):
             answer = answer_digest(call.name, call.arguments, result.text)
-            listed = listed_for(order, call.name, result.text)
-            done.append(Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn, listed=listed))
+            listed, passed = listed_for(order, call.name, result.text), answer_passes(order, call.name, result.text)
+            done.append(
+                Success(
+                    name=call.name, arguments=call.arguments, answer=answer, turn=turn, listed=listed, passed=passed
+                )
+            )
         elif isinstance(result, Failed | Unresolved | Refused):
             vain.append(_attempt(call, result, turn))
     if batch.notice:

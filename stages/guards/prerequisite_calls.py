@@ -5,7 +5,7 @@ from stages.halt import PrerequisitesSkipped
 from stages.message import ToolCall
 from stages.objection import NeedsDecision, Objection, PrerequisiteMissing
 from stages.policy.escalation import offered_tools
-from stages.policy.rules import Rules, missing_prerequisites, outdated
+from stages.policy.rules import Rules, denied, missing_prerequisites, outdated
 from stages.state import State
 from stages.tool import ToolSpec
 from stages.verdict import Guard, Stop, Verdict
@@ -33,4 +33,5 @@ def _wrong(rules: Rules, state: State, tool: ToolSpec, unmet: tuple[str, ...]) -
     if barred := tuple(name for name in unmet if (spec := rules.tool(name)) and unknown_outcome(spec, state.ledger)):
         return NeedsDecision(tools=barred, allowed=tuple(other.name for other in offered_tools(rules, state)))
     match = tuple(p.match_arg for p in tool.prerequisites if p.match_arg and p.tool in unmet)
-    return PrerequisiteMissing(tools=unmet, match=match, again=outdated(rules, state.ledger, unmet))
+    again, no = outdated(rules, state.ledger, unmet), denied(rules, state.ledger, unmet)
+    return PrerequisiteMissing(tools=unmet, match=match, again=again, denied=no)

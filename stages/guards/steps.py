@@ -3,7 +3,7 @@
 from stages.halt import StepsSkipped
 from stages.message import ToolCall
 from stages.objection import Objection, StepsPending
-from stages.policy.rules import Rules, listed_values_left, outdated, pending
+from stages.policy.rules import Rules, denied, listed_values_left, outdated, pending
 from stages.state import State
 from stages.verdict import Guard, Stop, Verdict
 
@@ -21,7 +21,8 @@ def required_steps(rules: Rules) -> Guard:
         if attempt > rules.max_premature:
             return Stop(halt=StepsSkipped(tool=early[0].name, attempts=attempt, pending=steps))
         again, left = outdated(rules, state.ledger, steps), listed_values_left(rules, state.ledger)
-        wrong = StepsPending(steps=steps, attempt=attempt, again=again, left=left)
+        no = denied(rules, state.ledger, steps)
+        wrong = StepsPending(steps=steps, attempt=attempt, again=again, left=left, denied=no)
         return [Objection(call=call, wrong=wrong) for call in early]
 
     return guard

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from stages.nudges.quoting import listed, quote
+from stages.nudges.quoting import as_data, listed, quote
 
 
 def context_use(threshold: float, tokens: int, budget: int) -> str:
@@ -24,14 +24,25 @@ def few_calls(left: int, pending: Sequence[str], ends: Sequence[str]) -> str:
     return f"[IterationWarning] {count}.{todo} {'Then' if pending else 'Now'} {finish}."
 
 
-def progress(done: Sequence[str], pending: Sequence[str], ends: Sequence[str]) -> str:
+def progress(
+    done: Sequence[str], pending: Sequence[str], ends: Sequence[str], answered: Mapping[str, str] | None = None
+) -> str:
     """For a run that goes well: its steps that are done, and what is left. `ends`: as in `few_calls`.
 
-    More may have been asked for than the steps that are required, so it does not say that the end is next.
+    More may have been asked for than the steps that are required, so it does not say that the end is next. `answered`
+    are the results of steps that may call for something else first.
     """
     finish = f"call {' or '.join(ends)}" if ends else "give your answer"
     left = f"Still required: {listed(pending)}." if pending else f"As soon as all that was asked for is done, {finish}."
-    return f"Done: {listed(done)}. {left}" if done else left
+    results = (f"{step} answered {as_data(quote(text, _RESULT))}." for step, text in (answered or {}).items())
+    told = " ".join((*results, _MENDED)) if answered else ""
+    return " ".join(filter(None, (f"Done: {listed(done)}." if done else "", told, left)))
+
+
+_RESULT = 200
+"""Characters of a result that a note quotes."""
+
+_MENDED = "If that is not as it should be, put it right first."
 
 
 def not_yet(refused: Mapping[str, str], changing: Sequence[str]) -> str:

@@ -26,10 +26,10 @@ from stages.objection import (
 def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
     """The text for a call of that tool."""
     match wrong:
-        case StepsPending(steps=steps, attempt=attempt, again=again, left=left):
-            return _step(tool, steps, attempt) + _out_of_date(again) + _values_left(left)
-        case PrerequisiteMissing(tools=missing, match=match, again=again):
-            return _prerequisite(tool, missing, match) + _out_of_date(again)
+        case StepsPending(steps=steps, attempt=attempt, again=again, left=left, denied=denied):
+            return _step(tool, steps, attempt, denied) + _out_of_date(again) + _values_left(left)
+        case PrerequisiteMissing(tools=missing, match=match, again=again, denied=denied):
+            return _prerequisite(tool, missing, match, denied) + _out_of_date(again)
         case NeedsDecision(tools=needed, allowed=allowed):
             return _needs_a_decision(tool, needed, allowed)
         case OutOfOrder(reason=reason, allowed=allowed):
@@ -56,8 +56,11 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
             assert_never(wrong)
 
 
-def _step(tool: str, pending: Sequence[str], attempt: int) -> str:
-    """More pressing from the first to the third."""
+def _step(tool: str, pending: Sequence[str], attempt: int, denied: Sequence[str]) -> str:
+    """More pressing from the first to the third; to call a step again at once would be no help if it said no."""
+    if denied:
+        first = "STOP. " if attempt > 2 else ""
+        return f"{first}You cannot call {tool} yet. First complete: {listed(pending)}.{_denied(denied)}"
     match attempt:
         case 1:
             return f"You cannot call {tool} yet. First complete: {listed(pending)}. Call {pending[0]} now."
@@ -70,6 +73,13 @@ def _step(tool: str, pending: Sequence[str], attempt: int) -> str:
             )
 
 
+def _denied(steps: Sequence[str]) -> str:
+    return (
+        f" The last answer of {listed(steps)} says that it is not done: put that right with the other tools, then "
+        f"call {listed(steps)} again."
+    )
+
+
 def _out_of_date(again: Sequence[str]) -> str:
     return f" What {listed(again)} found has changed since." if again else ""
 
@@ -78,8 +88,10 @@ def _values_left(left: Sequence[Listed]) -> str:
     return "".join(f" {step.tool} has still to be called for each of: {first_few(step.values)}." for step in left)
 
 
-def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str]) -> str:
+def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str], denied: Sequence[str]) -> str:
     same = f" with the same {listed(match)}" if match else ""
+    if denied:
+        return f"You cannot call {tool} yet. It needs {listed(missing)}{same}.{_denied(denied)}"
     return f"You cannot call {tool} yet. First call {listed(missing)}{same}; call {missing[0]} now."
 
 

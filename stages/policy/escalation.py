@@ -12,13 +12,13 @@ from stages.grounding.sources import with_shown
 from stages.policy.levels import EscalationLevel, TextMode
 from stages.policy.look_first import tools_at_first
 from stages.policy.named_tools import with_spoken
-from stages.policy.other_texts import with_other_texts
+from stages.policy.other_texts import with_other_texts, without_calls
 from stages.policy.progress import PATIENCE, replies_without_progress
-from stages.policy.refused_ends import without_refused_ends
-from stages.policy.rules import Rules, legal_tools, pending, succeeded_names, welcomes_words
+from stages.policy.refused_ends import takes_arguments, without_refused_ends
+from stages.policy.rules import Rules, legal_tools, pending, succeeded_names, unsettled_steps, welcomes_words
 from stages.policy.simpler_tools import simpler_tool
 from stages.policy.stuck_calls import guessing_tools, stuck_replies, stuck_tools, texts_tried
-from stages.policy.untried_values import Said, limited_to, only_text_argument, values_to_try
+from stages.policy.untried_values import Said, limited_to, only_text_argument, refused_call, values_to_try
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -39,8 +39,34 @@ def escalation_level(rules: Rules, state: State) -> EscalationLevel:
 def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     """The tools that the next reply should choose from: some of the legal ones, at least one if any is.
 
-    A tool that the model is stuck on may have its argument limited to values that were seen and not tried.
+    A tool that the model is stuck on may have its argument limited to values that were seen and not tried. A call
+    that was just refused is left out, where a schema can leave it out.
     """
+    return _without_refused_call(rules, state, _offered(rules, state))
+
+
+def _without_refused_call(rules: Rules, state: State, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+    """The tools without the call that the last reply made in vain, for this one reply.
+
+    A tool without arguments is left out, unless nothing but writes is left. Of a look-up with one text, that text is;
+    where all that was said is ASCII, for what is offered instead is ASCII too. Anything else may be right with other
+    arguments, and for a write, others are not to be suggested.
+    """
+    refused = refused_call(state)
+    spec = refused and rules.tool(refused.name)
+    if refused is None or not spec or spec.repeatable:
+        return tools
+    if not takes_arguments(spec):
+        left = tuple(tool for tool in tools if tool.name != spec.name)
+        harmless = welcomes_words(rules, state.ledger) or any(tool.effect != "write" for tool in left)
+        return left if left and harmless else tools
+    # A grounded value is chosen from a list, which `refused_values` takes it from.
+    if spec.grounded or not all(message.text.isascii() for message in state.history):
+        return tools
+    return tuple(without_calls(tool, [refused.arguments]) if tool == spec else tool for tool in tools)
+
+
+def _offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     allowed = without_refused_ends(rules, state, legal_tools(rules, state))
     if ends := _last_tools(rules, state, allowed):
         return ends
@@ -50,6 +76,9 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
         case level if guessing := guessing_tools(rules, state):
             found = _finding_values(rules, state, allowed, guessing)
             return tuple(map(simpler_tool, found)) if level == "simple" else found
+        case _ if _may_be_mended(rules, state):
+            stuck = stuck_tools(rules, state)
+            return _renewed(allowed, state, stuck) or _in_other_words(allowed, state)
         case "narrow" | "call":
             return _other_ways(rules, state, allowed)
         case "pin":
@@ -58,6 +87,11 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
             return tuple(map(simpler_tool, _next_step(rules, state, allowed)))
         case other:
             assert_never(other)
+
+
+def _may_be_mended(rules: Rules, state: State) -> bool:
+    """Whether all that is left, beside the end, is what the answers of required steps may call for."""
+    return bool(answered := unsettled_steps(rules, state)) and {*answered}.issuperset(pending(rules, state.ledger))
 
 
 def _last_tools(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:

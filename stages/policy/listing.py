@@ -26,12 +26,17 @@ class Each(Struct, frozen=True, kw_only=True):
     member: str = ""
 
 
+def value_of(result: str) -> Json:
+    """What a result says: a JSON value, or else the text."""
+    try:
+        return decode(_any, result)
+    except msgspec.DecodeError:
+        return result
+
+
 def listed_in(each: Each, result: str) -> tuple[str, ...]:
     """The values that a result lists, each once, in its order; whole numbers as they are written."""
-    try:
-        value = decode(_any, result)
-    except msgspec.DecodeError:
-        return ()
+    value = value_of(result)
     for level in _levels(value):
         found = [(name, text) for name, one in level if (text := _text(one))]
         if named := [text for name, text in found if _is_meant(each, name)]:

@@ -8,7 +8,7 @@ from stages.grounding.identifiers import is_id
 from stages.policy.listing import limited_argument
 from stages.policy.named_tools import related_tools, times_asked
 from stages.policy.progress import PATIENCE, replies_without_progress
-from stages.policy.rules import Rules, listed_values_left, needed_tools, pending, succeeded_names
+from stages.policy.rules import Rules, listed_values_left, needed_tools, pending, succeeded_names, unsettled_steps
 from stages.state import State
 from stages.tool import ToolSpec
 from stages.view.recall import RECALL
@@ -27,7 +27,9 @@ def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) ->
     """
     if not rules.escalation.look_first:
         return allowed
-    left, looks = pending(rules, state.ledger), [tool.name for tool in allowed if _looks(tool)]
+    open_steps = unsettled_steps(rules, state)
+    left = [name for name in pending(rules, state.ledger) if name not in open_steps]
+    looks = [tool.name for tool in allowed if _looks(tool)]
     if any(name in left for name in looks) and not replies_without_progress(state.ledger):
         return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
     if _nothing_found(rules, state, looks):

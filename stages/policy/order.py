@@ -4,14 +4,14 @@ Only successful calls count. `stages.policy.rules.legal_tools`, the guard and co
 The rules hold among the calls of one reply as they do between replies.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 from msgspec import Raw, Struct
 
 from stages.ledger import Listed, Success
 from stages.message import ToolCall
-from stages.policy.listing import Each, listed_in, not_yet_called
+from stages.policy.listing import Each, listed_in, not_yet_called, value_of
 from stages.schema.canonical_json import canonical
 
 
@@ -20,6 +20,10 @@ class Change(Struct, frozen=True, kw_only=True):
 
     tool: str
     match_arg: str | None = None
+
+
+CountsIf = Callable[..., bool]
+"""A pure function of what the model was told of a call (a JSON value, or else a text): whether that answer counts."""
 
 
 class Use(Struct, frozen=True, kw_only=True):
@@ -33,6 +37,8 @@ class Use(Struct, frozen=True, kw_only=True):
     - `distinct`: for `at_least` the same call counts once: "each of the three" is not two of them and one again.
     - `each_of`: values that another tool lists; it must have succeeded with each before a terminal tool may be called.
     - `consecutive` False: not twice in a row.
+    - `counts_if`: when an answer of it counts, as a step and as a prerequisite. One that does not count makes earlier
+      ones to the same call count no more.
     """
 
     tool: str
@@ -45,6 +51,7 @@ class Use(Struct, frozen=True, kw_only=True):
     distinct: bool = False
     each_of: Each | None = None
     consecutive: bool = True
+    counts_if: CountsIf | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,16 +74,16 @@ class Use(Struct, frozen=True, kw_only=True):
 def current_successes(
     order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...] = ()
 ) -> tuple[Success, ...]:
-    """The successes that still count: nothing that they looked at has been changed since.
+    """The successes that count: by their answers, and because nothing that they looked at has been changed since.
 
-    Nor would it be if the calls `ahead` succeeded, which are to run next.
+    Nor would it be if the calls `ahead` succeeded, which are to run next, whatever they answer.
     """
     watching: dict[str, tuple[Change, ...]] = {}
     for use in order:
         watching[use.tool] = watching.get(use.tool, ()) + use.changes
     changes = {change for found in watching.values() for change in found}
     if not changes:
-        return successes
+        return _convincing(order, successes, ahead)
     since: dict[Change, set[bytes | None]] = {}
     for call in ahead:
         _note(call.name, call.arguments, changes, since)
@@ -87,6 +94,37 @@ def current_successes(
         ):
             found.append(success)
         _note(success.name, success.arguments, changes, since)
+    return _convincing(order, tuple(reversed(found)), ahead)
+
+
+def judged_tools(order: tuple[Use, ...]) -> frozenset[str]:
+    """The tools of which a rule says when an answer counts."""
+    return frozenset(use.tool for use in order if use.counts_if)
+
+
+def answer_passes(order: tuple[Use, ...], name: str, result: str) -> bool:
+    """Whether a rule says when an answer of the tool counts, and this one does."""
+    rules = [use.counts_if for use in order if use.counts_if and use.tool == name]
+    return bool(rules) and all(rule(value_of(result)) for rule in rules)
+
+
+def _convincing(
+    order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...]
+) -> tuple[Success, ...]:
+    """The successes whose answers count; of the same call, the last one decides."""
+    judged = judged_tools(order)
+    if not judged:
+        return successes
+    refuted = {(call.name, canonical(call.arguments)) for call in ahead if call.name in judged}
+    found: list[Success] = []
+    for success in reversed(successes):
+        if success.name in judged:
+            call = (success.name, canonical(success.arguments))
+            if not success.passed:
+                refuted.add(call)
+            if call in refuted:
+                continue
+        found.append(success)
     return tuple(reversed(found))
 
 

@@ -1,7 +1,7 @@
 """Other texts: the only text of a tool limited to anything but what it was called with before."""
 
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Raw
@@ -33,9 +33,14 @@ def with_other_texts(tool: ToolSpec, ledger: Ledger) -> ToolSpec:
     Only of a tool that reads and takes one text: what a write is given instead may do harm. The other texts are of
     ASCII, without quotation marks: an offer for a reply or two, not a rule.
     """
-    argument = only_text_argument(tool) if tool.effect == "read" else None
     again = [attempt.arguments for attempt in repeated_attempts(ledger) if attempt.name == tool.name]
-    if argument is None or not again:
+    return without_calls(tool, again) if again else tool
+
+
+def without_calls(tool: ToolSpec, again: Sequence[str]) -> ToolSpec:
+    """The same without the texts in these arguments of calls."""
+    argument = only_text_argument(tool) if tool.effect == "read" else None
+    if argument is None:
         return tool
     made = (msgspec.json.decode(arguments, type=dict[str, object]).get(argument) for arguments in reversed(again))
     said = dict.fromkeys(text.strip() for text in made if isinstance(text, str))

@@ -10,7 +10,7 @@ from msgspec import Struct
 from stages.grounding.calculated_arguments import with_results
 from stages.message import Assistant, Kind, Tool
 from stages.options.functions import unfit_function
-from stages.repair.decoding import decode
+from stages.policy.listing import value_of
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import ToolSpec
@@ -82,7 +82,7 @@ def _past_calls(state: State) -> Iterator[PastCall]:
     for entry in state.cleared:
         if entry.call_id not in here and entry.status == "succeeded":
             yield PastCall(
-                tool=entry.name, arguments=MappingProxyType(_arguments(entry.arguments)), result=_value(entry.text)
+                tool=entry.name, arguments=MappingProxyType(_arguments(entry.arguments)), result=value_of(entry.text)
             )
     made: dict[str, str] = {}
     for message in state.history:
@@ -92,22 +92,14 @@ def _past_calls(state: State) -> Iterator[PastCall]:
             case Tool(kind=Kind.TOOL_RESULT, status="succeeded", name=name, call_id=call_id) if name != RECALL.name:
                 text = cut[call_id].text if call_id in cut else message.text
                 yield PastCall(
-                    tool=name, arguments=MappingProxyType(_arguments(made.get(call_id, "{}"))), result=_value(text)
+                    tool=name, arguments=MappingProxyType(_arguments(made.get(call_id, "{}"))), result=value_of(text)
                 )
             case _:
                 pass
 
 
 _members: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def _arguments(text: str) -> dict[str, object]:
     return _members.decode(text)
-
-
-def _value(text: str) -> Json:
-    try:
-        return decode(_any, text)
-    except msgspec.DecodeError:
-        return text

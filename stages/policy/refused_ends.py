@@ -32,7 +32,7 @@ def without_refused_ends(rules: Rules, state: State, tools: tuple[ToolSpec, ...]
     With other arguments, a call may be.
     """
     refused = refused_ends(rules, state)
-    return tuple(tool for tool in tools if tool.name not in refused or _takes_arguments(tool)) or tools
+    return tuple(tool for tool in tools if tool.name not in refused or takes_arguments(tool)) or tools
 
 
 def mending_writes(rules: Rules, state: State) -> tuple[str, ...]:
@@ -47,5 +47,6 @@ class _Parameters(Struct):
     properties: dict[str, Raw] = {}
 
 
-def _takes_arguments(tool: ToolSpec) -> bool:
+def takes_arguments(tool: ToolSpec) -> bool:
+    """Whether there is any argument that a call of it may have."""
     return bool(msgspec.json.decode(tool.parameters, type=_Parameters).properties)

@@ -8,12 +8,12 @@ from msgspec import Struct
 
 from stages.confidence.unsure import WhenUnsure
 from stages.execution.unknown_outcomes import unknown_outcome
-from stages.ledger import Listed
+from stages.ledger import Listed, Success
 from stages.message import ToolCall
 from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
 from stages.policy.named_tools import named_tools
-from stages.policy.order import Use, current_successes, obstacle, underused_tools, values_left
+from stages.policy.order import Use, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.policy.own_checks import AnyCheck
 from stages.policy.progress import Repeating
 from stages.schema.canonical_json import canonical
@@ -163,7 +163,55 @@ def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, .
     if not any(use.again_after for use in rules.order):
         return ()
     gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
+    gone -= {*denied(rules, ledger, gone)}
     return tuple(name for name in names if name in gone)
+
+
+def denied(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
+    """The tools of these whose latest answer does not count by a rule of theirs, and nothing was written since."""
+    judged = judged_tools(rules.order)
+    latest = _latest_since_write(rules, ledger) if judged else {}
+    return tuple(name for name in names if name in judged and name in latest and not latest[name].passed)
+
+
+def unsettled_steps(rules: Rules, state: State) -> tuple[str, ...]:
+    """The required steps whose latest answer may say no, the latest first, where a tool that writes may mend that.
+
+    Nothing was written since. Either a rule says that the answer does not count; or there is no such rule, the tool
+    looks at what was written before, and nobody knows. Where no tool says that it reads, any of them may look.
+    """
+    required, ledger = required_tools(rules), state.ledger
+    if not required or not ledger.successes:
+        return ()
+    reads = {tool.name for tool in rules.tools if tool.effect == "read"} or {*required}
+    judged = judged_tools(rules.order)
+    written = {one.name for one in ledger.successes} & _writes(rules)
+
+    def may_say_no(name: str, latest: Success) -> bool:
+        if name in judged or name not in reads:
+            return name in judged and not latest.passed
+        return bool(written - {name})
+
+    recent = _latest_since_write(rules, ledger).items()
+    found = [name for name, latest in recent if name in required and may_say_no(name, latest)]
+    mendable = found and any(t.effect == "write" and t.name not in found for t in legal_tools(rules, state))
+    return tuple(found) if mendable else ()
+
+
+def _latest_since_write(rules: Rules, ledger: Ledger) -> dict[str, Success]:
+    """The latest success of each tool since something was last written, that included; the latest one first."""
+    writes = _writes(rules)
+    found: dict[str, Success] = {}
+    for success in reversed(ledger.successes):
+        if success.name not in found:
+            found[success.name] = success
+        if success.name in writes:
+            break
+    return found
+
+
+def _writes(rules: Rules) -> frozenset[str]:
+    return frozenset(tool.name for tool in rules.tools if tool.effect == "write")
 
 
 def repeating_tools(rules: Rules) -> Repeating:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from stages.ledger import Attempt, Budget, Ledger, Success
 from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, turn_of
 from stages.nudges.outcomes import status_of
-from stages.policy.order import Use, listed_for
+from stages.policy.order import Use, answer_passes, listed_for
 from stages.policy.progress import answer_digest, answered_again, digests
 from stages.policy.rules import Rules, repeating_tools
 from stages.wire.valid import with_object_arguments
@@ -118,7 +118,8 @@ def _success(call: ToolCall, answer: Tool, turn: int, order: tuple[Use, ...]) ->
     arguments = _arguments(call)
     digest = answer_digest(call.name, arguments, answer.text)
     listed = listed_for(order, call.name, answer.text)
-    return Success(name=call.name, arguments=arguments, answer=digest, turn=turn, listed=listed)
+    passed = answer_passes(order, call.name, answer.text)
+    return Success(name=call.name, arguments=arguments, answer=digest, turn=turn, listed=listed, passed=passed)
 
 
 def _attempt(call: ToolCall, answer: Tool, status: Status, turn: int) -> Attempt:

@@ -10,13 +10,15 @@ from msgspec import Raw
 from msgspec.structs import replace
 from toolz import unique
 
+from stages.execution.batch import call_digest
 from stages.grounding.identifiers import like_an_id, look
 from stages.grounding.matching import evidence, leaves, named_values, normalized
 from stages.grounding.sources import Given, given_latest_first, texts_given, ungrounded_values
-from stages.message import Assistant, System, Tool
+from stages.message import Assistant, Kind, System, Tool, ToolCall, User
 from stages.policy.example_forms import in_the_form_of
 from stages.policy.placeholder_values import examples_in
 from stages.policy.rules import Rules
+from stages.schema.canonical_json import canonical
 from stages.schema.nullable_members import optional_members
 from stages.schema.value import Json
 from stages.state import Attempt, Ledger, State, Success
@@ -116,11 +118,43 @@ def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
     """The values, normalized, that the tool has said it does not have, in calls since the last progress.
 
     Of several values of a call, those that its answer names. Whatever is new since then may have changed that.
+    For a look-up with one text, also the one of the last call, if that was refused in another way.
     """
     refused = ((m.text, arguments) for m, arguments in _refused(tool, state) if m.status == "unresolved")
-    return frozenset(
-        normalized(value) for text, arguments in refused for value in _in_question(text, arguments) if value
-    )
+    denied = {normalized(value) for text, arguments in refused for value in _in_question(text, arguments) if value}
+    last, argument = refused_call(state), only_text_argument(tool)
+    if last is not None and last.name == tool.name and argument is not None and tool.effect == "read":
+        value = _value(last.arguments, argument)
+        denied |= {normalized(value)} if isinstance(value, str) else set()
+    return frozenset(denied)
+
+
+def refused_call(state: State) -> ToolCall | None:
+    """The call that was all of the last reply, if a guard, a person or the tool itself refused it.
+
+    None where the user has said something since. What raised is not refused: the next try may do. Of several calls,
+    those beside a refused one are to be made again.
+    """
+    recent = [*takewhile(lambda m: not isinstance(m, Assistant), reversed(state.history))]
+    if any(isinstance(m, User) and m.kind is Kind.USER_INPUT for m in recent) or len(recent) == len(state.history):
+        return None
+    match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
+        case Assistant(calls=(call,)), [Tool() as answer] if _refuses(answer, call, state):
+            return call
+        case _:
+            return None
+
+
+def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
+    match answer.status:
+        case _ if answer.kind is not Kind.TOOL_RESULT:
+            return True
+        case "unresolved":  # for want of data, which a call without arguments may find later
+            return canonical(call.arguments) != "{}"
+        case "not_run":  # or left to be made again
+            return call_digest(call) in state.ledger.rejected
+        case status:
+            return status == "final"
 
 
 def _as_in_examples(tool: ToolSpec, argument: str, state: State) -> Iterator[str]:

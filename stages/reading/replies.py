@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import assert_never
 
 from msgspec import Struct
@@ -21,6 +22,9 @@ from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.markers import Openers
 from stages.schema import Fits, Misfit
 from stages.wire.prompted import forms as prompted
+
+_COMPARED = 200
+"""Maximum number of tools that a wrong name is compared with."""
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -168,10 +172,10 @@ class _Judge(Struct, frozen=True, kw_only=True):
         return no_such_tool(unknown[0], self.nearest(unknown[0])) if unknown else None
 
     def nearest(self, name: str) -> str | None:
-        """The known name that is most like it."""
+        """The known name that is most like it, among the first `_COMPARED`."""
         import difflib  # noqa: PLC0415 - only a mistake needs it
 
-        close = difflib.get_close_matches(name[:80].lower(), [*self.tools.specs], n=1)
+        close = difflib.get_close_matches(name[:80].lower(), [*islice(self.tools.specs, _COMPARED)], n=1)
         return close[0] if close else None
 
 

@@ -1,6 +1,6 @@
 """JSON Schema: arguments checked and coerced against it, and what a backend's grammar supports of it."""
 
-from stages.schema.check import Check, Fits, Misfit, checker
+from stages.schema.check import Check, Fits, Misfit, checker, unchecked
 from stages.schema.compilation import SchemaError
 from stages.schema.problems import Problem
 from stages.schema.projection import Projection, Target, project
@@ -17,4 +17,5 @@ __all__ = [
     "checker",
     "project",
     "readable",
+    "unchecked",
 ]

@@ -19,6 +19,11 @@ def canonical(text: str) -> str:
     return _sorted.encode(_whole(value) if fractions else value).decode()
 
 
+def canonical_value(value: Json) -> str:
+    """The canonical text of a value."""
+    return _sorted.encode(_whole(value)).decode()
+
+
 def _whole(value: Json) -> Json:
     match value:
         case float() if value.is_integer():

@@ -8,7 +8,8 @@ from msgspec import Raw, Struct
 
 from stages.repair.decoding import decode, nested
 from stages.schema.coercion import coerce
-from stages.schema.compilation import Compiled, compiled
+from stages.schema.compilation import compiled
+from stages.schema.judging import Judge
 from stages.schema.locate import problems
 from stages.schema.problems import Problem, not_an_object, not_json
 from stages.schema.value import MAX_DEPTH, Json, cut_text, pairs_lost, shallow, too_deep
@@ -47,12 +48,27 @@ class Check(Protocol):
         ...
 
 
+_PARTS = 3
+"""Maximum number of unchecked parts that are named."""
+
+
+def unchecked(parameters: bytes | Raw) -> str:
+    """A sentence that names the parts of the schema that cost too much to check, so that any value fits them; or "".
+
+    Raises SchemaError like `checker`.
+    """
+    parts = compiled(parameters).unchecked
+    more = f" and {len(parts) - _PARTS} more" if len(parts) > _PARTS else ""
+    listed = f"{', '.join(parts[:_PARTS])}{more}"
+    return f"some of its schema costs too much to check, so that any value fits there: {listed}" if parts else ""
+
+
 def checker(parameters: bytes | Raw) -> Check:
     """The check of arguments against this JSON Schema, compiled once for a tool.
 
     Values are coerced only if they don't fit and their coercion does (`stages.schema.coercion`). Formats that the
     validator doesn't know are ignored. Raises SchemaError for what is not the JSON Schema of an object, and for a
-    `$ref` that leads out of the schema: nothing is ever fetched.
+    `$ref` that leads out of the schema: nothing is ever fetched. What would take too long to check is `unchecked`.
     """
     schema = compiled(parameters)
     improves = any(name in bytes(parameters) for name in (b'"integer"', b'"null"'))
@@ -66,13 +82,23 @@ def checker(parameters: bytes | Raw) -> Check:
             value, repairs = _unquoted(value), ("JSON text to object",)
         if not isinstance(value, dict):
             return Misfit(problems=(not_an_object(value),))
-        fits = schema.whole.is_valid(value)
         # What fits needs no coercion, except 2.0, better written 2, and "null".
-        if not fits or (improves and _BETTER.search(text)):
-            value, coerced = _numbers(value, schema, len(text)) if untyped else coerce(value, schema, len(text))
+        quick, better = schema.quick(len(text)), improves and bool(_BETTER.search(text))
+        fits = quick and schema.whole.is_valid(value)
+        if better or not fits:
+            judge = Judge(schema, len(text))
+            if quick:
+                judge.learn(value, fits=fits)
+            with_numbers = _numbers if untyped else coerce
+            value, coerced = with_numbers(value, judge, len(text), improve=better)
             repairs += coerced
-            if not schema.whole.is_valid(value):
-                return Misfit(problems=problems(value, schema, len(text)))
+            if quick:
+                judge.learn(value, fits=schema.whole.is_valid(value))
+            fits = judge.fits(schema.root, value)
+            if judge.exhausted and not quick:
+                return Misfit(problems=(_too_much(text),))
+            if not fits:
+                return Misfit(problems=problems(value, judge, len(text)))
         return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs) if repairs else ())
 
     return check
@@ -81,10 +107,10 @@ def checker(parameters: bytes | Raw) -> Check:
 _DECIMAL = re.compile(r"-?\d++\.\d++")
 
 
-def _numbers(value: dict[str, Json], schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
+def _numbers(value: dict[str, Json], judge: Judge, size: int, *, improve: bool) -> tuple[Json, tuple[str, ...]]:
     """The value coerced, ignoring zeros at the end of numbers; text that stays text keeps them."""
     plain = {name: _unpadded(v) if isinstance(v, str) else v for name, v in value.items()}
-    coerced, repairs = coerce(plain, schema, size)
+    coerced, repairs = coerce(plain, judge, size, improve=improve)
     if not isinstance(coerced, dict):
         return coerced, repairs
     return {name: value[name] if isinstance(v, str) else v for name, v in coerced.items()}, repairs
@@ -120,6 +146,11 @@ def _decoded(text: str) -> Json | Problem:
 
 def _deep(text: str) -> Problem:
     return Problem(path="", rule="depth", expected=f"at most {MAX_DEPTH} levels of nesting", found=cut_text(text))
+
+
+def _too_much(text: str) -> Problem:
+    expected = "arguments with fewer values, which can be checked against all alternatives of the schema"
+    return Problem(path="", rule="size", expected=expected, found=cut_text(text))
 
 
 def _unquoted(text: str) -> Json:

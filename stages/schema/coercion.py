@@ -12,7 +12,8 @@ Nothing else.
 
 import msgspec
 
-from stages.schema.compilation import Compiled, Fuel, Place
+from stages.schema.judging import Judge
+from stages.schema.place import Fuel, Path, Place
 from stages.schema.retyping import LIST_OF_ONE, retype
 from stages.schema.value import Json, dotted
 
@@ -20,18 +21,47 @@ _Coerced = tuple[Json, list[str]]
 """A value, and the coercions that it needed."""
 
 
-def coerce(value: Json, schema: Compiled, size: int) -> tuple[Json, tuple[str, ...]]:
+def coerce(value: Json, judge: Judge, size: int, *, improve: bool) -> tuple[Json, tuple[str, ...]]:
     """The value coerced as far as possible, and the name of each coercion (`string to integer at "qty"`).
 
-    `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit.
+    `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit. `improve`:
+    what fits, too, may be better written another way.
     """
-    coerced, repairs = _coerced(value, Place(schema, schema.root), Fuel(size))
+    coerced, repairs = _coerced(value, Place(judge, judge.schema.root), _Walk(size, improve=improve))
     return coerced, tuple(repairs)
 
 
-def _coerced(value: Json, at: Place, fuel: Fuel) -> _Coerced:
-    if not fuel.lasts(at):
+_FURTHER = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+"""Keywords whose parts apply to the same value."""
+
+
+class _Walk(Fuel):
+    """One walk, and what it has found: by part, value and path. The value is kept, so that its id stays its own."""
+
+    def __init__(self, size: int, *, improve: bool) -> None:
+        super().__init__(size)
+        self.improve = improve
+        self.wrapping = False
+        self.known: dict[tuple[int, int, Path, bool], tuple[Json, _Coerced]] = {}
+
+
+def _coerced(value: Json, at: Place, fuel: _Walk) -> _Coerced:
+    if not at.rules:
         return value, []
+    further, inner = not at.rules.keys().isdisjoint(_FURTHER), isinstance(value, list | dict)
+    if not further and not inner:
+        return _here(value, at, fuel) if fuel.lasts(at) else (value, [])
+    if inner and not fuel.improve and at.fits(value):
+        return value, []
+    key = id(at.part), id(value), at.path, fuel.wrapping
+    if key not in fuel.known:
+        if not fuel.lasts(at):
+            return value, []
+        fuel.known[key] = value, _through(value, at, fuel) if further else _here(value, at, fuel)
+    return fuel.known[key][1]
+
+
+def _through(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     repairs: list[str] = []
     for place in at.conjuncts():
         value, more = _coerced(value, place, fuel)
@@ -43,7 +73,7 @@ def _coerced(value: Json, at: Place, fuel: Fuel) -> _Coerced:
     return value, repairs + more
 
 
-def _alternative(value: Json, branches: list[Place], fuel: Fuel) -> _Coerced:
+def _alternative(value: Json, branches: list[Place], fuel: _Walk) -> _Coerced:
     """The value coerced to the alternative that it fits; else to the only result that the alternatives lead to.
 
     Alternatives with different results are ambiguous: the value stays.
@@ -51,17 +81,24 @@ def _alternative(value: Json, branches: list[Place], fuel: Fuel) -> _Coerced:
     meant = next((branch for branch in branches if branch.fits(value)), None)
     if meant is not None:
         return _coerced(value, meant, fuel)
-    tried = [coerced for branch in branches if branch.fits((coerced := _coerced(value, branch, fuel))[0])]
+    # What has needed no coercion is the value itself, which fits none.
+    tried = [one for branch in branches if (one := _coerced(value, branch, fuel))[1] and branch.fits(one[0])]
     results = {msgspec.json.encode(result) for result, _ in tried}
     return tried[0] if len(results) == 1 else (value, [])
 
 
-def _here(value: Json, at: Place, fuel: Fuel) -> _Coerced:
+def _here(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     """The value in the type that this part of the schema asks for, and everything in it likewise."""
-    retyped, repair = retype(value, at.part)
+    retyped, repair = retype(value, at.rules, lambda one: at.judge.lists(at.rules, one))
+    if repair == LIST_OF_ONE:
+        # Where a list may hold lists like itself, there would be no end to it.
+        if fuel.wrapping:
+            return value, []
+        fuel.wrapping = True
+        within, repairs = _children(retyped, at, fuel)
+        fuel.wrapping = False
+        return (within, [_noted(repair, at), *repairs]) if at.fits(within) else (value, [])
     within, repairs = _children(retyped, at, fuel)
-    if repair == LIST_OF_ONE and not at.fits(within):
-        return value, []
     return within, [_noted(repair, at), *repairs] if repair else repairs
 
 
@@ -69,7 +106,7 @@ def _noted(repair: str, at: Place) -> str:
     return f'{repair} at "{dotted(at.path)}"' if at.path else repair
 
 
-def _children(value: Json, at: Place, fuel: Fuel) -> _Coerced:
+def _children(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     match value:
         case dict():
             return _members(value, at, fuel)
@@ -79,8 +116,8 @@ def _children(value: Json, at: Place, fuel: Fuel) -> _Coerced:
             return value, []
 
 
-def _members(value: dict[str, Json], at: Place, fuel: Fuel) -> _Coerced:
-    part = at.part
+def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
+    part = at.rules
     declared, required = part.get("properties"), part.get("required")
     optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
     coerced: dict[str, Json] = {}
@@ -92,18 +129,18 @@ def _members(value: dict[str, Json], at: Place, fuel: Fuel) -> _Coerced:
             continue
         coerced[name], more = _coerced(child, place, fuel)
         repairs += more
-    return coerced, repairs
+    return (coerced, repairs) if repairs else (value, [])
 
 
 def _names(required: Json) -> frozenset[str]:
     return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
 
 
-def _items(value: list[Json], at: Place, fuel: Fuel) -> _Coerced:
+def _items(value: list[Json], at: Place, fuel: _Walk) -> _Coerced:
     coerced: list[Json] = []
     repairs: list[str] = []
     for i, child in enumerate(value):
         item, more = _coerced(child, at.item(i), fuel)
         coerced.append(item)
         repairs += more
-    return coerced, repairs
+    return (coerced, repairs) if repairs else (value, [])

@@ -1,22 +1,25 @@
-"""A compiled schema: its validator, the validators of its parts, and the way through it along a value."""
+"""A compiled schema: its validator, what a check with it may cost, and what in it is not checked."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self, TypeGuard
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw, Struct
 
 from stages.repair.decoding import decode
-from stages.schema.value import MAX_DEPTH, Json, cut_text, dotted, shown_value, too_deep
+from stages.schema.searches import Search, engine, searches
+from stages.schema.subschemas import Step, with_parts, within
+from stages.schema.value import MAX_BYTES, MAX_DEPTH, Json, cut_text, dotted, shown_value, too_deep
+from stages.schema.visits import MOST_VISITS, visits
 
 if TYPE_CHECKING:
-    from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError, Validator, ValidatorMap
+    from jsonschema_rs import ValidationError, Validator
 
-BACKTRACKING = 10_000
-"""Maximum steps of a pattern with look-around or back-references; other patterns take linear time."""
+_MOST_WORK = 10_000_000
+"""Maximum units that the validator may take by itself; see `stages.schema.searches`."""
 
-_LEVELS = 120
-"""Maximum depth to which parts of a schema are followed, references included."""
+_UNFOLLOWED = frozenset({"$dynamicRef", "$recursiveRef", "$anchor"})
+"""References that only the validator follows."""
 
 
 class SchemaError(ValueError):
@@ -24,123 +27,81 @@ class SchemaError(ValueError):
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
-    """A schema, its validator, and the validators of its parts by JSON pointer (RFC 6901): `#/properties/qty`."""
+    """A schema, and its validator.
 
-    root: Mapping[str, Json]
-    whole: "Validator"
-    parts: "ValidatorMap"
-
-
-class Place(Struct, frozen=True):
-    """A part of a schema and the place in a value that it applies to."""
-
-    schema: Compiled
-    part: Mapping[str, Json]
-    pointer: str = "#"
-    path: tuple[str | int, ...] = ()
-    level: int = 0
-
-    @property
-    def known(self) -> bool:
-        """Whether the pointer leads to a part of the schema."""
-        return self.pointer in self.schema.parts
-
-    def fits(self, value: Json) -> bool:
-        """Whether the value fits the part; False where there is none."""
-        validator = self.schema.parts.get(self.pointer)
-        return validator is not None and validator.is_valid(value)
-
-    def conjuncts(self) -> list[Self]:
-        """Further parts that apply to the same value: the target of `$ref`, and `allOf`."""
-        target = self.part.get("$ref")
-        referred = [self._at(at_pointer(self.schema.root, target), target)] if _local(target) else []
-        return referred + self._branches("allOf") if "allOf" in self.part else referred
-
-    def alternatives(self) -> list[list[Self]]:
-        """The lists of parts of which one has to apply to the same value: `anyOf` and `oneOf`."""
-        return [self._branches(keyword) for keyword in ("anyOf", "oneOf") if keyword in self.part]
-
-    def member(self, name: str) -> Self:
-        """The part for that member of an object."""
-        declared = self.part.get("properties")
-        if isinstance(declared, dict) and name in declared:
-            token = name.replace("~", "~0").replace("/", "~1")
-            return self._child(declared[name], f"properties/{token}", name)
-        return self._child(self.part.get("additionalProperties"), "additionalProperties", name)
-
-    def item(self, index: int) -> Self:
-        """The part for that item of an array: from `prefixItems` (or draft 7's list of `items`), or for the rest."""
-        items, first = self.part.get("items"), self.part.get("prefixItems")
-        keyword, leading = ("items", items) if isinstance(items, list) else ("prefixItems", first)
-        if isinstance(leading, list) and index < len(leading):
-            return self._child(leading[index], f"{keyword}/{index}", index)
-        rest = "additionalItems" if keyword == "items" else "items"
-        return self._child(self.part.get(rest), rest, index)
-
-    def _branches(self, keyword: str) -> list[Self]:
-        branches = self.part[keyword]
-        listed = branches if isinstance(branches, list) else []
-        return [self._at(branch, f"{self.pointer}/{keyword}/{i}") for i, branch in enumerate(listed)]
-
-    def _at(self, part: Json, pointer: str) -> Self:
-        return type(self)(self.schema, _as_part(part), pointer, self.path, self.level + 1)
-
-    def _child(self, part: Json, tokens: str, step: str | int) -> Self:
-        pointer, path = f"{self.pointer}/{tokens}", (*self.path, step)
-        return type(self)(self.schema, _as_part(part), pointer, path, self.level + 1)
-
-
-def _as_part(part: Json) -> Mapping[str, Json]:
-    return part if isinstance(part, dict) else {}
-
-
-def _local(target: Json) -> TypeGuard[str]:
-    return isinstance(target, str) and target.startswith("#")
-
-
-def at_pointer(root: Json | Mapping[str, Json], pointer: str) -> Json:
-    """The value at a JSON pointer; None: there is none."""
-    found = root
-    for token in pointer.split("/")[1:]:
-        match found:
-            case Mapping():
-                found = found.get(token.replace("~1", "/").replace("~0", "~"))
-            case list() if token.isdecimal() and int(token) < len(found):
-                found = found[int(token)]
-            case _:
-                return None
-    return dict(found) if isinstance(found, Mapping) else found
-
-
-class Fuel:
-    """What one walk through a schema beside a value may still cost. It is used up by the walk that it was made for.
-
-    Where a schema refers to itself in several alternatives, trying all of them would take exponential time. `size` is
-    the length of the value's text.
+    `draft` is the dialect that it names, `documents` whether parts of it are documents of their own. `searches` are its
+    patterns. `unchecked` names what costs too much to check, so any value fits there. `rate` is the work that the
+    validator may do for each character of arguments; None: more than can be counted.
     """
 
-    def __init__(self, size: int) -> None:
-        self._left = 1000 + 8 * size
+    root: dict[str, Json]
+    draft: str
+    documents: bool
+    whole: "Validator"
+    searches: Mapping[str, Search]
+    unchecked: tuple[str, ...]
+    rate: int | None
 
-    def lasts(self, at: Place) -> bool:
-        """Whether to go on at this place, which costs a unit; no place is followed deeper than `LEVELS`."""
-        if at.level > _LEVELS or not self._left:
-            return False
-        self._left -= 1
-        return True
+    def quick(self, size: int) -> bool:
+        """Whether the validator by itself checks arguments of that many characters in bounded time."""
+        return self.rate is not None and self.rate * size <= _MOST_WORK
 
 
 def compiled(parameters: bytes | Raw) -> Compiled:
     """The schema, compiled. Raises SchemaError; nothing that it refers to is ever fetched."""
-    from jsonschema_rs import FancyRegexOptions, RegexOptions  # noqa: PLC0415 - it takes longer to import than most of forge
+    size, unchecked = len(bytes(parameters)), list[str]()
+    schema = _read(parameters) if size <= MAX_BYTES else {}
+    if size > MAX_BYTES:
+        unchecked.append(f"all (it has {size} bytes, at most {MAX_BYTES} are read)")
+    known = searches(schema)
+    root = _affordable(known, unchecked, (), schema)
+    ways = visits(root)
+    if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in within(root)):
+        unchecked.append("references that are no pointers")
+    kept = {pattern: search for pattern, search in known.items() if search}
+    around = any(search.around for search in kept.values())
+    return Compiled(
+        root=root,
+        draft=str(root.get("$schema", "")),
+        documents=any(isinstance(part.get("$id"), str) for part in within(root) if part is not root),
+        whole=_validator(root, around=around),
+        searches=kept,
+        unchecked=tuple(unchecked),
+        rate=None
+        if around or ways >= MOST_VISITS
+        else 3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()),
+    )
 
-    schema = _read(parameters)
-    try:
-        return _with(schema, RegexOptions())
-    except SchemaError:
-        # A pattern with look-around or back-references has no linear-time form; its steps are bounded instead.
-        return _with(schema, FancyRegexOptions(backtrack_limit=BACKTRACKING))
 
+def _compared(root: dict[str, Json]) -> int:
+    """How many arrays and objects its enums list. The validator compares a value with each of them."""
+    listed = (options for part in within(root) if isinstance(options := part.get("enum"), list))
+    return sum(isinstance(option, list | dict) for options in listed for option in options)
+
+
+def _affordable(
+    known: Mapping[str, Search | None], unchecked: list[str], path: Step, part: dict[str, Json]
+) -> dict[str, Json]:
+    """The part without patterns that cost too much."""
+
+    def inner(step: Step, one: Json) -> Json:
+        return _affordable(known, unchecked, (*path, *step), one) if isinstance(one, dict) else one
+
+    left = with_parts(part, inner)
+    pattern, named = part.get("pattern"), part.get("patternProperties")
+    if isinstance(pattern, str) and known.get(pattern, _UNKNOWN) is None:
+        unchecked.append(f"the pattern at {dotted(path)}")
+        del left["pattern"]
+    if isinstance(named, dict) and any(
+        (search := known.get(name, _UNKNOWN)) is None or search.around for name in named
+    ):
+        unchecked.append(f"{dotted((*path, 'patternProperties'))}")
+        left = {keyword: rule for keyword, rule in left.items() if keyword not in _OF_OTHER_MEMBERS}
+    return left
+
+
+_UNKNOWN = Search(0, around=False)
+_OF_OTHER_MEMBERS = frozenset({"patternProperties", "additionalProperties", "unevaluatedProperties"})
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
@@ -160,15 +121,13 @@ def _read(parameters: bytes | Raw) -> dict[str, Json]:
     return schema
 
 
-def _with(schema: dict[str, Json], patterns: "RegexOptions | FancyRegexOptions") -> Compiled:
-    from jsonschema_rs import ValidationError, validator_for, validator_map_for  # noqa: PLC0415 - as above
+def _validator(schema: dict[str, Json], *, around: bool) -> "Validator":
+    from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
 
     try:
-        whole = validator_for(schema, pattern_options=patterns, validate_formats=True, offline=True)
-        parts = validator_map_for(schema, pattern_options=patterns, validate_formats=True, offline=True)
+        return validator_for(schema, pattern_options=engine(around=around), validate_formats=True, offline=True)
     except ValidationError as error:
         raise SchemaError(_explained(error)) from error
-    return Compiled(root=schema, whole=whole, parts=parts)
 
 
 def _explained(error: "ValidationError") -> str:

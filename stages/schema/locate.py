@@ -7,8 +7,9 @@ refers to itself in alternatives. Its verdicts on parts are used, and its errors
 from collections.abc import Iterator
 from itertools import islice
 
-from stages.schema.compilation import BACKTRACKING, Compiled, Fuel, Place
-from stages.schema.problems import Problem, in_words, keeps_rule
+from stages.schema.judging import Judge
+from stages.schema.place import Fuel, Place
+from stages.schema.problems import Problem, in_words, keeps_rule, missing, unexpected, unlisted, unmatched
 from stages.schema.value import Json, cut_text, dotted, kinds, shown_value
 
 _MOST = 5
@@ -24,6 +25,9 @@ _LOCAL = frozenset(
 )
 """Rules about a value itself, whatever is in it."""
 
+_TOLD_HERE = frozenset({"required", "enum", "const", "pattern"})
+"""Rules of which the problems are found without the validator, which would copy the value or the list for each."""
+
 _FOLLOWED = frozenset(
     {"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"}
     | {"additionalItems", "$defs", "definitions", "$schema", "title", "description", "default", "examples"}
@@ -34,9 +38,11 @@ _Found = tuple[int, Problem]
 """A problem, and its depth in the value."""
 
 
-def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
+def problems(value: Json, judge: Judge, size: int) -> tuple[Problem, ...]:
     """The first few problems of a value that doesn't fit, at least one, the deepest and so most specific first."""
-    found = sorted(islice(_in(value, Place(schema, schema.root), Fuel(size)), _LOOKED_AT), key=lambda each: -each[0])
+    found = sorted(
+        islice(_in(value, Place(judge, judge.schema.root), Fuel(size)), _LOOKED_AT), key=lambda each: -each[0]
+    )
     named = tuple(dict.fromkeys(problem for _, problem in found))[:_MOST]
     return named or (
         Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown_value(value)),
@@ -45,7 +51,7 @@ def problems(value: Json, schema: Compiled, size: int) -> tuple[Problem, ...]:
 
 def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
     # An undeclared member is its object's problem.
-    if (at.path and not at.part) or not at.known or at.fits(value) or not fuel.lasts(at):
+    if (at.path and not at.rules) or at.fits(value) or not fuel.lasts(at):
         return
     led = False
     for found in _elsewhere(value, at, fuel):
@@ -55,7 +61,7 @@ def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
         led = True
         yield len(at.path), problem
     if not led:
-        rule = next((keyword for keyword in at.part if keyword not in _LOCAL | _FOLLOWED), "schema")
+        rule = next((keyword for keyword in at.rules if keyword not in _LOCAL | _FOLLOWED), "schema")
         yield (
             len(at.path),
             Problem(path=dotted(at.path), rule=rule, expected=keeps_rule(rule), found=shown_value(value)),
@@ -98,18 +104,20 @@ def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
     types = _types(at)
     if types and not kinds(value) & set(types):
         return False
-    return not isinstance(value, dict) or all(at.member(name).fits(value[name]) for name in _marks(at) & value.keys())
+    return not isinstance(value, dict) or all(
+        at.judge.lists(at.member(name).rules, value[name]) for name in _marks(at) & value.keys()
+    )
 
 
 def _marks(at: Place) -> set[str]:
     """The members with only one possible value or few, which tell kinds of objects apart."""
-    declared = at.part.get("properties")
+    declared = at.rules.get("properties")
     listed = declared.items() if isinstance(declared, dict) else ()
     return {name for name, part in listed if isinstance(part, dict) and ("const" in part or "enum" in part)}
 
 
 def _types(at: Place) -> list[str]:
-    match at.part.get("type"):
+    match at.rules.get("type"):
         case str(name):
             return [name]
         case list(names):
@@ -120,7 +128,7 @@ def _types(at: Place) -> list[str]:
 
 def _wanted(at: Place, fuel: Fuel) -> str:
     """What the part asks for, in a word or two."""
-    part, types = at.part, _types(at)
+    part, types = at.rules, _types(at)
     if "const" in part:
         return shown_value(part["const"])
     if isinstance(options := part.get("enum"), list):
@@ -133,18 +141,26 @@ def _wanted(at: Place, fuel: Fuel) -> str:
 
 def _here(value: Json, at: Place) -> Iterator[Problem]:
     """The problems with the part's own rules."""
-    from jsonschema_rs import FancyRegexOptions, validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
+    if isinstance(value, dict):
+        yield from _of_names(value, at)
+    for error in at.judge.own(at.rules, _LOCAL - _TOLD_HERE).iter_errors(value):
+        yield in_words(error, at.path)
+    pattern = at.rules.get("pattern")
+    if isinstance(pattern, str) and isinstance(value, str) and not at.judge.finds(pattern, value):
+        yield unmatched(pattern, value, at.path)
+    if not at.judge.lists(at.rules, value):
+        yield unlisted(at.rules, value, at.path)
 
-    rules = {keyword: rule for keyword, rule in at.part.items() if keyword in _LOCAL}
-    if at.part.get("additionalProperties") is False:
-        declared, patterns = at.part.get("properties"), at.part.get("patternProperties")
-        rules["additionalProperties"] = False
-        rules["properties"] = dict.fromkeys(declared, True) if isinstance(declared, dict) else {}
-        rules["patternProperties"] = dict.fromkeys(patterns, True) if isinstance(patterns, dict) else {}
-    if "$schema" in at.schema.root:
-        rules["$schema"] = at.schema.root["$schema"]
-    validator = validator_for(
-        rules, pattern_options=FancyRegexOptions(backtrack_limit=BACKTRACKING), validate_formats=True, offline=True
-    )
-    for error in validator.iter_errors(value):
-        yield from in_words(error, at.path)
+
+def _of_names(value: dict[str, Json], at: Place) -> Iterator[Problem]:
+    """The problems with the names of an object's members."""
+    required, declared, patterns = (at.rules.get(k) for k in ("required", "properties", "patternProperties"))
+    for name in required if isinstance(required, list) else ():
+        if isinstance(name, str) and name not in value:
+            yield missing(name, at.path)
+    if at.rules.get("additionalProperties") is False:
+        known = declared if isinstance(declared, dict) else {}
+        named = patterns if isinstance(patterns, dict) else {}
+        for name, child in value.items():
+            if name not in known and not any(at.judge.finds(pattern, name) for pattern in named):
+                yield unexpected(name, child, at.path)

@@ -1,7 +1,8 @@
 """Merge `allOf` into one part, for grammars without conjunctions. The result demands the same or less."""
 
-from stages.schema.compilation import at_pointer
-from stages.schema.value import Json
+from collections.abc import Iterator
+
+from stages.schema.value import Json, at_pointer
 
 _Part = dict[str, Json]
 
@@ -12,30 +13,38 @@ NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$
 """Keywords that demand nothing."""
 
 
-def merge_all_of(part: _Part, root: Json, nested: int = 0) -> tuple[_Part, list[str]]:
+_MOST = 200
+"""Maximum number of parts that are merged into one."""
+
+
+def merge_all_of(part: _Part, root: Json) -> tuple[_Part, list[str]]:
     """The part with its `allOf` merged in, and the keywords left out because the part already had them.
 
     Leaving one out only makes the part accept more. References are to parts of `root`.
     """
+    return _merged(part, root, 0, iter(range(_MOST)))
+
+
+def _merged(part: _Part, root: Json, nested: int, left: Iterator[int]) -> tuple[_Part, list[str]]:
     found: _Part = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
     left_out: list[str] = []
     conjuncts = part.get("allOf")
     for conjunct in conjuncts if isinstance(conjuncts, list) else []:
-        resolved, more = _resolved(conjunct, root, nested)
+        resolved, more = _resolved(conjunct, root, nested, left)
         found, clashes = _both(found, resolved)
         left_out += [*more, *clashes]
     return found, left_out
 
 
-def _resolved(part: Json, root: Json, nested: int) -> tuple[_Part, list[str]]:
+def _resolved(part: Json, root: Json, nested: int, left: Iterator[int]) -> tuple[_Part, list[str]]:
     if not isinstance(part, dict):
         return {}, [] if part is True else ["allOf"]
-    if nested >= _NESTED:
+    if nested >= _NESTED or next(left, None) is None:
         return {}, ["allOf"]
     target = part.get("$ref")
     if isinstance(target, str):
-        return _resolved(at_pointer(root, target) if target.startswith("#") else None, root, nested + 1)
-    return merge_all_of(part, root, nested + 1) if "allOf" in part else (part, [])
+        return _resolved(at_pointer(root, target) if target.startswith("#") else None, root, nested + 1, left)
+    return _merged(part, root, nested + 1, left) if "allOf" in part else (part, [])
 
 
 def _both(one: _Part, other: _Part) -> tuple[_Part, list[str]]:

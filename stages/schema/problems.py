@@ -27,48 +27,49 @@ class Problem(Struct, frozen=True, kw_only=True):
     found: str
 
 
-def in_words(error: "ValidationError", path: Sequence[str | int]) -> list[Problem]:
-    """The problems that an error of the validator stands for, at that path: one for each unexpected name."""
-    from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - it takes longer to import than most of forge
-
-    match error.kind:
-        case ValidationErrorKind.Required(property=name):
-            return [
-                Problem(path=dotted([*path, name]), rule="required", expected="a value (required)", found="nothing")
-            ]
-        case ValidationErrorKind.AdditionalProperties(unexpected=names):
-            return [_unexpected(error, name, path) for name in names]
-        case _:
-            return [Problem(path=dotted(path), rule=error.kind.name, expected=_expected(error), found=_found(error))]
+_OPTIONS = 200
+"""Maximum number of a list's values that are looked at to name some."""
 
 
-def _unexpected(error: "ValidationError", name: str, path: Sequence[str | int]) -> Problem:
-    value = error.instance.get(name) if isinstance(error.instance, dict) else None
-    where = dotted([*path, name])
-    return Problem(path=where, rule=error.kind.name, expected="no argument of that name", found=_shown(value))
+def in_words(error: "ValidationError", path: Sequence[str | int]) -> Problem:
+    """The problem that an error of the validator stands for, at that path."""
+    found = cut_text(msgspec.json.encode(error.instance).decode())
+    return Problem(path=dotted(path), rule=error.kind.name, expected=_expected(error), found=found)
 
 
-def _found(error: "ValidationError") -> str:
-    return _shown(error.instance)
+def missing(name: str, path: Sequence[str | int]) -> Problem:
+    """The problem of an object at that path without a member of that name."""
+    return Problem(path=dotted([*path, name]), rule="required", expected="a value (required)", found="nothing")
 
 
-def _shown(value: object) -> str:
-    return cut_text(msgspec.json.encode(value).decode())
+def unexpected(name: str, value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of an object at that path with a member of that name."""
+    where, expected = dotted([*path, name]), "no argument of that name"
+    return Problem(path=where, rule="additionalProperties", expected=expected, found=shown_value(value))
+
+
+def unmatched(pattern: str, value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of a text at that path in which the pattern is not found."""
+    expected = f"text that matches {cut_text(pattern, 200)}"
+    return Problem(path=dotted(path), rule="pattern", expected=expected, found=shown_value(value))
+
+
+def unlisted(part: dict[str, Json], value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of a value at that path that is not among those that the part lists."""
+    found, options = shown_value(value), part.get("enum")
+    if "const" in part or not isinstance(options, list):
+        return Problem(path=dotted(path), rule="const", expected=shown_value(part.get("const")), found=found)
+    expected = "one of " + cut_text(", ".join(map(shown_value, options[:_OPTIONS])), 400)
+    return Problem(path=dotted(path), rule="enum", expected=expected, found=found)
 
 
 def _expected(error: "ValidationError") -> str:
     """What the rule demands, as the object of "expected …"."""
-    from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - as above
+    from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - it takes longer to import than most of forge
 
     match error.kind:
         case ValidationErrorKind.Type(types=types):
             return " or ".join(types)
-        case ValidationErrorKind.Enum(options=options):
-            return "one of " + cut_text(", ".join(map(_shown, options)), 400)
-        case ValidationErrorKind.Constant(expected_value=value):
-            return _shown(value)
-        case ValidationErrorKind.Pattern(pattern=pattern):
-            return f"text that matches {cut_text(pattern, 200)}"
         case ValidationErrorKind.Format(format=name):
             return f"text in the format {name}"
         case _:

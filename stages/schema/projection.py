@@ -8,19 +8,17 @@ keywords beside `anyOf` or `enum` are ignored.
 
 import re
 from collections.abc import Iterator
-from itertools import count
 from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
 
 from stages.schema.bounds import SchemaPart, Supported, number_rules, string_rules
-from stages.schema.compilation import at_pointer
 from stages.schema.containers import Inner, any_value, array_rules, object_rules
 from stages.schema.cycles import self_referring
 from stages.schema.merge import NOTES, merge_all_of
 from stages.schema.strict_mode import NotStrict, strict
-from stages.schema.value import Json
+from stages.schema.value import MAX_BYTES, Json, at_pointer
 
 Target = Literal["llama.cpp", "openai-strict"]
 """The supported targets: llama.cpp's grammar (also llama-server, llamafile, Ollama), and OpenAI's strict mode."""
@@ -55,6 +53,8 @@ def project(schema: bytes | Raw, target: Target) -> Projection:
 
     The schema must be one that `checker` takes.
     """
+    if len(bytes(schema)) > MAX_BYTES:
+        return Projection(schema=Raw(b'{"type":"object"}'), dropped=("all",), refused="it is too large")
     match target:
         case "llama.cpp":
             part, dropped = _for_llama(msgspec.json.decode(schema))
@@ -74,20 +74,24 @@ def _for_strict(part: SchemaPart, dropped: tuple[str, ...]) -> Projection:
 
 
 class _Work(Struct):
-    """What the walk collects: definitions by name, names by pointer, and dropped rules."""
+    """What the walk collects: definitions by name, names by pointer, dropped rules, and definitions to be projected."""
 
     root: Json
     definitions: SchemaPart
     names: dict[str, str]
     dropped: list[str]
+    todo: list[tuple[str, Json]]
+    numbers: dict[str, int]
 
     def drop(self, what: str, path: str) -> None:
         self.dropped.append(f'{what} at "{path.removeprefix(".")}"' if path else what)
 
 
 def _for_llama(root: Json) -> tuple[SchemaPart, tuple[str, ...]]:
-    work = _Work(root, {}, {}, [])
+    work = _Work(root, {}, {}, [], [], {})
     projected = _part(root, "", work)
+    for name, part in work.todo:
+        work.definitions[name] = _part(part, f".{name}", work)
     for name in self_referring(work.definitions):
         work.definitions[name] = any_value()
         work.drop("a reference that leads only to itself", name)
@@ -158,11 +162,14 @@ def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
 
 
 def _define(key: str, name: str, schema: Json, work: _Work) -> None:
-    """Project the part as a definition, whose name is known before the walk so that the part may refer to itself."""
-    free = next(free for n in count(1) if (free := f"{name}-{n}" if n > 1 else name) not in work.definitions)
+    """Make the part a definition. It is projected later, as it may refer to itself, or to the next of thousands."""
+    free = name
+    while free in work.definitions:
+        number = work.numbers[name] = work.numbers.get(name, 1) + 1
+        free = f"{name}-{number}"
     work.names[key] = free
     work.definitions[free] = {}
-    work.definitions[free] = _part(schema, f".{free}", work)
+    work.todo.append((free, schema))
 
 
 def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:

@@ -12,11 +12,16 @@ from stages.schema.value import Json, too_deep
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
+_MOST_BYTES = 500_000
+"""Maximum bytes of schemas that are tried for the sake of one."""
+
+
 def readable(parameters: bytes | Raw) -> Raw:
     """The schema itself if arguments can be checked against it; otherwise the part of it that they can be.
 
-    In that part, a member whose own schema cannot be read takes any value. Which members are required, and whether
-    others are allowed, stays. Of what is not the schema of an object, nothing is left but that.
+    In that part, a member whose own schema cannot be read takes any value; so do the last of very many members. Which
+    members are required, and whether others are allowed, stays. Of what is not the schema of an object, nothing is left
+    but that.
     """
     if _compiles(parameters):
         return Raw(bytes(parameters))
@@ -25,7 +30,12 @@ def readable(parameters: bytes | Raw) -> Raw:
     shared = shared if _compiles(_encoded(shared)) else {}
     properties, required, others = (schema.get(name) for name in ("properties", "required", "additionalProperties"))
     members = properties if isinstance(properties, dict) else {}
-    kept: dict[str, Json] = {n: one if _compiles(_encoded(shared, {n: one})) else True for n, one in members.items()}
+    kept: dict[str, Json] = {}
+    left = _MOST_BYTES
+    for name, one in members.items():
+        alone = _encoded(shared, {name: one}) if left > 0 else b""
+        left -= len(bytes(alone))
+        kept[name] = one if left > 0 and _compiles(alone) else True
     names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
     rest: dict[str, Json] = {"additionalProperties": others} if isinstance(others, bool) else {}
     return _encoded({**shared, "required": [*dict.fromkeys(names)], **rest}, kept)

@@ -1,7 +1,8 @@
 """Retype one value: the lossless coercions of a single value to the type that a part of a schema asks for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 
 import msgspec
 
@@ -21,23 +22,26 @@ _XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 """An array as models write it in XML."""
 
 
-def retype(value: Json, part: Mapping[str, Json]) -> tuple[Json, str]:
-    """The value in the type that is asked for, and the name of the coercion; empty: none."""
+def retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> tuple[Json, str]:
+    """The value in the type that is asked for, and the name of the coercion; empty: none.
+
+    `lists`: whether a value is one that the part lists, or the part lists none.
+    """
     if not isinstance(value, str):
         if part.get("format") == "decimal" and _types(part) == {"string"} and kinds(value) & {"number", "integer"}:
             return msgspec.json.encode(value).decode(), "number to decimal"
         whole = _whole(value, part)
         if whole is not value:
             return whole, "number to integer"
-        option = _option(value, part)
+        option = _option(value, part, lists)
         return (value, "") if option is None else (option, f"{_kind(value)} to option")
     if value in ("null", "None") and "null" in _types(part) and "enum" not in part and "const" not in part:
         # Where null is allowed, no model means the text "null".
         return None, "string to null"
-    if _asked_for(value, part):
+    if _of_type(value, part) and lists(value):
         return value, ""
     spelt = _spelt(value)
-    if not isinstance(spelt, str) and _asked_for(spelt, part):
+    if not isinstance(spelt, str) and _of_type(spelt, part) and lists(spelt):
         whole = _whole(spelt, part)
         return whole, f"{_source(spelt)} to {_kind(whole)}"
     # Text that begins like JSON was meant as JSON, not as the only item of a list.
@@ -48,14 +52,20 @@ def retype(value: Json, part: Mapping[str, Json]) -> tuple[Json, str]:
     return value, ""
 
 
-def _option(value: Json, part: Mapping[str, Json]) -> str | None:
+def _option(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> str | None:
     """The listed string that spells this boolean or number, unless the value itself is listed."""
-    options = part.get("enum", [part.get("const")])
-    if not isinstance(value, bool | int | float) or not isinstance(options, list) or _asked_for(value, part):
+    if not isinstance(value, bool | int | float) or not part.keys() & {"enum", "const"}:
+        return None
+    if _of_type(value, part) and lists(value):
         return None
     spelt = msgspec.json.encode(value).decode()
-    found = [one for one in options if isinstance(one, str) and one.casefold() == spelt]
+    found = [one for one in _spellings(spelt) if lists(one)]
     return found[0] if len(found) == 1 else None
+
+
+def _spellings(text: str) -> Iterable[str]:
+    """The text in all mixtures of upper and lower case: `1e5`, `True`."""
+    return map("".join, product(*({letter, letter.upper()} for letter in text)))
 
 
 def _types(part: Mapping[str, Json]) -> frozenset[str]:
@@ -68,13 +78,10 @@ def _types(part: Mapping[str, Json]) -> frozenset[str]:
             return frozenset()
 
 
-def _asked_for(value: Json, part: Mapping[str, Json]) -> bool:
-    """Whether the value has a type that the part allows, and is one of the values that it lists."""
+def _of_type(value: Json, part: Mapping[str, Json]) -> bool:
+    """Whether the value has a type that the part allows."""
     types = _types(part)
-    if types and not kinds(value) & types:
-        return False
-    options = [part["const"]] if "const" in part else part.get("enum")
-    return not isinstance(options, list) or any(kinds(o) == kinds(value) and o == value for o in options)
+    return not types or bool(kinds(value) & types)
 
 
 def _whole(value: Json, part: Mapping[str, Json]) -> Json:
@@ -87,10 +94,15 @@ def _whole(value: Json, part: Mapping[str, Json]) -> Json:
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
+_BEGINS_JSON = frozenset('"-0123456789tfn[{ \t\r\n')
+
+
 def _spelt(text: str) -> Json:
     """The JSON value that the text spells; a scalar only as it would be printed, so 007 stays text."""
     if text in _PYTHON:
         return _PYTHON[text]
+    if text[:1] not in _BEGINS_JSON:
+        return text
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:

@@ -120,7 +120,7 @@ def _object(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: l
     if schema.get("additionalProperties", False) is not False or not isinstance(declared, dict):
         raise NotStrict(f"members of any name may stand at {_named(path)}")
     required = schema.get("required")
-    always = required if isinstance(required, list) else []
+    always = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
     count.members += len(declared)
     count.text += sum(map(len, declared))
     members: SchemaPart = {

@@ -1,6 +1,7 @@
 """JSON values: their type, their kinds, and how a text quotes them."""
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import msgspec
 
@@ -9,6 +10,9 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 _SHOWN = 80
 """Maximum characters of a value, or of one name in a path, that a text quotes."""
+
+MAX_BYTES = 500_000
+"""Maximum bytes of a schema that is checked with; no model reads as many."""
 
 MAX_DEPTH = 64
 """Maximum levels of nested arrays and objects."""
@@ -47,6 +51,29 @@ def dotted(path: Sequence[str | int]) -> str:
     """A path as people write it, `items[2].qty`; empty for the whole."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{cut_text(step)}" for step in path)
     return text.removeprefix(".")
+
+
+def is_pointer(reference: Json) -> TypeGuard[str]:
+    """Whether a `$ref` is a JSON pointer into its own document: `#` or `#/…`."""
+    return isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))
+
+
+def at_pointer(root: Json, pointer: str) -> Json:
+    """The value at a JSON pointer in a reference (RFC 6901, section 6): `#/$defs/a~1b%20c`. None: there is none."""
+    if "%" in pointer:
+        from urllib.parse import unquote  # noqa: PLC0415 - hardly any reference needs it
+
+        pointer = unquote(pointer)
+    found = root
+    for token in pointer.split("/")[1:]:
+        match found:
+            case dict():
+                found = found.get(token.replace("~1", "/").replace("~0", "~"))
+            case list() if token.isdecimal() and int(token) < len(found):
+                found = found[int(token)]
+            case _:
+                return None
+    return found
 
 
 def too_deep(value: Json) -> bool:

@@ -4,7 +4,7 @@ A warning is beside the view, so neither the record nor the next prompt contains
 stays the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,16 @@ from stages.nudges.quoting import first_few
 from stages.pipeline import Stage, on
 from stages.policy.order import times_used
 from stages.policy.refused_ends import mending_writes, refused_ends
-from stages.policy.rules import Rules, listed_values_left, outdated, pending, required_tools, succeeded_names
+from stages.policy.rules import (
+    Rules,
+    denied,
+    listed_values_left,
+    outdated,
+    pending,
+    required_tools,
+    succeeded_names,
+    unsettled_steps,
+)
 from stages.state import Folded, State
 
 
@@ -85,19 +94,28 @@ def note_progress(rules: Rules) -> Stage:
         left = pending(rules, state.ledger)
         made = succeeded_names(state.ledger)
         done = [step for step in required_tools(rules) if step in made and step not in left]
+        answered = _answered(unsettled_steps(rules, state)[:1], state)
         steps = [_counted(step, rules, state) for step in left]
         ends, refused = _ends(rules), refused_ends(rules, state)
         if ends and refused.keys() >= {*ends}:
             said = context.not_yet(refused, mending_writes(rules, state))
         else:
-            said = context.progress(done, steps, [end for end in ends if end not in refused])
+            said = context.progress(done, steps, [end for end in ends if end not in refused], answered)
         return _warned(state, phase, said, Kind.PROGRESS_NOTE)
 
     return stage
 
 
+def _answered(steps: Sequence[str], state: State) -> Mapping[str, str]:
+    """The latest results of these steps."""
+    made = [m for m in state.history if isinstance(m, Tool) and m.name in steps] if steps else []
+    return {m.name: m.text for m in made if m.kind is Kind.TOOL_RESULT and m.status == "succeeded"}
+
+
 def _counted(step: str, rules: Rules, state: State) -> str:
     """The step, with what is left of it if it has to be done several times, or that it has to be done again."""
+    if denied(rules, state.ledger, [step]):
+        return f"{step} (its last answer does not count)"
     if outdated(rules, state.ledger, [step]):
         return f"{step} (again)"
     if left := next((one.values for one in listed_values_left(rules, state.ledger) if one.tool == step), ()):

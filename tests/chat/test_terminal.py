@@ -326,7 +326,7 @@ def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path) -> No
     async def go() -> None:
         (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['prompt_toolkit'] = None\n")
         async with chatting(tmp_path, PYTHONPATH=str(tmp_path)) as person:
-            await person.sees("pip install 'forge-toolcalls[chat]'")
+            await person.sees("pip install '.[chat]'")
             assert await person.code() == 2
 
     run(go)

@@ -22,18 +22,30 @@ from tests.clients.pins import cache
 _INSIDE = "FORGE_CLIENTS_INSIDE"
 _SEALED = """
 set -e
+place=$1 kept=$2
+shift 2
 mount --make-rprivate /
-mount --bind "$1" "$1"
+mount --bind "$place" "$place"
 mounts=$(findmnt --real --raw --noheadings --output TARGET)
 for mounted in / $mounts; do
-  [ "$mounted" = "$1" ] || mount -o remount,bind,ro "$mounted"
+  [ "$mounted" = "$place" ] || mount -o remount,bind,ro "$mounted"
+done
+mount -t tmpfs tmpfs /dev/shm
+IFS=:
+for folder in $kept; do
+  mkdir -p "/dev/shm$folder.kept"
+  mount -n --bind "$folder" "/dev/shm$folder.kept"
 done
 mount -t tmpfs tmpfs /tmp
-mount -t tmpfs tmpfs /dev/shm
-cd "$1/work"
-shift
+for folder in $kept; do
+  mkdir -p "$folder"
+  mount -n --move "/dev/shm$folder.kept" "$folder"
+done
+rm -rf /dev/shm/tmp
+cd "$place/work"
 exec "$@"
 """
+"""`place` is all that can be written to. Of /tmp only the folders of `kept` are left, as they were."""
 
 
 class Invocation(Struct, frozen=True):
@@ -86,7 +98,7 @@ async def run(invocation: Invocation, files: Mapping[str, str], limit: float, ro
 async def _ended(invocation: Invocation, place: Path, limit: float) -> tuple[int | None, str]:
     process = await asyncio.create_subprocess_exec(
         *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
-        *("sh", "-c", _SEALED, "sh", str(place), *invocation.command),
+        *("sh", "-c", _SEALED, "sh", str(place), ":".join(map(str, _kept(place))), *invocation.command),
         env=_environment(place / "home") | dict(invocation.environment),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -99,6 +111,13 @@ async def _ended(invocation: Invocation, place: Path, limit: float) -> tuple[int
         code = None
         process.kill()
     return code, await reading
+
+
+def _kept(place: Path) -> list[Path]:
+    """The folders below /tmp that a client needs, where the clone or the cache is there: outer ones first."""
+    clone = Path(__file__).parents[2]
+    needed = {clone, Path(sys.prefix), Path(sys.base_prefix), node().parent, cache(), place}
+    return sorted(path.resolve() for path in needed if path.resolve().is_relative_to("/tmp"))  # noqa: S108
 
 
 def note(name: str, ran: Ran) -> None:

@@ -252,4 +252,4 @@ def test_without_the_sdk_it_says_what_to_install() -> None:
     code += f"sys.exit(run_command({words!r}))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "run: pip install 'forge-toolcalls[mcp]'" in ended.stderr
+    assert "pip install '.[mcp]'" in ended.stderr

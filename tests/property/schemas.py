@@ -188,3 +188,80 @@ def mistaken(draw: st.DrawFn) -> Specimen:
     schema, value = draw(specimens())
     assert isinstance(value, dict)
     return Specimen(schema, {name: draw(spoilt(child)) for name, child in value.items()})
+
+
+_WORDS = st.sampled_from(["a", "b", "ab", "c"])
+_ANY_SCALARS: st.SearchStrategy[Json] = (
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([1.0, 0.5]) | _WORDS
+)
+
+
+def any_values() -> st.SearchStrategy[Json]:
+    """Small values, of few names and scalars."""
+    return st.recursive(
+        _ANY_SCALARS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=3),
+        max_leaves=8,
+    )
+
+
+_DEFINITIONS = 3
+
+
+@st.composite
+def any_schemas(draw: st.DrawFn) -> Part:
+    """Small schemas of all kinds, which refer to their own parts from everywhere, and so to themselves."""
+    # One that refers to itself for the same value would have no meaning: there a part refers to later ones alone.
+    definitions: Part = {f"d{i}": draw(_any_parts(i + 1, 2)) for i in range(_DEFINITIONS)}
+    return {"properties": {"a": draw(_any_parts(0, 2))}, "$defs": definitions}
+
+
+@st.composite
+def _any_parts(draw: st.DrawFn, later: int, levels: int) -> Part:
+    """A part that refers, for the value itself, to definitions from that number on."""
+    same, other = _inner(later, levels), _inner(0, levels)
+    some = st.lists(same, min_size=1, max_size=2)
+    rules: dict[str, st.SearchStrategy[Json]] = {
+        "type": st.sampled_from(["object", "array", "string", "integer", ["object", "null"]]),
+        "enum": st.lists(any_values(), min_size=1, max_size=3),
+        "const": any_values(),
+        "pattern": st.sampled_from(["^a", "b$", "(?=a)", "^(?!ab)"]),
+        "minimum": st.integers(0, 2),
+        "maxLength": st.integers(0, 2),
+        "minItems": st.integers(0, 2),
+        "maxProperties": st.integers(0, 2),
+        "uniqueItems": st.just(True),
+        "required": st.lists(_WORDS, max_size=2, unique=True).map(list),
+        "dependentRequired": st.dictionaries(_WORDS, st.lists(_WORDS, max_size=1).map(list), max_size=2).map(dict),
+        "allOf": some.map(list),
+        "anyOf": some.map(list),
+        "oneOf": some.map(list),
+        "not": same,
+        "if": same,
+        "then": same,
+        "else": same,
+        "dependentSchemas": st.dictionaries(_WORDS, same, max_size=2).map(dict),
+        "properties": st.dictionaries(_WORDS, other, max_size=3).map(dict),
+        "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), other, max_size=2).map(dict),
+        "additionalProperties": other,
+        "propertyNames": other,
+        "items": other,
+        "prefixItems": st.lists(other, min_size=1, max_size=2).map(list),
+        "contains": other,
+        "minContains": st.integers(0, 2),
+        "unevaluatedProperties": other,
+        "unevaluatedItems": other,
+        "$ref": _references(later),
+    }
+    chosen = draw(st.lists(st.sampled_from([*rules]), max_size=4, unique=True))
+    return {keyword: draw(rules[keyword]) for keyword in chosen if keyword != "$ref" or later < _DEFINITIONS}
+
+
+def _inner(later: int, levels: int) -> st.SearchStrategy[Json]:
+    referring: st.SearchStrategy[Json] = _references(later).map(lambda to: {"$ref": to})
+    parts: list[st.SearchStrategy[Json]] = [st.booleans(), *([referring] if later < _DEFINITIONS else [])]
+    return st.one_of(*parts, _any_parts(later, levels - 1)) if levels else st.one_of(*parts)
+
+
+def _references(later: int) -> st.SearchStrategy[Json]:
+    return st.integers(min(later, _DEFINITIONS - 1), _DEFINITIONS - 1).map(lambda i: f"#/$defs/d{i}")

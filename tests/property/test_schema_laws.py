@@ -4,13 +4,14 @@ import json
 
 import jsonschema_rs
 import msgspec
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stages.schema import Fits, Misfit, checker, project
-from stages.schema.compilation import at_pointer
-from stages.schema.value import Json
-from tests.property.schemas import Specimen, mistaken, specimens
+from stages.schema.compilation import compiled
+from stages.schema.judging import Judge
+from stages.schema.value import Json, at_pointer
+from tests.property.schemas import Specimen, any_schemas, any_values, mistaken, specimens
 
 
 def encoded(value: Json) -> str:
@@ -173,3 +174,13 @@ def test_a_strict_projection_is_in_the_subset(specimen: Specimen) -> None:
         if part.get("type") == "object":
             assert part["additionalProperties"] is False
             assert part["required"] == [*part["properties"]]  # type: ignore[misc]  # strict_parts has seen it
+
+
+@settings(max_examples=400)
+@given(any_schemas(), any_values())
+def test_the_judge_of_parts_says_what_the_validator_says_of_the_whole(schema: dict[str, Json], value: Json) -> None:
+    """It is asked where the validator alone would take exponential time; here it does not, so both can be asked."""
+    judge = Judge(compiled(encoded(schema).encode()), 10_000)
+    verdict = judge.fits(judge.schema.root, {"a": value})
+    assert not judge.exhausted
+    assert verdict == jsonschema_rs.is_valid(schema, {"a": value})

@@ -116,7 +116,7 @@ def test_without_the_extra_the_sentence_says_what_to_install(smol_path: Path, tm
     done = subprocess.run(
         [sys.executable, "-c", code, str(smol_path)], capture_output=True, text=True, check=False, env=environment
     )
-    assert "pip install 'forge-toolcalls[local]'" in done.stderr
+    assert "pip install '.[local]'" in done.stderr
 
 
 def test_a_context_too_small_is_said_before_the_model_is_asked(smol_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Runs on real models: what a user relies on, whatever the model says."""
 
 import dataclasses
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -72,10 +70,9 @@ def test_a_small_model_ends_typed_and_its_journal_replays_to_the_same_end(
     assert replay(path, SHORT) == result
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
-def test_constrained_a_model_of_half_a_billion_finishes(qwen: str, seed: int) -> None:
+def test_constrained_a_model_of_half_a_billion_finishes(qwen: str) -> None:
     """The steps cannot be skipped, so it ends in a report or in a typed halt, and never in a third thing."""
-    result = run_sync(demo.workflow, demo.request("A-17"), backend=on(qwen, "constrained", seed))
+    result = run_sync(demo.workflow, demo.request("A-17"), backend=on(qwen, "constrained", seed=0))
     run = result.unwrap()
     assert isinstance(run.outcome, Completed)
     assert {success.name for success in run.state.ledger.successes} >= {"get_order", "get_customer", "send_report"}
@@ -88,20 +85,6 @@ def test_a_constrained_conversation_answers_in_words_or_calls(qwen: str, request
     run = state_of(run_sync(chat, request_, backend=on(qwen, "constrained", seed=1)))
     assert run.state.sent.mode == "constrained"
     assert run.state.ledger.successes or (isinstance(run, Finished) and isinstance(run.outcome, Said))
-
-
-def test_forge_run_on_a_real_model_from_the_command_line(qwen: str, tmp_path: Path) -> None:
-    flow = Path(__file__).parents[2] / "examples/orders.py"
-    command = [sys.executable, "-m", "forge", "run", str(flow), "Report on order A-17", "--backend", qwen]
-    done = subprocess.run(
-        [*command, "--seed", "1", "--max-tokens", "96", "--temperature", "0", "--journal", str(tmp_path / "j")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in {0, 1}, done.stderr
-    assert "turn 1" in done.stdout
-    assert ("done  " in done.stdout) == (done.returncode == 0)
 
 
 class Boastful:

@@ -287,7 +287,9 @@ def test_a_met_prerequisite_lets_the_call_through() -> None:
 
 def test_tools_that_raise_are_heard_counted_and_then_halt() -> None:
     run = halted(Desk(), [call("fail", how="x")] * 3)
-    assert run.halt == halts.ToolsFailing(tool="fail", attempts=3, error="RuntimeError: broken: x")
+    assert run.halt == halts.ToolsFailing(
+        tool="fail", attempts=3, error="RuntimeError: broken: x", call_id="call_000000003"
+    )
     assert results(run)[0] == "[ToolError] RuntimeError: broken: x"
 
 

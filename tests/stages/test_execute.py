@@ -144,7 +144,9 @@ def test_errors_of_tools_in_a_row_end_the_run() -> None:
     after = execute(RULES)(came((LOOK,), broken(LOOK), tool_errors=RULES.max_tool_errors - 1)).unwrap()
     assert (after.ledger.tool_errors, type(after.phase)) == (RULES.max_tool_errors, Ready)
     halt = execute(RULES)(came((LOOK,), broken(LOOK), tool_errors=RULES.max_tool_errors)).failure()
-    assert halt == ToolsFailing(tool="look", attempts=RULES.max_tool_errors + 1, error="ValueError: broken")
+    assert halt == ToolsFailing(
+        tool="look", attempts=RULES.max_tool_errors + 1, error="ValueError: broken", call_id=LOOK.id
+    )
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,9 @@ ROOMS = {
     "rescue/test_cost.py": "markers",
     # Parts of one check, one coercion, one projection.
     "schema/test_check.py": "coercion compilation locate problems retyping",
+    "schema/test_judging.py": "place searches",
     "schema/test_projection.py": "bounds containers pattern strict_mode",
+    "schema/test_visits.py": "subschemas",
     # A protocol is tried by its requests and its answers, byte for byte, the stream with the whole reply.
     "wire/anthropic/test_messages.py": "messages_stream",
     "wire/anthropic/test_messages_server.py": """errors messages_answer messages_events messages_history messages_reply

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import LiteralString, TypeAlias
 
 from forge.agent.memory.protocol import SavedSession, SessionSummary
-from forge.errors import DefinitionError, SessionChangedError, StoreError
+from forge.errors import DefinitionError, SessionChangedError, StoreError, to_install
 from forge.runtime.options import checked_options
 from stages.memory.facts import Fact
 from stages.memory.ranking import query_words, ranked, words_of
@@ -19,9 +19,7 @@ try:
     from psycopg.conninfo import conninfo_to_dict
     from psycopg.rows import class_row
 except ImportError:
-    raise ImportError(
-        "PostgresStore needs psycopg, which is not installed; run: pip install 'forge-toolcalls[postgres]'"
-    ) from None
+    raise ImportError(f"PostgresStore needs psycopg, which is not installed; {to_install('postgres')}") from None
 
 _Database: TypeAlias = "psycopg.AsyncConnection[tuple[object, ...]]"
 

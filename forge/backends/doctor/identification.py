@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, is_page, told
 from forge.backends.endpoints import ModelList, OllamaModel, Props, ServerVersion, StudioModelList
 from forge.backends.questions import ServerAnswer
-from forge.backends.recognition import About, ServerKind, context_of, kind_of
+from forge.backends.recognition import About, context_of, kind_of
 
 _Read = tuple[Facts, Finding | None]
 
@@ -76,9 +76,9 @@ def _listed(names: tuple[str, ...], wanted: str) -> Finding:
 _MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models)
 
 
-def _may_be(facts: Facts, kind: ServerKind) -> bool:
-    """Whether it is worth asking for what only servers of that kind have."""
-    return facts.kind == kind or (facts.kind == "openai-compatible" and not facts.about.may_be_ollama)
+def _may_be_llama(facts: Facts) -> bool:
+    """Whether it is worth asking for what only llama.cpp has."""
+    return facts.kind == "llama-server" or (facts.kind == "openai-compatible" and not facts.about.may_be_ollama)
 
 
 def _probe(
@@ -96,13 +96,13 @@ def _probe(
 _PROPS = _probe(
     "llama.cpp",
     "/props",
-    lambda facts: _may_be(facts, "llama-server"),
+    _may_be_llama,
     lambda about, answer: replace(about, props=answer.read(Props)),
 )
 _VLLM = _probe(
     "vLLM",
     "/version",
-    lambda facts: _may_be(facts, "vllm"),
+    lambda facts: facts.kind == "vllm",
     lambda about, answer: replace(about, vllm=answer.read(ServerVersion)),
 )
 _OLLAMA = _probe(

@@ -11,18 +11,19 @@ from msgspec import Struct
 
 from forge.backends.profile import DEFAULT_CONTEXT
 from forge.backends.servers.environment import needed
-from forge.backends.servers.launch import CacheType, Launch
+from forge.backends.servers.launch import CacheType, Launch, served_name
 from forge.backends.servers.readiness import is_free
-from forge.errors import BackendError, ForgeError
+from forge.errors import BackendError, ForgeError, to_install
 
 _ATTENTION = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}
 _LAYERS: dict[str | int, int] = {"auto": -1, "all": 999}  # no model has as many
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What llama.cpp is started with. `port` 0 is any free one; the rest as in `Launch`."""
+    """What llama.cpp is started with. `port` 0 is any free one, `alias` the model's name; the rest as in `Launch`."""
 
     path: Path
+    alias: str = ""
     context_tokens: int = DEFAULT_CONTEXT
     port: int = 0
     chat_template: str = ""
@@ -39,6 +40,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The settings for a launch of the program `local`."""
         return cls(
             path=path,
+            alias=served_name(launch),
             port=port,
             context_tokens=launch.context_tokens or DEFAULT_CONTEXT,
             threads=launch.threads or 0,
@@ -83,9 +85,11 @@ def start(settings: Settings, api_key: str = "", verbosity: int = -1) -> object:
     try:
         import xllamacpp  # noqa: PLC0415 - an extra: a 34 MB library that most users don't need
     except ImportError:
-        raise ForgeError("llama.cpp is not installed here; run: pip install 'forge-toolcalls[local]'") from None
+        raise ForgeError(f"llama.cpp is not installed here; {to_install('local')}") from None
     params = xllamacpp.CommonParams()
     params.model.path = str(settings.path)
+    # Without one it goes by its path, and the name that it was asked for would be another model's.
+    params.model_alias = {settings.alias} if settings.alias else set()
     params.n_ctx = settings.context_tokens * (1 if settings.kv_unified else settings.slots)
     params.kv_unified = settings.kv_unified
     params.cache_type_k = xllamacpp.ggml_type[f"GGML_TYPE_{settings.cache_type_k.upper()}"]

@@ -63,15 +63,20 @@ class Local:
         """Fetch the model if need be, load it, serve it for as long as the connection lasts."""
         model = self._model
         path = model if isinstance(model, Path) else await fetched(model, self._progress)
+        name = model.stem if isinstance(model, Path) else model.name
         settings = Settings(
-            path=path, context_tokens=self._context_tokens, port=self._port, chat_template=self._chat_template
+            path=path,
+            alias=name,
+            context_tokens=self._context_tokens,
+            port=self._port,
+            chat_template=self._chat_template,
         )
         server = await asyncio.to_thread(LlamaCpp, settings, self._api_key)
         try:
             backend = Server(
                 server.url,
                 profile="llama-server",
-                model=model.stem if isinstance(model, Path) else model.name,
+                model=name,
                 mode=self._mode,
                 api_key=self._api_key,
                 sampling=self._sampling,

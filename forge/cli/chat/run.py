@@ -17,7 +17,7 @@ from forge.cli.chat.sessions import chat_store, chats_folder, known_session, new
 from forge.cli.console import Console
 from forge.cli.progress import downloading
 from forge.cli.signals import Interrupted, handling
-from forge.errors import ForgeError
+from forge.errors import ForgeError, to_install
 
 
 def run_chat(options: argparse.Namespace) -> int:
@@ -27,7 +27,7 @@ def run_chat(options: argparse.Namespace) -> int:
         return _list(store)
     plain = options.plain or not _is_terminal()
     if not plain and find_spec("prompt_toolkit") is None:
-        raise ForgeError("in a terminal, forge chat needs: pip install 'forge-toolcalls[chat]'; or take --plain")
+        raise ForgeError(f"in a terminal, forge chat needs prompt_toolkit; {to_install('chat')}; or take --plain")
     opening = own_agent(options) if options.agent else default_agent(options)
     return asyncio.run(_talk(Chat(opening, store), options, plain=plain))
 

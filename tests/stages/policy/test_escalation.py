@@ -9,15 +9,16 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge import Conversation, Workflow, run_sync, tool
-from forge.errors import DefinitionError, ToolResolutionError
-from forge.interpreters.scripted import Line, Scripted, call
+from forge.errors import DefinitionError, ToolFailed, ToolResolutionError
+from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages import compact, events
 from stages.compaction import Compacted, ContextBudget
-from stages.effect import Reply
+from stages.effect import Ask, Rejected, Reply
 from stages.guards import repetition
-from stages.message import History, Tool, ToolCall, User
+from stages.message import Assistant, History, Tool, ToolCall, User
 from stages.nudges.rendering import render
+from stages.objection import Custom, Objection
 from stages.policy.escalation import offered_tools
 from stages.policy.levels import Escalation
 from stages.policy.order import Use
@@ -480,3 +481,161 @@ def test_a_stuck_model_is_offered_the_writes_that_the_escalation_names_and_no_ot
     for writes, offered in (((), {"finish"}), (("write",), {"write", "finish"})):
         rules = Rules(tools=tools, escalation=Escalation(writes=writes))
         assert {one.name for one in offered_tools(rules, State(history=(), ledger=as_run(stuck)))} == offered
+
+
+class Plant:
+    """Tools that refuse in their own ways; `offers` are the schemas of calls that each reply was held to, by tool."""
+
+    def __init__(self, **options: Any) -> None:
+        reads = tool(effect="read")
+        self.workflow: Workflow[Any] = Workflow(
+            "plant",
+            tools=[
+                reads(self.find),
+                reads(self.ring),
+                tool(effect="read", repeatable=True)(self.poll),
+                tool(approval=True)(self.restart),
+                tool(self.vent),
+                tool(self.stop),
+            ],
+            terminal_tool="stop",
+            optional_steps=["vent"],
+            guards=[not_yet],
+            max_tool_errors=9,
+            **options,
+        )
+
+    def find(self, part: str) -> str:
+        """Find a part."""
+        if part == "gone":
+            raise ToolFailed("It is gone.")
+        if part == "odd":
+            raise OSError("The line is busy.")
+        raise ToolResolutionError(f"There is no {part}.")
+
+    def ring(self) -> str:
+        """Ring."""
+        raise ToolFailed("Nobody is there.")
+
+    def poll(self) -> str:
+        """Ask how it is."""
+        raise ToolFailed("It is warming up.")
+
+    def restart(self) -> str:
+        """Restart."""
+        return "restarted"
+
+    def vent(self) -> str:
+        """Vent."""
+        return "vented"
+
+    def stop(self) -> str:
+        """Stop."""
+        return "stopped"
+
+    def offers(self, *made: Reply, message: str = "Go.") -> list[dict[str, Any]]:
+        """What was offered for each of these replies and for the one that ends the run."""
+        model = Scripted([*made, call("stop")], mode="constrained")
+        run_sync(self.workflow, message, backend=model, ask=never).unwrap()
+        found = (msgspec.json.decode(body)["response_format"]["json_schema"]["schema"] for body in model.requests)
+        branches = [schema.get("anyOf") or schema["items"]["anyOf"] for schema in found]
+        return [{one["properties"]["tool"]["const"]: one["properties"]["args"] for one in all_} for all_ in branches]
+
+
+def not_yet(_: State, calls: tuple[ToolCall, ...]) -> list[Objection]:
+    return [Objection(call=one, wrong=Custom(text="Not yet.")) for one in calls if one.name == "vent"]
+
+
+async def never(ask: Ask) -> Rejected:
+    return Rejected(digest=ask.digest, reason="No.")
+
+
+@pytest.mark.parametrize("name", ["vent", "restart", "ring"], ids=["a guard", "a person", "the tool"])
+def test_a_call_without_arguments_that_was_refused_is_not_offered_in_the_next_reply_but_later(name: str) -> None:
+    at_first, then, later = Plant().offers(call(name), call("find", part="odd"))
+    assert {*at_first} - {*then} == {name}
+    assert {*at_first} == {*later}
+
+
+@pytest.mark.parametrize("part", ["gone", "p1"], ids=["for good", "for want of data"])
+def test_a_look_up_that_was_refused_is_offered_with_any_other_text(part: str) -> None:
+    _, then = Plant().offers(call("find", part=part))
+    pattern = then["find"]["properties"]["part"]["pattern"]
+    assert not re.fullmatch(pattern, part)
+    assert re.fullmatch(pattern, f"{part}s")
+
+
+KEPT: dict[str, tuple[list[Reply], dict[str, Any]]] = {
+    "what raised may work the next time": ([call("find", part="odd")], {}),
+    "its answer may change by itself": ([call("poll")], {}),
+    "the other calls of the reply are to be made again": (
+        [calls(("vent", {}), ("ring", {}))],
+        {"on_violation": "block_all"},
+    ),
+    "what it may be called with next is not all ASCII": ([call("find", part="p1")], {"system_prompt": "Grüß Gott"}),
+}
+
+
+@pytest.mark.parametrize(("made", "options"), KEPT.values(), ids=KEPT)
+def test_what_may_be_called_again_stays_on_offer(made: list[Reply], options: dict[str, Any]) -> None:
+    at_first, then = Plant(**options).offers(*made)
+    assert then == at_first
+
+
+def test_nobody_is_driven_to_write_by_what_was_refused() -> None:
+    @tool(effect="read")
+    def ready() -> str:
+        """Ask whether it is ready."""
+        raise ToolFailed("No.")
+
+    @tool
+    def force() -> str:
+        """Begin all the same."""
+        return "begun"
+
+    @tool
+    def end() -> str:
+        """End."""
+        return "ended"
+
+    for answers, offered in (("nudge", {"ready", "force"}), ("accept", {"force"})):
+        workflow = Workflow(
+            "gate",
+            tools=[ready, force, end],
+            terminal_tool="end",
+            required_steps=["force"] if answers == "nudge" else [],
+            order=[Use(tool="end", after=("force",))],
+            on_text="accept" if answers == "accept" else "nudge",
+        )
+        state = State(history=(User(text="Begin."),), ledger=Ledger(turn=1))
+        made = ToolCall(id="1", name="ready", arguments="{}")
+        refused_one = Tool(call_id="1", name="ready", text="[ToolFailed] No.", status="final", turn=1)
+        said = state.say(Assistant(calls=(made,), turn=1), refused_one)
+        assert {spec.name for spec in offered_tools(workflow.rules, said)} == offered
+        # What the user asks for again is no repetition.
+        assert "ready" in {spec.name for spec in offered_tools(workflow.rules, said.say(User(text="Now?", turn=1)))}
+
+
+def test_a_seen_value_that_was_refused_is_not_listed_in_the_next_reply() -> None:
+    @tool(effect="read")
+    def list_parcels() -> list[dict[str, str]]:
+        """List the parcels."""
+        return [{"parcel": "P-1"}, {"parcel": "P-2"}]
+
+    @tool(effect="read")
+    def track(parcel: str) -> str:
+        """Track a parcel."""
+        raise ToolFailed("Not this one.")
+
+    @tool
+    def end() -> str:
+        """End."""
+        return "ended"
+
+    workflow = Workflow(
+        "parcels", tools=[list_parcels, track, end], terminal_tool="end", grounded={"track": {"parcel": "list_parcels"}}
+    )
+    model = Scripted([call("list_parcels"), call("track", parcel="P-1"), call("end")], mode="constrained")
+    run_sync(workflow, "Where are they?", backend=model).unwrap()
+    held = [body.decode().split("response_format")[1] for body in model.requests[1:]]
+    assert [("P-1" in one, "P-2" in one) for one in held] == [(True, True), (False, True)]

@@ -231,7 +231,7 @@ def test_draft_7_is_read_as_such() -> None:
 
 def test_a_pattern_with_look_ahead_is_checked_in_bounded_steps() -> None:
     check = checker(rb'{"type":"object","properties":{"a":{"type":"string","pattern":"^(?=.*\\d)(a+)+$"}}}')
-    assert isinstance(check(json.dumps({"a": "a" * 5_000 + "!1"})), Misfit)
+    assert isinstance(check(json.dumps({"a": "a" * 200 + "!1"})), Misfit)
 
 
 @pytest.mark.parametrize(

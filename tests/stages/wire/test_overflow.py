@@ -37,6 +37,10 @@ LM_STUDIO = (
     "Trying to keep the first 6000 tokens when context the overflows. However, the model is loaded with context length "
     "of only 4096 tokens, which is not enough."
 )
+MAX = (
+    "Prompt is too long: 5030 tokens exceeds the configured maximum context length of 2048 tokens. Please shorten your "
+    "prompt."
+)
 LLAMA = {
     "code": 400,
     "message": "the request exceeds the available context size",
@@ -64,6 +68,7 @@ LLAMA = {
             {"type": "error", "error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}},
             Overflow(tokens=210_000, maximum=200_000),
         ),
+        ({"error": {"code": "400", "message": MAX}}, Overflow(tokens=5030, maximum=2048)),
         ({"error": OLLAMA}, Overflow()),
         ({"error": LM_STUDIO}, Overflow(tokens=6000, maximum=4096)),
         ({"error": {"message": "request (9412 tokens) exceeds the available context size (8192 tokens)"}}, None),

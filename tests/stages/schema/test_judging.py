@@ -1,0 +1,135 @@
+"""A check takes bounded work, whatever the schema; where that is too little, it says so or takes any value."""
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from stages.schema import Fits, Misfit, checker, project, unchecked
+from stages.schema.value import Json
+from tests.hostile_schemas import Hostile, hostile_schemas
+
+SMALL = [
+    each
+    for each in hostile_schemas()
+    if len(json.dumps(each.schema)) < 40_000 and len(json.dumps(each.arguments)) < 20_000
+]
+
+
+def processor_time(function: Callable[[], object]) -> float:
+    began = time.process_time()
+    function()
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("hostile", SMALL, ids=lambda each: each.name)
+def test_a_hostile_schema_costs_little(hostile: Hostile) -> None:
+    """Some milliseconds; `tests/soak/hostile_schemas.py` measures them. Without bounds many of these never end."""
+    plain = min(processor_time(lambda: sum(range(1_000_000))) for _ in range(3))
+    schema, arguments = json.dumps(hostile.schema).encode(), json.dumps(hostile.arguments)
+
+    def used() -> None:
+        check = checker(schema)
+        assert isinstance(check(arguments), Fits | Misfit)
+        project(schema, "llama.cpp")
+        project(schema, "openai-strict")
+
+    assert processor_time(used) < 60 * plain
+
+
+def branching(depth: int, leaf: Json) -> Json:
+    """A binary tree of two kinds of nodes, which are told apart by what comes last."""
+    if not depth:
+        return {"l": None, "r": None, "value": leaf}
+    return {"l": branching(depth - 1, leaf), "r": branching(depth - 1, 1), ("value" if depth % 2 else "name"): depth}
+
+
+NODE: Json = {"anyOf": [{"$ref": "#/$defs/valued"}, {"$ref": "#/$defs/named"}, {"type": "null"}]}
+SIDES: dict[str, Json] = {"l": {"$ref": "#/$defs/node"}, "r": {"$ref": "#/$defs/node"}}
+TREE = checker(
+    json.dumps(
+        {
+            "type": "object",
+            "properties": {"tree": {"$ref": "#/$defs/node"}},
+            "$defs": {
+                "node": NODE,
+                "valued": {
+                    "type": "object",
+                    "properties": {**SIDES, "value": {"type": "integer"}},
+                    "required": ["value"],
+                },
+                "named": {"type": "object", "properties": {**SIDES, "name": {"type": "integer"}}, "required": ["name"]},
+            },
+        }
+    ).encode()
+)
+
+
+def test_a_tree_of_two_kinds_takes_time_linear_in_its_nodes() -> None:
+    small, large = (json.dumps({"tree": branching(depth, 1)}) for depth in (8, 11))
+    assert isinstance(TREE(small), Fits)
+    once = min(processor_time(lambda: TREE(small)) for _ in range(3))
+    assert min(processor_time(lambda: TREE(large)) for _ in range(3)) < 27 * once
+
+
+def test_in_a_tree_of_two_kinds_the_wrong_leaf_is_found_and_mended() -> None:
+    wrong = TREE(json.dumps({"tree": branching(4, "x")}))
+    assert isinstance(wrong, Misfit)
+    assert [(one.path, one.rule) for one in wrong.problems] == [("tree", "anyOf")]
+    mended = TREE(json.dumps({"tree": branching(4, "7")}))
+    assert isinstance(mended, Fits)
+    assert mended.repairs == ('string to integer at "tree.l.l.l.l.value"',)
+
+
+def test_arguments_that_take_too_many_questions_are_refused_as_too_large() -> None:
+    chain = next(each for each in hostile_schemas() if each.name == "long chain of references")
+    result = checker(json.dumps(chain.schema).encode())('{"a":1}')
+    assert isinstance(result, Misfit)
+    assert [one.rule for one in result.problems] == ["size"]
+
+
+@pytest.mark.parametrize(("length", "kind"), [(100, Misfit), (100_000, Fits)])
+def test_look_around_is_searched_up_to_a_length(length: int, kind: type[Fits | Misfit]) -> None:
+    check = checker(b'{"type":"object","properties":{"a":{"pattern":"(?=a)(a|a)*b$"}}}')
+    assert isinstance(check(json.dumps({"a": "a" * length})), kind)
+    assert isinstance(check(json.dumps({"a": "a" * length + "b"})), Fits)
+
+
+def test_what_is_not_checked_is_said() -> None:
+    large: dict[str, Json] = {"type": "string", "pattern": "[a-z]?" * 1_000}
+    schema = {"type": "object", "properties": {"sku": large, "qty": {"type": "integer"}}}
+    assert unchecked(json.dumps(schema).encode()) == (
+        "some of its schema costs too much to check, so that any value fits there: the pattern at properties.sku"
+    )
+    check = checker(json.dumps(schema).encode())
+    assert isinstance(check('{"sku":"17"}'), Fits)
+    assert isinstance(check('{"sku":17}'), Misfit)
+    assert isinstance(check('{"qty":"x"}'), Misfit)
+
+
+def test_many_that_are_not_checked_are_summed_up() -> None:
+    many: list[Json] = [{"pattern": "[a-z]?" * 1_000 + str(i)} for i in range(9)]
+    sentence = unchecked(json.dumps({"type": "object", "properties": {"a": {"allOf": many}}}).encode())
+    assert sentence.endswith(
+        "properties.a.allOf[0], the pattern at properties.a.allOf[1], the pattern at properties.a.allOf[2] and 6 more"
+    )
+
+
+def test_of_a_schema_that_nobody_could_read_nothing_is_checked_and_that_is_said() -> None:
+    schema = json.dumps(
+        {"type": "object", "properties": {"a": {"enum": [f"value {i}" for i in range(50_000)]}}}
+    ).encode()
+    assert unchecked(schema).endswith(f"all (it has {len(schema)} bytes, at most 500000 are read)")
+    assert isinstance(checker(schema)('{"a":"x"}'), Fits)
+
+
+def test_an_honest_schema_is_checked_whole() -> None:
+    assert unchecked(b'{"type":"object","properties":{"a":{"pattern":"^(?=.*[0-9])[a-z0-9]{8,64}$"}}}') == ""
+
+
+def test_one_text_is_a_list_of_one_and_no_list_of_lists() -> None:
+    check = checker(
+        b'{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}}}'
+    )
+    assert isinstance(check('{"a":"x"}'), Misfit)
