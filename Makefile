@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test clients pages postgres search bench bench-functions bench-proxy evals-report docs clean
+.PHONY: demo test clients pages postgres soak bench bench-functions bench-proxy evals-report docs clean
 .DEFAULT_GOAL := test
 
 demo: .venv/demo.ready
@@ -21,9 +21,11 @@ test: .venv/dev.ready
 clients: .venv/dev.ready
 	@.venv/bin/python -m tests.clients --runs=$(or $(RUNS),1) $(AGENTS)
 
-# The laws on examples that nobody has tried yet, ten times as many.
-search: .venv/dev.ready
-	@.venv/bin/pytest tests/property --hypothesis-profile=search
+# Before a release: what takes too long for every change (kills by the hundred, hostile schemas by the clock, every client
+# library on a real model), then the laws on thirty times as many examples, which nobody has tried yet.
+soak: .venv/dev.ready
+	@.venv/bin/pytest -m soak
+	@.venv/bin/pytest tests/property tests/stages --hypothesis-profile=soak
 
 # The pages in a real browser: Debian's chromium, found by its path.
 pages: .venv/dev.ready

@@ -25,7 +25,7 @@ st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False
 # `make test` tries the same examples each time: whether main passes is no matter of luck. `make soak` tries new ones,
 # many more; what it finds becomes a case with a name.
 settings.register_profile("forge", deadline=None, derandomize=True, max_examples=30)
-settings.register_profile("search", deadline=None, max_examples=1_000)
+settings.register_profile("soak", deadline=None, max_examples=1_000)
 settings.load_profile("forge")
 
 

@@ -1,12 +1,13 @@
 """Peers as players, in their own environments, on a scripted model: the same tools, seeds and counts as forge has."""
 
+import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 
 from forge.journal.records import read_journal
-from tests.evals.running import rows, run, served
+from tests.evals.running import command, rows, served
 
 PLAYERS = str(Path(__file__).parents[2] / "benchmarks" / "peers" / "players.py")
 
@@ -14,17 +15,10 @@ PLAYERS = str(Path(__file__).parents[2] / "benchmarks" / "peers" / "players.py")
 @pytest.mark.parametrize("peer", ["forge-guardrails:native", "pydantic-ai:default", "pydantic-ai:tool"])
 def test_a_peer_plays_as_forge_does(tmp_path: Path, peer: str) -> None:
     with served() as server:
-        ended = run(
-            tmp_path,
-            server,
-            PLAYERS,
-            "--scenario",
-            "refund_rightly,refund_wrong,refund_text",
-            "--against",
-            peer,
-            "--runs",
-            "1",
-        )
+        scenarios = ("--scenario", "refund_rightly,refund_wrong,refund_text")
+        words = command(tmp_path, server, PLAYERS, *scenarios, "--against", peer, "--runs", "1")
+        # A peer's own process ends with the command's.
+        ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
         asked = httpx.get(f"{server}/asked").json()
     assert ended.returncode == 0, ended.stderr
     found = {name: row for (who, name, _), row in rows(tmp_path).items() if who != "forge auto"}

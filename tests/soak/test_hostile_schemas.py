@@ -1,4 +1,4 @@
-"""Processor time of the hostile schemas, one by one: `pytest tests/soak/hostile_schemas.py -s` prints the table."""
+"""Processor time of the hostile schemas, one by one: `pytest tests/soak/test_hostile_schemas.py -s` prints the table."""
 
 import json
 import time

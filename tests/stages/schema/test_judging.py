@@ -25,7 +25,7 @@ def processor_time(function: Callable[[], object]) -> float:
 
 @pytest.mark.parametrize("hostile", SMALL, ids=lambda each: each.name)
 def test_a_hostile_schema_costs_little(hostile: Hostile) -> None:
-    """Some milliseconds; `tests/soak/hostile_schemas.py` measures them. Without bounds many of these never end."""
+    """Some milliseconds; `tests/soak/test_hostile_schemas.py` measures them. Without bounds many of these never end."""
     plain = min(processor_time(lambda: sum(range(1_000_000))) for _ in range(3))
     schema, arguments = json.dumps(hostile.schema).encode(), json.dumps(hostile.arguments)
 
