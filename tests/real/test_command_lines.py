@@ -189,7 +189,7 @@ TABLE: dict[str, Row] = {
     "make test": Row(start=by_make, says=("ruff check", "mypy", "lint-imports", "pytest")),
     "make clients": Row(start=by_make, says=("-m tests.clients --runs=1",)),
     "make clients AGENTS=all RUNS=3": Row(start=by_make, says=("-m tests.clients --runs=3 all",)),
-    "make search": Row(start=by_make, says=("--hypothesis-profile=search",)),
+    "make soak": Row(start=by_make, says=("-m soak", "--hypothesis-profile=soak")),
     "make pages": Row(start=by_make, says=("tests/evals/page_in_chromium.py",)),
     "PICTURES=folder make pages": Row(start=by_make, says=("tests/evals/page_in_chromium.py",)),
     "make postgres": Row(start=by_make, says=("tests/memory/stores_on_postgres.py",)),
