@@ -18,7 +18,7 @@ class Load(Struct, frozen=True):
 
 async def load(port: int, body: bytes, requests: int, at_once: int = 1) -> Load:
     """Send so many requests, some at a time. RuntimeError for an answer that is not 200."""
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     sent = b"%bauthorization: Bearer x\r\ncontent-length: %d\r\n\r\n%b" % (head, len(body), body)
     shares = [requests // at_once + (n < requests % at_once) for n in range(at_once)]
     times = await asyncio.gather(*(_connection(port, sent, share) for share in shares))

@@ -112,9 +112,7 @@ class App:
         else:
             body = await self._body(asked, receive)
             if isinstance(body, RequestError):
-                answer = wire.encode_error(body)
-                ending = (("connection", "close"),) if body.status == 408 else ()
-                await out.answer(replace(answer, headers=(*answer.headers, *ending)))
+                await out.answer(wire.encode_error(body))
                 return
             leaving.begin()
             await handler(replace(asked, body=body), out)
@@ -128,11 +126,7 @@ class App:
         chunks: list[bytes] = []
         size = 0
         while True:
-            try:
-                async with asyncio.timeout(self._options.request_timeout):
-                    message = await receive()
-            except TimeoutError:
-                return RequestError(message="the rest of the request did not come in time", status=408)
+            message = await receive()
             if message["type"] == "http.disconnect":
                 raise LeftError
             chunk = message.get("body", b"")

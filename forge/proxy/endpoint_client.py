@@ -8,7 +8,7 @@ reads requests.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import httpx
 
@@ -51,9 +51,10 @@ class EndpointClient:
             body,
         )
         if kept := self._kept(key):
-            # The server may have closed it at the same moment, or what comes first is left of an earlier answer.
-            with suppress(BrokenAnswerError, UnansweredError):
+            try:
                 return await self._asked(kept, request)
+            except (BrokenAnswerError, UnansweredError):
+                pass  # it was closed at the same moment, or what came is left of an earlier answer: once more
         connection = await self._connector.connect()
         connection.key = key
         return await self._asked(connection, request)

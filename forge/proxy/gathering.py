@@ -27,7 +27,7 @@ class GatheringProtocol(HttpToolsProtocol):
         self._gathering = _Gathering(transport, self.loop, self.stall_timeout)
         super().connection_made(self._gathering)
         self._bare, self._in_body, self._refused = 0, False, False
-        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(self.request_timeout, self._late)
+        self._timer: asyncio.TimerHandle | None = self.loop.call_later(self.request_timeout, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """A callback of asyncio's."""
@@ -44,8 +44,8 @@ class GatheringProtocol(HttpToolsProtocol):
             part, data = data[:room], data[room:]
             self._bare += len(part)
             super().data_received(part)
-        if self._bare and self._head_timer is None and not (self._in_body or self._refused):
-            self._head_timer = self.loop.call_later(self.request_timeout, self._late)
+        if (self._bare or self._in_body) and self._timer is None and not self._refused:
+            self._timer = self.loop.call_later(self.request_timeout, self._late)
 
     def on_headers_complete(self) -> None:
         """A callback of httptools."""
@@ -55,11 +55,13 @@ class GatheringProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """A callback of httptools."""
+        self._stop_timer()
         self._bare = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """A callback of httptools."""
+        self._stop_timer()
         self._bare, self._in_body = 0, False
         super().on_message_complete()
 
@@ -69,31 +71,32 @@ class GatheringProtocol(HttpToolsProtocol):
         self._gathering.watch()
 
     def _late(self) -> None:
-        """End a connection whose head takes too long; a client that has not asked anything is not told."""
-        self._head_timer = None
-        if self.cycle is not None and not self.cycle.response_complete:
+        """End a connection whose request takes too long; a client that has not asked anything is not told."""
+        self._timer = None
+        if self.pipeline or not (self._in_body or self.cycle is None or self.cycle.response_complete):
             # Some clients end a body with a line end too many: that is no reason to cut off the answer.
-            self._head_timer = self.loop.call_later(self.request_timeout, self._late)
-        elif self._bare:
-            self._refuse(b"408 Request Timeout", f"a request's head took over {self.request_timeout:g} seconds")
+            self._timer = self.loop.call_later(self.request_timeout, self._late)
+        elif self._bare or self._in_body:
+            what = "body stood still for" if self._in_body else "head took over"
+            self._refuse(b"408 Request Timeout", f"a request's {what} {self.request_timeout:g} seconds")
         else:
             self.transport.close()
 
     def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _refuse(self, status: bytes, why: str) -> None:
         """End the connection, and say why where the client can only take that for the answer to this request."""
         self.logger.warning("%s", why)
         self._refused, cycle = True, self.cycle
-        if cycle is not None and not cycle.response_complete:
-            if cycle.response_started or not self._in_body:
-                self.transport.close()
-                return
-            cycle.disconnected = True
+        if self._in_body and not (self.pipeline or cycle.response_started):
+            cycle.disconnected = True  # so that nobody waits for the rest of it
             cycle.message_event.set()
+        elif self._in_body or not (cycle is None or cycle.response_complete):
+            self.transport.close()
+            return
         head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
         self.transport.write(head % (status, len(why)) + why.encode())
         self.transport.write_eof()
