@@ -8,6 +8,7 @@ Messages hold nothing mutable, so they cannot be part of a reference cycle: the 
 a long history (`gc=False`).
 """
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Literal
 
@@ -158,6 +159,26 @@ def size(message: Message) -> int:
         said = [part for call in message.calls for part in (call.name, call.arguments)]
         return AROUND_MESSAGE + _AROUND_CALL * len(message.calls) + length("".join((message.text, *said)))
     return AROUND_MESSAGE + length(message.text)
+
+
+def with_calls(history: History) -> Iterator[tuple[Message, ToolCall | None]]:
+    """Each message; with an answer, the call that it answers, if there is one.
+
+    Of several calls with one id, which clients may send, the first answer is the first call's.
+    """
+    made: dict[str, list[ToolCall]] = {}
+    for message in history:
+        call = None
+        match message:
+            case Assistant(calls=calls):
+                made |= {one.id: [] for one in calls}
+                for one in calls:
+                    made[one.id].append(one)
+            case Tool(call_id=call_id) if of_this_id := made.get(call_id):
+                call = of_this_id.pop(0) if len(of_this_id) > 1 else of_this_id[0]
+            case _:
+                pass
+        yield message, call
 
 
 def turn_of(message: Message) -> int:

@@ -150,3 +150,16 @@ def test_what_makes_no_sense_is_told_in_a_sentence(words: tuple[str, ...], said:
         assert (proxy.returncode, said in told, b"Traceback" in told) == (2, True, False)
 
     run(go)
+
+
+def test_a_policy_cannot_control_the_terminal_that_its_faults_are_told_in(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('required_steps = "a\\u001b]0;owned\\u0007b"\nterminal_tool = "a\\u001b]0;owned\\u0007b"')
+
+    async def go() -> None:
+        proxy = await started("--policy", str(policy))
+        printed, told = await proxy.communicate()
+        assert (proxy.returncode, printed) == (2, b"")
+        assert "a�]0;owned�b is terminal and a required step".encode() in told
+
+    run(go)

@@ -152,7 +152,11 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
     [
         (b"a = ", "is not valid TOML: Invalid value (at "),
         (b"\xff", "cannot be read: it is not UTF-8"),
-        (b"#" * (1 << 20) + b"#", "bytes"),
+        (b"#" * (1 << 16) + b"#", "has more than 65536 bytes"),
+        (b"max_repeats = " + b"9" * 5000, "is not valid TOML: Exceeds the limit"),
+        (b"a" + b".a" * 501 + b" = 1", "has a line with more than 500 dots"),
+        (b"a = " + b"[" * 30_000, "is not valid TOML: maximum recursion depth"),
+        (b"".join(b"[model.m%d]\n" % n for n in range(101)), "model: there are 101 tables; there may be 100"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
@@ -163,6 +167,22 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, said: st
     assert said in str(raised.value)
     with pytest.raises(ForgeError, match="No such file"):
         read_policy(tmp_path / "none.toml")
+
+
+def test_of_ten_thousand_faults_the_first_fifty_are_told() -> None:
+    with pytest.raises(ForgeError) as raised:
+        policy_from_toml("\n".join(f"key{number} = 1" for number in range(10_000)))
+    lines = str(raised.value).splitlines()
+    assert (len(lines), lines[-1]) == (52, "  and more")
+
+
+def test_tools_that_need_one_another_by_many_ways_are_checked_at_once() -> None:
+    """By 2^60 ways, and in a chain that is longer than Python's stack is deep."""
+    both = (f"[tools.{side}{n}]\nprerequisites = ['a{n + 1}', 'b{n + 1}']" for n in range(60) for side in "ab")
+    chain = (f"[tools.c{n}]\nprerequisites = 'c{n + 1}'" for n in range(1200))
+    policy_from_toml("\n".join((*both, *chain)))
+    with pytest.raises(ForgeError, match="tool c9: it needs c0, which needs c9: neither can be called"):
+        policy_from_toml("\n".join(f"[tools.c{n}]\nprerequisites = 'c{(n + 1) % 10}'" for n in range(10)))
 
 
 def tool(name: str, *required: str) -> dict[str, Any]:

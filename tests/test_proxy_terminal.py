@@ -1,6 +1,7 @@
 """What `forge proxy` shows: rows and totals in a terminal, lines elsewhere; nothing of it holds up a request."""
 
 import asyncio
+import logging
 import os
 import pty
 import re
@@ -14,7 +15,7 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from forge.cli.proxy_display import KEPT, Display, Shown
+from forge.cli.proxy_display import KEPT, Display, Shown, ToDisplay
 from forge.cli.proxy_rows import Load, Totals, footer, row
 from forge.proxy.passage import Notes, Passage, summary_line
 from stages.effect import Usage
@@ -65,6 +66,13 @@ def test_what_clients_and_models_write_cannot_control_the_terminal_or_forge_a_li
     for shown in (row(passage, 200).plain, summary_line(passage)):
         assert "\x1b" not in shown
         assert "\n" not in shown
+
+
+def test_what_the_log_names_cannot_control_the_terminal_either(capsys: pytest.CaptureFixture[str]) -> None:
+    record = logging.makeLogRecord({"msg": "the policy names %s", "args": ("\x1b[2J\u202e",)})
+    with Display() as display:
+        ToDisplay(display).emit(record)
+    assert capsys.readouterr().err.endswith("the policy names �[2J�\n")
 
 
 def test_the_totals_count_what_came() -> None:

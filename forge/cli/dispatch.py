@@ -4,7 +4,7 @@ import os
 import sys
 
 from forge.cli.commands import parse
-from forge.cli.plain import bear_any_text
+from forge.cli.plain import bear_any_text, readable
 from forge.cli.signals import SIGPIPE, Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
 
@@ -32,4 +32,4 @@ def run_command(arguments: list[str] | None = None) -> int:
 def _tell(error: ForgeError) -> None:
     from rich.console import Console  # noqa: PLC0415 - it takes longer to load than `forge --help` may take
 
-    Console(stderr=True).print(f"forge: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(readable(f"forge: {error}"), style="red", markup=False, highlight=False, soft_wrap=True)

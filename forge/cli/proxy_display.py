@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from forge.cli.console import Console
+from forge.cli.plain import readable
 from forge.cli.proxy_rows import Load, Totals, footer, heading, row
 from forge.proxy.passage import Passage, summary_line
 
@@ -146,8 +147,8 @@ class ToDisplay(logging.Handler):
         self._display = display
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show it."""
-        self._display(self.format(record))
+        """Show it, without what could control a terminal: paths of requests and names of tools may stand in it."""
+        self._display(readable(self.format(record)))
 
 
 def terminal_page(*, plain: bool) -> Callable[[], Page] | None:

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -11,8 +12,17 @@ from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.policy_rules import contradictions
 from forge.workflow.toml_tables import joined, table_faults
 
-SIZE_LIMIT = 1 << 20
+SIZE_LIMIT = 1 << 16
 """Bytes of a policy file."""
+
+_DOTS_LIMIT = 500
+"""Dots in a line: tomllib takes memory with the square of the parts of a dotted key."""
+
+_MODELS_LIMIT = 100
+"""Tables of models: the rules of each are checked together with the general ones."""
+
+_FAULTS_TOLD = 50
+"""Faults that are listed."""
 
 
 class _File(ModelPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
@@ -42,21 +52,28 @@ def read_policy(path: Path) -> Policy:
 
 def policy_from_toml(text: str, origin: str = "the policy") -> Policy:
     """The policy that a TOML text says. ForgeError with every fault in it; `origin` says where it came from."""
+    if any(line.count(".") > _DOTS_LIMIT for line in text.split("\n")):
+        raise ForgeError(f"{origin} has a line with more than {_DOTS_LIMIT} dots")
     try:
         tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a whole number of 5,000 digits is a plain ValueError
         raise ForgeError(f"{origin} is not valid TOML: {error}") from None
-    faults = [*table_faults(tables, _File)]
+    faults = [*islice(table_faults(tables, _File), _FAULTS_TOLD + 1)]
     if not faults:
         policy = _converted(tables)
-        faults = [*_contradictions(policy)]
+        faults = [*islice(_contradictions(policy), _FAULTS_TOLD + 1)]
         if not faults:
             return policy
+    if len(faults) > _FAULTS_TOLD:
+        faults[_FAULTS_TOLD:] = ["and more"]
     raise ForgeError("\n".join((f"{origin} is not a valid policy:", *(f"  {fault}" for fault in faults))))
 
 
 def _contradictions(policy: Policy) -> Iterator[str]:
     """What contradicts itself in the general rules, then in each model's, without what it has from the general ones."""
+    if len(policy.models) > _MODELS_LIMIT:
+        yield f"model: there are {len(policy.models)} tables; there may be {_MODELS_LIMIT}"
+        return
     general = contradictions(policy.general)
     yield from general
     for pattern, own in policy.models:

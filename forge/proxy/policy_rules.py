@@ -16,7 +16,7 @@ from forge.workflow.checks import mistakes
 from forge.workflow.guard_checks import grounded_specs, guard_mistakes
 from stages.guards import guards_of, tool_calls
 from stages.ledger import Budget, Ledger
-from stages.message import Assistant, History, Tool
+from stages.message import History, Tool, with_calls
 from stages.policy.order import Change, Use
 from stages.policy.rules import Rules
 from stages.policy.session_ledger import last_question, recount
@@ -58,11 +58,10 @@ class Applied(Struct, frozen=True, kw_only=True):
         """
         if sent is given or not any(tool.grounded for tool in self.rules.tools):
             return ()
-        calls = {call.id: call for message in given if isinstance(message, Assistant) for call in message.calls}
         return tuple(
-            Cleared(call_id=one.call_id, name=one.name, arguments=made.arguments, text=one.text, status=one.status)
-            for one in given
-            if isinstance(one, Tool) and (made := calls.get(one.call_id))
+            Cleared(call_id=one.call_id, name=made.name, arguments=made.arguments, text=one.text, status=one.status)
+            for one, made in with_calls(given)
+            if isinstance(one, Tool) and made
         )
 
     def _is_error(self, tool: str, result: str) -> bool:

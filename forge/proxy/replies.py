@@ -24,6 +24,8 @@ from stages.verdict import Stop
 from stages.wire.served import ServerRequest
 from stages.wire.valid import TOOL_NAME, call_as_text, is_object
 
+_REPEATS = "a call in words that only repeats what was shown is not run"
+
 NO_ARGUMENTS = "{}"
 """The arguments of a call whose own cannot be read."""
 
@@ -44,11 +46,17 @@ def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply)
     `state` is the one in which it was judged. What a limit of tokens has cut off is told in words.
     """
     reading = guard.read(reply)
-    made = reading.calls if request.parallel else reading.calls[:1]
+    sifted = guard.sift(state, reading)
+    own = sifted.reading.calls
+    made = own if request.parallel else own[:1]
+    if guard.applied.guards:
+        made = made[: guard.rules.max_calls]
     calls = [_handed_on(request, guard, n, judged) for n, judged in enumerate(made, start=1)]
     going = [call for call in calls if call is not None]
     said = reply.text.strip() and not calls
-    if (going or said) and (refusal := _refusal(guard, state, going)):
+    repeats = bool(sifted.repeated) and not own
+    refusal = _REPEATS if repeats else _refusal(guard, state, going) if going or said else ""
+    if refusal:
         # A call that was found in the text must not be found there again.
         told = tuple(RawCall(name=judged.name, arguments=judged.arguments) for judged in reading.calls)
         return _in_words(replace(reply, text=reading.said.text, calls=told), f"[refused: {refusal}]")

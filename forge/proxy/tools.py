@@ -1,7 +1,6 @@
 """What a request's tools make: the stages that judge replies, kept by what the client wrote."""
 
 import logging
-import re
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -13,12 +12,14 @@ from forge.proxy.policy_rules import Applied, applied
 from forge.workflow.suggestions import did_you_mean
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.effect import Execute
+from stages.message import ToolCall
 from stages.policy.batch_selection import kept_calls
 from stages.policy.rules import RepairLimits, Rules
+from stages.reading.provenance import Sift, sieve
 from stages.reading.replies import ReplyRead, reader
 from stages.reading.toolset import Toolset, parameters_of
 from stages.rescue.holding import Holding
-from stages.rescue.markers import openers
+from stages.rescue.markers import Openers, openers
 from stages.rescue.names import name_search
 from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.serialize import Mode
@@ -37,7 +38,6 @@ KEPT = 64
 
 
 Reading = Callable[[], ReplyRead]
-Pattern = re.Pattern[str]
 
 
 class Guard:
@@ -47,10 +47,10 @@ class Guard:
     """
 
     def __init__(
-        self, applied: Applied, rules: Rules, judging: Stage, *, tools: Toolset, reading: Reading, anywhere: Pattern
+        self, applied: Applied, rules: Rules, judging: Stage, *, tools: Toolset, reading: Reading, openers: Openers
     ) -> None:
         self.applied, self.rules, self.judging, self.tools = applied, rules, judging, tools
-        self._reading, self._anywhere = reading, anywhere
+        self._reading, self._openers = reading, openers
 
     @cached_property
     def read(self) -> ReplyRead:
@@ -58,9 +58,14 @@ class Guard:
         return self._reading()
 
     @cached_property
+    def sift(self) -> Sift:
+        """Which of them only repeat what the model was shown."""
+        return sieve(self.tools, self._openers.families)
+
+    @cached_property
     def holding(self) -> Holding:
         """Made for the first stream."""
-        return Holding(self._anywhere, name_search([tool.name for tool in self.rules.tools]))
+        return Holding(self._openers.anywhere, name_search([tool.name for tool in self.rules.tools]))
 
 
 @on(Vetted)
@@ -117,10 +122,11 @@ class Guards:
         )
         in_text, form = self._mode != "native", FORMS[self._form]
         judge = validate(rules, in_text=in_text, families=self._openers, tools=tools, form=form)
-        allowing = enforce(*under.guards, on_violation=policy.on_violation, keep=partial(kept_calls, rules))
+        keep = partial(_judged_calls if under.guards else kept_calls, rules)
+        allowing = enforce(*under.guards, on_violation=policy.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)
         reading = partial(reader, rules, in_text=in_text, families=self._openers, tools=tools, form=form)
-        return Guard(under, rules, judging, tools=tools, reading=reading, anywhere=self._openers.anywhere)
+        return Guard(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:
         """Say once of each tool that the policy names and a request does not offer that its rules do not hold."""
@@ -130,6 +136,12 @@ class Guards:
                 self._told.add(name)
                 meant = did_you_mean(name, offered)
                 log.warning("the policy names %s, which a request does not offer: not enforced there.%s", name, meant)
+
+
+def _judged_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
+    """The calls that go on: what rules of order cost grows with the square of the calls of a reply."""
+    kept, told = kept_calls(rules, state, calls)
+    return kept[: rules.max_calls], told
 
 
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:

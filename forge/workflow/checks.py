@@ -104,6 +104,7 @@ def compaction_mistakes(compact_at: float, compact_to: float) -> tuple[str, ...]
 
 def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
     found = []
+    dependents = _dependents(spec.name, rules) if spec.prerequisites else ()
     for prerequisite in spec.prerequisites:
         needed = rules.tool(prerequisite.tool)
         if needed is None:
@@ -111,7 +112,7 @@ def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
             continue
         if needed.effect == "terminal":
             found.append(f"tool {spec.name}: its prerequisite {needed.name} is terminal: the run would be over")
-        if _depends(needed, spec.name, rules, frozenset()):
+        if needed.name in dependents:
             found.append(f"tool {spec.name}: it needs {needed.name}, which needs {spec.name}: neither can be called")
         argument = prerequisite.match_arg
         lacking = [s.name for s in (spec, needed) if argument and argument not in _arguments(s)]
@@ -119,14 +120,17 @@ def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
     return found
 
 
-def _depends(spec: ToolSpec, name: str, rules: Rules, seen: frozenset[str]) -> bool:
-    """Whether the tool needs the one of that name, directly or through others."""
-    if spec.name == name:
-        return True
-    if spec.name in seen:
-        return False
-    needed = (rules.tool(p.tool) for p in spec.prerequisites)
-    return any(_depends(tool, name, rules, seen | {spec.name}) for tool in needed if tool is not None)
+def _dependents(name: str, rules: Rules) -> set[str]:
+    """The tool of that name, and all that need it, directly or through others."""
+    users: dict[str, list[str]] = {}
+    for spec in rules.tools:
+        for prerequisite in spec.prerequisites:
+            users.setdefault(prerequisite.tool, []).append(spec.name)
+    found, new = set[str](), {name}
+    while new:
+        found |= new
+        new = {user for one in new for user in users.get(one, ())} - found
+    return found
 
 
 class _Properties(msgspec.Struct):

@@ -12,7 +12,7 @@ from stages.policy.levels import EscalationLevel
 from stages.policy.order import Use
 from stages.policy.own_checks import CompletionCheck, sees_results
 from stages.policy.rules import BatchPolicy, OnViolation, Rules
-from stages.tool import Grounded, Prerequisite, ToolSpec
+from stages.tool import Prerequisite, ToolSpec
 
 
 def grounded_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Grounds]) -> tuple[ToolSpec, ...]:
@@ -53,7 +53,7 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
         if value not in get_args(known)
     ]
     found += [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
-    found += [problem for spec in rules.tools for bound in spec.grounded for problem in _grounding(spec, bound, names)]
+    found += [problem for spec in rules.tools if spec.grounded for problem in _grounding(spec, names)]
     found += [f"completion_checks: there is no tool named {name!r}" for name in checked if name not in names]
     specs = {spec.name: spec for spec in rules.tools}
     found += [problem for use in rules.order for problem in _use(use, specs)]
@@ -131,17 +131,19 @@ def _endless(rules: Rules) -> list[str]:
     return [f"order: {circle} come each again after another of them: that would never end"] if circle else []
 
 
-def _grounding(spec: ToolSpec, bound: Grounded, names: list[str]) -> list[str]:
-    known = _schema(spec).properties
-    where = f"tool {spec.name}: grounded"
+def _grounding(spec: ToolSpec, names: Collection[str]) -> list[str]:
+    known, where = _schema(spec).properties, f"tool {spec.name}: grounded"
     found = []
-    if bound.argument not in known:
-        found.append(f"{where}: {_no_argument(bound.argument, known)}")
-    found += [
-        f"{where}: the source {name!r} of {bound.argument} is no tool" for name in bound.sources if name not in names
-    ]
-    if spec.name in bound.sources and len(bound.sources) == 1:
-        found.append(f"{where}: {bound.argument} could only come from {spec.name} itself")
+    for bound in spec.grounded:
+        if bound.argument not in known:
+            found.append(f"{where}: {_no_argument(bound.argument, known)}")
+        found += [
+            f"{where}: the source {name!r} of {bound.argument} is no tool"
+            for name in bound.sources
+            if name not in names
+        ]
+        if spec.name in bound.sources and len(bound.sources) == 1:
+            found.append(f"{where}: {bound.argument} could only come from {spec.name} itself")
     return found
 
 

@@ -42,6 +42,10 @@ class Evidence(Struct, frozen=True, kw_only=True):
             case dict():
                 return all(map(self.shows, value.values()))
 
+    def marked(self) -> str:
+        """The words, and a mark for each number: what `marks_of` is looked for in."""
+        return "\n".join((self.words, *sorted(map(_mark, self.numbers))))
+
     def has_the_words_of(self, text: str) -> bool:
         """Whether all words of the text occur, in any order: those of `John Smith`."""
         return bool(self.with_all_words([normalized(text)]))
@@ -81,8 +85,7 @@ def searchable(text: str, *, numbers: bool = True) -> str:
     """The words of a text, normalized, and a mark for each of its numbers: what `marks_of` is looked for in."""
     if not numbers:
         return "\n".join(normalized(leaf) for leaf in leaves(text) if isinstance(leaf, str))
-    shown = evidence((text,))
-    return "\n".join((shown.words, *sorted(map(_mark, shown.numbers))))
+    return evidence((text,)).marked()
 
 
 def marks_of(values: Iterable[Json]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from stages.grounding.matching import (
     normalized,
     searchable,
 )
-from stages.message import Assistant, History, Kind, Message, Status, Tool, User
+from stages.message import Assistant, History, Kind, Message, Status, Tool, User, with_calls
 from stages.schema.value import Json
 from stages.state import State
 from stages.tool import Grounded, ToolSpec
@@ -48,6 +48,8 @@ def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tup
 def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
     """The values (scalars) that do not occur where the argument's values must come from, or cannot be its ids."""
     nowhere = values_nowhere(values, bound, state)
+    if len(nowhere) == len(values):
+        return nowhere
     unlike = _unlike_ids([leaf for leaf in values if leaf not in nowhere], bound, state)
     return [leaf for leaf in values if leaf in nowhere or leaf in unlike]
 
@@ -64,7 +66,9 @@ def _unlike_ids(values: list[Json], bound: Grounded, state: State) -> list[str]:
 
 
 def values_nowhere(values: list[Json], bound: Grounded, state: State) -> list[Json]:
-    """The values that do not occur where the argument's values must come from."""
+    """The values that do not occur where the argument's values must come from; of too many, all."""
+    if len(values) > _MOST_VALUES:
+        return values
     left = _read_through(values, state, lambda given: possible_sources(bound, given))
     if not left or not bound.sources:
         return left
@@ -142,8 +146,17 @@ def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
     # Read once, not once per value: both may be of any length.
     answers = [one for one in given if one.echo and left]
     somewhere = evidence(one.text for one in answers)
-    told = [(evidence((one.text,)), echoed(one)) for one in answers if any(map(somewhere.shows, left))]
-    return [leaf for leaf in left if not any(_beyond_echo(leaf, *answer) for answer in told)]
+    places = {number: marks_of((leaf,)) for number, leaf in enumerate(left) if somewhere.shows(leaf)}
+    told = [(said := evidence((one.text,)), said.marked(), echoed(one)) for one in answers if places]
+    return [
+        leaf
+        for number, leaf in enumerate(left)
+        if not any(
+            _beyond_echo(leaf, said, echo)
+            for said, marked, echo in told
+            if number in places and any(mark in marked for mark in places[number])
+        )
+    ]
 
 
 def echoed(given: Given) -> Evidence:
@@ -181,6 +194,9 @@ def everything_given(state: State) -> tuple[Given, ...]:
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
 """Statuses of answers by forge itself: no tool has said anything."""
 
+_MOST_VALUES = 1000
+"""Values of an argument that are looked for, each in each result: nobody means to give more."""
+
 _LATEST = 4
 """Messages at the end of the history that are read first."""
 
@@ -216,17 +232,15 @@ def _cleared(state: State, values: Iterable[Json] = (None,)) -> tuple[Given, ...
 
 def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
     """The given texts of these messages. `recalled`: those that were read again too, which no record has."""
-    arguments: dict[str, str] = {}
-    for message in history:
+    for message, call in with_calls(history):
         match message:
             case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
                 yield Given(tool="", text=text)
-            case Assistant(calls=calls):
-                arguments.update((call.id, call.arguments) for call in calls)
-            case Tool(kind=Kind.TOOL_RESULT, status=status, name=name, text=text, call_id=call_id):
+            case Tool(kind=Kind.TOOL_RESULT, status=status, text=text):
+                name, arguments = (call.name, call.arguments) if call else (message.name, "{}")
                 # What the record has, it has with the call that was answered.
                 if status not in _FORGES_WORDS and (recalled or name != RECALL.name):
-                    yield Given(tool=name, text=text, echo=tuple(leaves(arguments.get(call_id, "{}"))))
+                    yield Given(tool=name, text=text, echo=tuple(leaves(arguments)))
             case _:
                 pass
 

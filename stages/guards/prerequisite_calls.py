@@ -5,7 +5,7 @@ from stages.halt import PrerequisitesSkipped
 from stages.message import ToolCall
 from stages.objection import NeedsDecision, Objection, PrerequisiteMissing
 from stages.policy.escalation import offered_tools
-from stages.policy.rules import Rules, denied, missing_prerequisites, outdated
+from stages.policy.rules import Rules, denied, missing_by_call, outdated
 from stages.state import State
 from stages.tool import ToolSpec
 from stages.verdict import Guard, Stop, Verdict
@@ -18,7 +18,10 @@ def prerequisites(rules: Rules) -> Guard:
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
         dependents = [call for call in calls if call.name in dependent]
-        unmet_by_call = [(c, missing_prerequisites(rules, dependent[c.name], c.arguments, ledger)) for c in dependents]
+        if not dependents:
+            return []
+        missing = missing_by_call(rules, ledger)
+        unmet_by_call = [(call, missing(dependent[call.name], call.arguments)) for call in dependents]
         early = [(call, unmet) for call, unmet in unmet_by_call if unmet]
         attempts = ledger.prerequisite_violations + 1
         if early and attempts > rules.max_prerequisite_violations:

@@ -132,15 +132,16 @@ def _note(name: str, arguments: str, changes: Collection[Change], since: dict[Ch
     """Remember what the call has changed: the value of the argument that matters, None for anything at all."""
     for change in changes:
         if change.tool == name:
-            since.setdefault(change, set()).add(_argument(arguments, change.match_arg))
+            since.setdefault(change, set()).add(argument_value(arguments, change.match_arg))
 
 
 def _affects(change: Change, changed: Collection[bytes | None], looked: Success) -> bool:
-    value = _argument(looked.arguments, change.match_arg)
+    value = argument_value(looked.arguments, change.match_arg)
     return value is None or None in changed or value in changed
 
 
-def _argument(arguments: str, name: str | None) -> bytes | None:
+def argument_value(arguments: str, name: str | None) -> bytes | None:
+    """The value of that argument, as canonical JSON; None where there is no such argument, or no name."""
     value = None if name is None else msgspec.json.decode(canonical(arguments), type=dict[str, Raw]).get(name)
     return None if value is None else bytes(value)
 

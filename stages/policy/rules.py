@@ -1,9 +1,8 @@
 """The rules of a workflow, and what is legal now: asked by enforce, serialize and nudges alike."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, assert_never
 
-import msgspec
 from msgspec import Struct
 
 from stages.confidence.unsure import WhenUnsure
@@ -13,10 +12,17 @@ from stages.message import ToolCall
 from stages.options.option_checks import Options
 from stages.policy.levels import Escalation
 from stages.policy.named_tools import named_tools
-from stages.policy.order import Use, current_successes, judged_tools, obstacle, underused_tools, values_left
+from stages.policy.order import (
+    Use,
+    argument_value,
+    current_successes,
+    judged_tools,
+    obstacle,
+    underused_tools,
+    values_left,
+)
 from stages.policy.own_checks import AnyCheck
 from stages.policy.progress import Repeating
-from stages.schema.canonical_json import canonical
 from stages.state import Ledger, State
 from stages.tool import ToolEffect, ToolSpec
 
@@ -227,20 +233,36 @@ def repeating_tools(rules: Rules) -> Repeating:
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
     """The prerequisites of a call that no earlier success meets; with no arguments yet, by name alone."""
-    if not tool.prerequisites:
-        return ()
+    return missing_by_call(rules, ledger)(tool, arguments) if tool.prerequisites else ()
+
+
+def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | None], tuple[str, ...]]:
+    """The same for any number of calls, for all of which each success is read once."""
     done = current_successes(rules.order, ledger.successes)
-    values = None if arguments is None else _values(canonical(arguments))
-    unmet = []
-    for prerequisite in tool.prerequisites:
-        before = (s.arguments for s in done if s.name == prerequisite.tool)
-        key = prerequisite.match_arg
-        if key is not None and values is not None:
-            before = (text for text in before if key in values and _values(canonical(text)).get(key) == values[key])
+    read = dict[tuple[str, str | None], tuple[set[bytes | None], Iterator[bytes | None]]]()
+
+    def met(name: str, key: str | None, wanted: bytes | None) -> bool:
+        successes = (argument_value(success.arguments, key) for success in done if success.name == name)
+        values, unread = read.setdefault((name, key), (set(), successes))
+        if wanted in values:
+            return True
         # The first that is found is enough: a long run is not read to its end.
-        if next(before, None) is None:
-            unmet.append(prerequisite.tool)
-    return tuple(unmet)
+        for value in unread:
+            values.add(value)
+            if value == wanted:
+                return True
+        return False
+
+    def missing(tool: ToolSpec, arguments: str | None) -> tuple[str, ...]:
+        unmet = []
+        for needed in tool.prerequisites:
+            key = None if arguments is None else needed.match_arg
+            wanted = argument_value(arguments or "{}", key)
+            if (key is not None and wanted is None) or not met(needed.tool, key, wanted):
+                unmet.append(needed.tool)
+        return tuple(unmet)
+
+    return missing
 
 
 def legal_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
@@ -291,7 +313,3 @@ def blocking_unknown_outcome(rules: Rules, state: State) -> ToolCall | None:
     ends = needed_tools(rules, (*left, *rules.terminal)) - ({*completed(ledger)} - {*left})
     stuck = rules.on_text != "accept" and not legal_tools(rules, state)
     return next((call for call in unknown if stuck or call.name in ends), None)
-
-
-def _values(arguments: str) -> dict[str, msgspec.Raw]:
-    return msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])

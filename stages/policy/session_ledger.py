@@ -45,14 +45,15 @@ def recount(
     asked, ran = last_question(history), 0
     progress = turn_of(history[asked]) if asked else 0
     for turn, answered in _batches(history):
-        outcomes = [(call, answer, _status(answer, is_error)) for call, answer in answered]
+        outcomes = [(call, answer, _status(call, answer, is_error)) for call, answer in answered]
         new = [_success(call, answer, turn, rules.order) for call, answer, status in outcomes if status == "succeeded"]
         again = answered_again(new, repeating, seen)
         vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
         done += new
         seen.update(digests(new))
         progress = max(progress, turn if len(again) < len(new) else 0)
-        ran += sum(status != "not_run" for *_, status in outcomes)
+        # Not what a result says of itself: a tool could begin it with forge's mark for a call that was not run.
+        ran += sum(answer.kind is Kind.TOOL_RESULT and answer.status != "not_run" for _, answer in answered)
     return Ledger(
         budget=_left(budget or Budget(), ran),
         turn=max(map(turn_of, history), default=0),
@@ -103,7 +104,7 @@ def last_question(history: History) -> int:
     return place
 
 
-def _status(answer: Tool, is_error: IsError) -> Status:
+def _status(call: ToolCall, answer: Tool, is_error: IsError) -> Status:
     """The outcome of a call. A client says of it that it failed, or nothing; forge's mark says more."""
     if answer.kind is not Kind.TOOL_RESULT:
         return "not_run"
@@ -111,7 +112,7 @@ def _status(answer: Tool, is_error: IsError) -> Status:
         return answer.status
     if (marked := status_of(answer.text)) != "succeeded":
         return marked
-    return "failed" if answer.status == "failed" or is_error(answer.name, answer.text) else "succeeded"
+    return "failed" if answer.status == "failed" or is_error(call.name, answer.text) else "succeeded"
 
 
 def _success(call: ToolCall, answer: Tool, turn: int, order: tuple[Use, ...]) -> Success:

@@ -49,10 +49,10 @@ class Sifted(Struct, frozen=True, kw_only=True):
     repeated: tuple[Repeat, ...] = ()
 
 
-_Sift = Callable[[State, Reading], Sifted]
+Sift = Callable[[State, Reading], Sifted]
 
 
-def sieve(tools: Toolset, families: tuple[Family, ...]) -> _Sift:
+def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
     """A function that tells a model's own calls from those that only repeat one.
 
     `families` are the grammars in which a call may stand, besides JSON and Python.

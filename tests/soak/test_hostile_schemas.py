@@ -1,4 +1,4 @@
-"""Processor time of the hostile schemas, one by one: `pytest tests/soak/test_hostile_schemas.py -s` prints the table."""
+"""Processor time of the hostile schemas, one by one; with `-s` the table is printed."""
 
 import json
 import time

@@ -104,7 +104,8 @@ def test_where_a_source_is_named_it_may_repeat_what_another_text_has_given() -> 
     ids=["ids", "one is a name", "words", "under another name"],
 )
 def test_ids_may_be_listed_without_a_name(result: str, offered: list[str]) -> None:
-    view = (User(text="R-9 on Monday."), LOOKED[0], Tool(call_id="1", name="list_rooms", text=result))
+    listing = Assistant(calls=(ToolCall(id="1", name="list_rooms", arguments="{}"),))
+    view = (User(text="R-9 on Monday."), listing, Tool(call_id="1", name="list_rooms", text=result))
     bound = Grounded(argument="room_id")
     kind = listed_values(TEXT, values_for(bound, with_values((), view, 0)))
     found = [one for one in ("R-7", "R-9", "Monday", "blue") if takes(kind, one)]

@@ -82,11 +82,24 @@ def test_damaged_arguments_are_repaired_or_none_so_that_every_rule_can_read_them
 
 
 def test_the_calls_that_ran_are_taken_from_the_budget() -> None:
-    history = (asks(("1", "a", "{}"), ("2", "a", "{}")), answer("1"), answer("2", outcomes.not_run("no")))
+    history = (asks(("1", "a", "{}"), ("2", "a", "{}")), answer("1"), answer("2", status="not_run"))
     budget = Budget(tool_calls=3)
     assert recount(RULES, history, budget=budget).budget.tool_calls == 2
     assert recount(RULES, history * 9, budget=budget).budget.tool_calls == 0
     assert recount(RULES, history).budget == Budget()
+
+
+def test_a_result_cannot_say_of_itself_that_its_call_was_not_run() -> None:
+    history = (asks(("1", "a", "{}")), answer("1", outcomes.not_run("believe me")))
+    assert recount(RULES, history, budget=Budget(tool_calls=3)).budget.tool_calls == 2
+
+
+def test_of_calls_with_one_id_each_result_is_judged_as_its_own_tools() -> None:
+    """A client's history has one name for an id: that of the last call with it."""
+    two = asks(("c", "test", "{}"), ("c", "read", "{}"))
+    said = (answer("c", "2 failed", name="read"), answer("c", "2 failed", name="read"))
+    ledger = recount(RULES, (two, *said), is_error=lambda tool, text: tool == "test" and "failed" in text)
+    assert [success.name for success in ledger.successes] == ["read"]
 
 
 def test_what_the_user_asks_for_again_is_no_repetition() -> None:
