@@ -26,16 +26,14 @@ def hostile_schemas() -> Iterator[Hostile]:
 Named = Iterator[tuple[str, Part, Json]]
 
 
-def _of(a: Json, **others: Json) -> Part:
-    return {"type": "object", "properties": {"a": a}, **others}
+def _of(a: Json, definitions: Part | None = None, **others: Json) -> Part:
+    return {"type": "object", "properties": {"a": a}, "$defs": definitions or {}, **others}
 
 
 def _chain(length: int, link: Callable[[Part], Json], last: Json = True) -> Part:
     """Definitions, each made of the reference to the next one."""
     links: Part = {f"d{i}": link({"$ref": f"#/$defs/d{i + 1}"}) for i in range(length)}
-    return _of(
-        {"$ref": "#/$defs/d0"}, **{"$defs": {**links, f"d{length}": {"type": "integer"} if last is True else last}}
-    )
+    return _of({"$ref": "#/$defs/d0"}, {**links, f"d{length}": {"type": "integer"} if last is True else last})
 
 
 def _chains() -> Named:
@@ -66,7 +64,7 @@ def _chains() -> Named:
         json.loads(json.dumps(_chain(30, links["anyOf"])).replace("#/$defs/d", "#/%24defs/%64")),
         {"a": "x"},
     )
-    yield "percent-encoded, itself", _of(twice, **{"$defs": {"d1": {"anyOf": [twice, twice]}}}), {"a": "x"}
+    yield "percent-encoded, itself", _of(twice, {"d1": {"anyOf": [twice, twice]}}), {"a": "x"}
     anchored = json.loads(json.dumps(_chain(30, links["anyOf"])).replace("#/$defs/d", "#d"))
     for name, part in anchored["$defs"].items():
         part["$anchor"] = name
@@ -80,7 +78,7 @@ def _chains() -> Named:
         }
         for i in range(400)
     }
-    yield "400 definitions of one another", _of({"$ref": "#/$defs/d0"}, **{"$defs": crossed}), {"a": {"p1": {"p2": 5}}}
+    yield "400 definitions of one another", _of({"$ref": "#/$defs/d0"}, crossed), {"a": {"p1": {"p2": 5}}}
     nested: Json = {"type": "integer"}
     for _ in range(20):
         nested = {"allOf": [nested], "unevaluatedProperties": False, "unevaluatedItems": False}
@@ -105,9 +103,9 @@ def _recursive() -> Named:
     }
     for name, kinds in branches.items():
         for keyword in ("anyOf", "oneOf"):
-            schema = _of({"$ref": "#/$defs/n"}, **{"$defs": {"n": {keyword: [*kinds, {"type": "null"}]}}})
+            schema = _of({"$ref": "#/$defs/n"}, {"n": {keyword: [*kinds, {"type": "null"}]}})
             yield f"{keyword}, {name}", schema, {"a": _nest(58, "x", z=[["x"]])}
-    for name, part in {
+    of_itself: dict[str, Part] = {
         "patternProperties": {"patternProperties": {"^c": {"$ref": "#"}, "c$": {"$ref": "#"}}},
         "additionalProperties": {"additionalProperties": {"$ref": "#"}, "patternProperties": {"c": {"$ref": "#"}}},
         "unevaluatedProperties": {"anyOf": [{}], "unevaluatedProperties": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}},
@@ -116,8 +114,9 @@ def _recursive() -> Named:
             "properties": {"c": {"$ref": "#"}},
             "dependentSchemas": {"c": {"properties": {"c": {"$ref": "#"}}}},
         },
-    }.items():
-        yield f"{name} of itself", {"type": ["object", "integer"], **part}, _nest(58, "x")
+    }
+    for name, rules in of_itself.items():
+        yield f"{name} of itself", {"type": ["object", "integer"], **rules}, _nest(58, "x")
     dynamic: Part = {
         "anyOf": [
             {"properties": {"c": {"$dynamicRef": "#n"}}},
@@ -150,7 +149,7 @@ def _recursive() -> Named:
             deep = [deep]
         yield (
             f"{kind} of itself",
-            _of({"$ref": "#/$defs/n"}, **{"$defs": {"n": {"type": ["array", "boolean"], **part}}}),
+            _of({"$ref": "#/$defs/n"}, {"n": {"type": ["array", "boolean"], **part}}),
             {"a": deep},
         )
     retried: Part = {
@@ -161,7 +160,7 @@ def _recursive() -> Named:
     }
     yield (
         "coerced in each alternative",
-        _of({"$ref": "#/$defs/n"}, **{"$defs": {"n": retried}}),
+        _of({"$ref": "#/$defs/n"}, {"n": retried}),
         {"a": _nest(58, {}, k="x")},
     )
     spelt: Part = {
@@ -169,7 +168,7 @@ def _recursive() -> Named:
     }
     yield (
         "coerced, told by constants",
-        _of({"$ref": "#/$defs/n"}, **{"$defs": {"n": {"anyOf": [spelt, {"type": "null"}]}}}),
+        _of({"$ref": "#/$defs/n"}, {"n": {"anyOf": [spelt, {"type": "null"}]}}),
         {"a": _nest(58, {}, k="2")},
     )
 
@@ -318,18 +317,19 @@ def _exotic() -> Named:
     members: Part = {f"d{i}": {"properties": {name: {"$ref": f"#/$defs/d{i + 1}"} for name in "pq"}} for i in range(30)}
     yield (
         "members, twice each",
-        _of({"$ref": "#/$defs/d0"}, **{"$defs": {**members, "d30": {}}}),
+        _of({"$ref": "#/$defs/d0"}, {**members, "d30": {}}),
         {"a": {"p": {"q": {"p": 1}}}},
     )
     same: Part = {f"x{i}": {"y": {"$ref": f"#/$defs/x{(i + 1) % 800}/y"}} for i in range(800)}
-    yield "800 definitions of one name", _of({"$ref": "#/$defs/x0/y"}, **{"$defs": same}), {"a": 1}
-    wide: Part = {
-        f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}, *({"$ref": f"#/$defs/d{i + 1}"} for _ in range(9))]}
-        for i in range(9)
-    }
+    yield "800 definitions of one name", _of({"$ref": "#/$defs/x0/y"}, same), {"a": 1}
+
+    def ten(number: int) -> list[Json]:
+        return [{"$ref": f"#/$defs/d{number}"} for _ in range(10)]
+
+    wide: Part = {f"d{i}": {"allOf": ten(i + 1)} for i in range(9)}
     yield (
         "allOf of ten, nine deep",
-        _of({"$ref": "#/$defs/d0"}, **{"$defs": {**wide, "d9": {"type": "object"}}}),
+        _of({"$ref": "#/$defs/d0"}, {**wide, "d9": {"type": "object"}}),
         {"a": 1},
     )
 
@@ -355,7 +355,7 @@ def _large() -> Named:
         "arguments of 100 kB",
         _of(
             {"items": {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "integer"}]}},
-            **{"$defs": {"n": {"items": {"$ref": "#/$defs/n"}, "type": "array"}}},
+            {"n": {"items": {"$ref": "#/$defs/n"}, "type": "array"}},
         ),
         {"a": [[[1]], 2, "x"] * 5_000},
     )

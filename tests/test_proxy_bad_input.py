@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.hostile_schemas import hostile_schemas
 from tests.property import servers
 from tests.scripted_model import DONE, Line, chunk, completion, sse, streamed, whole
 from tests.test_proxy import LOOK, Behind, behind, run
@@ -377,3 +378,26 @@ async def healthy(there: Behind) -> None:
     """Nothing is left of the request."""
     told = json.loads((await there.get("/forge/health"))[1])
     assert (told["status"], told["working"]) == ("ok", 0)
+
+
+def test_a_hostile_schema_stops_no_other_client(caplog: pytest.LogCaptureFixture) -> None:
+    """A tool's schema comes from anybody's server. Its check took for ever, on the loop that serves all clients."""
+    chain = next(each for each in hostile_schemas() if each.name == "30 times anyOf")
+    costly = {"type": "string", "pattern": "[a-z]?" * 1_000}
+    schema = {**chain.schema, "properties": {"a": {"$ref": "#/$defs/d0"}, "sku": costly}}
+    tool = LOOK | {"function": LOOK["function"] | {"parameters": schema}}
+
+    async def go() -> None:
+        wrong, right = (completion(None, ("look", arguments)) for arguments in ('{"a":"x"}', '{"a":4,"sku":"7"}'))
+        async with behind(whole(wrong), whole(right), whole(wrong), whole(right)) as there:
+            for _ in range(2):
+                body = {"model": "tiny", "messages": [{"role": "user", "content": "Look."}], "tools": [tool]}
+                status, answer, headers = await there.post("/v1/chat/completions", body)
+                assert (status, headers["x-forge-outcome"]) == (200, "retried")
+                (call,) = json.loads(answer)["choices"][0]["message"]["tool_calls"]
+                assert json.loads(call["function"]["arguments"]) == {"a": 4, "sku": "7"}
+
+    run(go)
+    (told,) = [one.getMessage() for one in caplog.records if "costs too much" in one.getMessage()]
+    assert told.startswith("the tool look: ")
+    assert told.endswith("any value fits there: the pattern at properties.sku")

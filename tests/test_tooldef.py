@@ -215,3 +215,12 @@ def test_a_function_that_cannot_be_called_is_refused() -> None:
 def test_every_option_of_tool_is_one_of_tooldef() -> None:
     options = {*inspect.signature(tool).parameters} - {"function", "name", "description"}
     assert options == ToolOptions.__annotations__.keys()
+
+
+def test_what_of_a_schema_is_not_checked_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    sku = {"type": "string", "pattern": "[a-z]?" * 1_000}
+    schema = {"type": "object", "properties": {"sku": sku}, "required": ["sku"]}
+    made = ToolDef(name="find", description="Find.", parameters=schema, function=lambda sku: sku)
+    assert not made.problems
+    (told,) = [one.getMessage() for one in caplog.records]
+    assert told.startswith("the tool find: some of its schema costs too much to check")

@@ -81,9 +81,15 @@ class Judge:
         self._waiting += 1
         # What depends on itself alone demands nothing.
         self._verdicts[key] = value, True
-        verdict = self._validator(part).is_valid(value)
-        self._verdicts[key] = value, verdict
-        self._waiting -= 1
+        verdict = False
+        try:
+            verdict = self._validator(part).is_valid(value)
+        except RecursionError:
+            # Whoever called has used up most of the interpreter's stack. The validator would take this for a verdict.
+            self.exhausted = True
+        finally:
+            self._verdicts[key] = value, verdict
+            self._waiting -= 1
         return verdict
 
     def learn(self, value: Json, *, fits: bool) -> None:

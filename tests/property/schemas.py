@@ -206,6 +206,11 @@ def any_values() -> st.SearchStrategy[Json]:
 
 
 _DEFINITIONS = 3
+_NAMES: st.SearchStrategy[Json] = st.lists(_WORDS, max_size=1).map(list)
+
+
+def _json(named: dict[str, Json]) -> Json:
+    return named
 
 
 @st.composite
@@ -232,7 +237,7 @@ def _any_parts(draw: st.DrawFn, later: int, levels: int) -> Part:
         "maxProperties": st.integers(0, 2),
         "uniqueItems": st.just(True),
         "required": st.lists(_WORDS, max_size=2, unique=True).map(list),
-        "dependentRequired": st.dictionaries(_WORDS, st.lists(_WORDS, max_size=1).map(list), max_size=2).map(dict),
+        "dependentRequired": st.dictionaries(_WORDS, _NAMES, max_size=2).map(_json),
         "allOf": some.map(list),
         "anyOf": some.map(list),
         "oneOf": some.map(list),

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from stages.schema import Fits, Misfit, checker, project, unchecked
@@ -41,45 +42,44 @@ def test_a_hostile_schema_costs_little(hostile: Hostile) -> None:
 def branching(depth: int, leaf: Json) -> Json:
     """A binary tree of two kinds of nodes, which are told apart by what comes last."""
     if not depth:
-        return {"l": None, "r": None, "value": leaf}
-    return {"l": branching(depth - 1, leaf), "r": branching(depth - 1, 1), ("value" if depth % 2 else "name"): depth}
+        return {"v": leaf}
+    return {"l": branching(depth - 1, leaf), "r": branching(depth - 1, 1), ("v" if depth % 2 else "n"): depth}
 
 
-NODE: Json = {"anyOf": [{"$ref": "#/$defs/valued"}, {"$ref": "#/$defs/named"}, {"type": "null"}]}
 SIDES: dict[str, Json] = {"l": {"$ref": "#/$defs/node"}, "r": {"$ref": "#/$defs/node"}}
 TREE = checker(
-    json.dumps(
+    msgspec.json.encode(
         {
             "type": "object",
             "properties": {"tree": {"$ref": "#/$defs/node"}},
             "$defs": {
-                "node": NODE,
-                "valued": {
-                    "type": "object",
-                    "properties": {**SIDES, "value": {"type": "integer"}},
-                    "required": ["value"],
-                },
-                "named": {"type": "object", "properties": {**SIDES, "name": {"type": "integer"}}, "required": ["name"]},
+                "node": {"anyOf": [{"$ref": "#/$defs/valued"}, {"$ref": "#/$defs/named"}]},
+                "valued": {"type": "object", "properties": {**SIDES, "v": {"type": "integer"}}, "required": ["v"]},
+                "named": {"type": "object", "properties": {**SIDES, "n": {"type": "integer"}}, "required": ["n"]},
             },
         }
-    ).encode()
+    )
 )
 
 
+def written(depth: int, leaf: Json = 1) -> str:
+    return msgspec.json.encode({"tree": branching(depth, leaf)}).decode()
+
+
 def test_a_tree_of_two_kinds_takes_time_linear_in_its_nodes() -> None:
-    small, large = (json.dumps({"tree": branching(depth, 1)}) for depth in (8, 11))
+    small, large = (written(depth) for depth in (8, 11))
     assert isinstance(TREE(small), Fits)
     once = min(processor_time(lambda: TREE(small)) for _ in range(3))
     assert min(processor_time(lambda: TREE(large)) for _ in range(3)) < 27 * once
 
 
 def test_in_a_tree_of_two_kinds_the_wrong_leaf_is_found_and_mended() -> None:
-    wrong = TREE(json.dumps({"tree": branching(4, "x")}))
+    wrong = TREE(written(4, "x"))
     assert isinstance(wrong, Misfit)
     assert [(one.path, one.rule) for one in wrong.problems] == [("tree", "anyOf")]
-    mended = TREE(json.dumps({"tree": branching(4, "7")}))
+    mended = TREE(written(4, "7"))
     assert isinstance(mended, Fits)
-    assert mended.repairs == ('string to integer at "tree.l.l.l.l.value"',)
+    assert mended.repairs == ('string to integer at "tree.l.l.l.l.v"',)
 
 
 def test_arguments_that_take_too_many_questions_are_refused_as_too_large() -> None:
