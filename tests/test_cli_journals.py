@@ -111,6 +111,18 @@ def test_another_workflow_diverges_and_the_field_is_named(folder: Path) -> None:
     assert "  request.messages[1].content\n    recorded  " in done.stdout
 
 
+@pytest.mark.parametrize("command", ["replay", "bisect"])
+def test_what_differs_cannot_control_the_terminal(folder: Path, command: str) -> None:
+    """A journal may come from anybody; here the tool's description was another one when it was recorded."""
+    evil = FLOW.replace("Look something up.", "Look up \\u202e\\x9b31m")
+    (folder / "evil.py").write_text(evil.replace('raise SystemExit("a replay ran a tool")', 'return "7"'))
+    workflow, record = load_workflow(f"{folder / 'evil.py'}:workflow"), folder / f"evil-{command}.jsonl"
+    run_sync(workflow, "Go.", backend=Scripted(SCRIPT), journal=str(record))
+    done = forge(folder, command, record.name, "--workflow", "flow.py:workflow")
+    assert done.returncode == 1
+    assert "Look up ��31m" in done.stdout
+
+
 def test_bisect_names_the_stage_and_the_fields(folder: Path) -> None:
     both = ("--workflow", "flow.py:workflow", "--workflow", "flow.py:strict")
     done = forge(folder, "bisect", "run.jsonl", *both)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from forge.cli.console import Console
 from forge.cli.eval_journals import workflow_of
-from forge.cli.plain import printable
+from forge.cli.plain import printable, readable
 from forge.cli.state_view import phase_of
 from forge.errors import ForgeError, explain, quantity
 from forge.journal.ablation import Ablated, ablate
@@ -39,7 +39,8 @@ def run_bisect(options: argparse.Namespace) -> int:
             f"no difference: {len(journal.entries)} recorded effects and every state between them are the same"
         )
     else:
-        console.print(Text(parting_lines(parting, (options.workflow[0], options.workflow[1]))), soft_wrap=True)
+        names = (options.workflow[0], options.workflow[1])
+        console.print(Text(readable(parting_lines(parting, names))), soft_wrap=True)
     return 0 if parting is None else 1
 
 
@@ -60,7 +61,7 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
         console.print(f"same as recorded: {len(journal.entries)} effects, {count} states")
     else:
         hint = "\nPass the workflow of the recorded run as a first --workflow to see which stage makes the difference."
-        console.print(Text(f"after {parted_at.step.number} states, {parted_at}{hint}"), soft_wrap=True)
+        console.print(Text(readable(f"after {parted_at.step.number} states, {parted_at}{hint}")), soft_wrap=True)
     return 0 if parted_at is None else 1
 
 

@@ -14,7 +14,7 @@ from forge.cli.console import Console
 from forge.cli.eval_journals import judged, recorded_row, workflow_of
 from forge.cli.html_page import page, save_page
 from forge.cli.layout import LabelledText, show
-from forge.cli.plain import printable
+from forge.cli.plain import printable, readable
 from forge.cli.state_view import COLUMN, phase_of, state_rows
 from forge.cli.view import View
 from forge.errors import ForgeError
@@ -49,7 +49,7 @@ def run_replay(options: argparse.Namespace) -> int:
             return _as_json(steps, options.to)
         _walk(console, steps, options)
     except DivergenceError as error:
-        console.print(Text(f"at state {error.step.number}: {error}", style="red"), soft_wrap=True)
+        console.print(Text(f"at state {error.step.number}: {readable(str(error))}", style="red"), soft_wrap=True)
         return 1
     _print(console, _judgement(options.file))
     return 0

@@ -141,5 +141,6 @@
 
   by("plain").remove();
   filter();
-  if (location.hash.startsWith("#runs=")) open(decodeURIComponent(location.hash.slice(6)));
+  const [, column, scenario] = location.hash.match(/^#runs=(\d+)(?:,|%2C)(\d+)$/i) || [];
+  if (column) open(`${column},${scenario}`);
 })();
