@@ -29,7 +29,7 @@ settings.register_profile("soak", deadline=None, max_examples=1_000)
 settings.load_profile("forge")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook, and would be before
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run side by side (`make test`), those on models in this process are one row, from the start on.
 
