@@ -34,7 +34,7 @@ class Compiled(Struct, frozen=True, kw_only=True):
     validator may do for each character of arguments; None: more than can be counted.
     """
 
-    root: dict[str, Json]
+    root: Json
     draft: str
     documents: bool
     whole: "Validator"
