@@ -11,6 +11,9 @@ from forge.errors import ForgeError
 from forge.evals.results import read_results, refuse_repeated
 from forge.evals.row import Row
 
+_MOST_CONFIGURATIONS = 256
+"""Each is compared with each other one: what that takes grows with their square."""
+
 
 def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
     """The rows of all the files, their texts fit to be shown. ForgeError if there are none, or one is there twice.
@@ -22,6 +25,8 @@ def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
     if not rows:
         raise ForgeError(f"there are no runs in {names}; forge eval run writes them")
     refuse_repeated(rows, names)
+    if (several := len({row.configuration for row in rows})) > _MOST_CONFIGURATIONS:
+        raise ForgeError(f"{names} have {several} configurations; at most {_MOST_CONFIGURATIONS} can be compared")
     return rows
 
 

@@ -131,6 +131,24 @@ def test_the_address_of_a_cell_opens_it_again(browser: Browser, file: Path) -> N
         expect(tab.get_by_role("dialog")).to_be_visible()
 
 
+@pytest.mark.parametrize("fragment", ["__proto__", "constructor", "%", "0,99"])
+def test_an_address_of_no_cell_opens_none(browser: Browser, file: Path, fragment: str) -> None:
+    for tab in shown(browser, file):
+        tab.goto(f"{file.as_uri()}#runs={fragment}")
+        tab.reload()
+        expect(tab.locator("#shown")).to_have_text("12 of 12 scenarios, 12 of 12 configurations")
+        expect(tab.get_by_role("dialog")).to_be_hidden()
+
+
+def test_of_very_many_runs_in_a_cell_the_first_are_shown(browser: Browser, tmp_path: Path) -> None:
+    many = tmp_path / "many.html"
+    many.write_text(page_of(report_of([row(seed=seed) for seed in range(130_000)]), {}), encoding="utf-8")
+    for tab in shown(browser, many):
+        tab.locator(f'[data-runs="{FIRST}"]').click()
+        expect(tab.locator(".run")).to_have_count(1000)
+        expect(tab.locator("#runs-list")).to_contain_text("129,000 runs more, which the file of results has.")
+
+
 def test_everything_can_be_done_with_the_keyboard(opened: Page) -> None:
     opened.keyboard.press("Tab")
     expect(opened.locator(".skip")).to_be_focused()

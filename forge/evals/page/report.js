@@ -75,12 +75,15 @@
     else if (journal) made.append(make("p", "none", "Its timeline: ", make("code", "", `forge replay ${one.journals.join(" ")}`)));
     return made;
   };
+  const most = 1000; // a page with more of them takes seconds to open a cell
   const open = (key) => {
     const runs = data.runs[key];
     if (!runs) return;
     const [column, scenario] = key.split(",");
     by("runs-title").textContent = `${data.scenarios[scenario]} · ${data.columns[column][0]}`;
-    by("runs-list").replaceChildren(...runs.map(run));
+    const more = runs.length - most;
+    const rest = more > 0 ? [make("p", "none", `${count(more, "run")} more, which the file of results has.`)] : [];
+    by("runs-list").replaceChildren(...runs.slice(0, most).map(run), ...rest);
     if (!by("runs").open) by("runs").showModal();
     by("runs").scrollTop = 0;
     history.replaceState(null, "", `#runs=${key}`);
