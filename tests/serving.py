@@ -58,8 +58,9 @@ class RawHandler(socketserver.StreamRequestHandler):
 @contextmanager
 def process(script: str, *arguments: str) -> Iterator[str]:
     """The address of a fresh process of that file, which calls `serve`."""
-    command = [sys.executable, "-m", f"tests.{Path(script).stem}", *arguments]
     root = Path(__file__).parents[1]
+    module = ".".join(Path(script).resolve().relative_to(root).with_suffix("").parts)
+    command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as running:
         assert running.stdout is not None
         try:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from forge.cli.dispatch import run_command
-from tests.evals.rows import AUTO, PLAIN, row, rows_of, suite, written
+from tests.evals.rows import AUTO, PLAIN, configuration, row, rows_of, suite, written
 
 TWO = {AUTO: 0.95, PLAIN: 0.2}
 
@@ -140,6 +140,8 @@ def test_files_without_runs_and_unknown_names_are_refused(
     assert "there are no runs in" in refused(capsys, "report", empty)
     assert "there is no file of results" in refused(capsys, "report", tmp_path / "nowhere.jsonl")
     assert "Did you mean forge auto?" in refused(capsys, "report", results, "--against", "forge atuo")
+    many = written(tmp_path / "many.jsonl", [row(configuration(mode=f"m{n}")) for n in range(257)])
+    assert "257 configurations; at most 256 can be compared" in refused(capsys, "report", many)
     assert "cannot write the page" in refused(capsys, "report", results, "--html", tmp_path / "no" / "page.html")
 
 
