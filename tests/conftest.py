@@ -29,6 +29,11 @@ settings.register_profile("soak", deadline=None, max_examples=1_000)
 settings.load_profile("forge")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A short id for a long text: all of a hostile megabyte would be kept many times, and sent to each worker."""
+    return f"{val[:40]!a} of {len(val)}" if isinstance(val, str | bytes) and len(val) > 200 else None
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run side by side (`make test`), those on models in this process are one row, from the start on.

@@ -301,13 +301,13 @@ def streaming(kind: str, arguments: str) -> Line:
             return replied(kind, arguments)
 
 
-ARGUMENTS: dict[str, tuple[str, bool]] = {
-    "of 12 MiB": ('{"at": 4, "why": "%s"}' % ("x" * SIZE), True),
-    "of 17 MiB": ('{"at": 4, "why": "%s"}' % ("x" * 17 * 1024 * 1024), False),
-    "nested deeply": (DEEPLY, False),
-    "of many members": (json.dumps({f"a{n}": n for n in range(20_000)}), False),
-    "of a number out of range": ('{"at": 1e999}', False),
-    "that name a member twice": ('{"at": 5, "at": 4}', True),
+ARGUMENTS: dict[str, tuple[Callable[[], str], bool]] = {
+    "of 12 MiB": (lambda: '{"at": 4, "why": "%s"}' % ("x" * SIZE), True),
+    "of 17 MiB": (lambda: '{"at": 4, "why": "%s"}' % ("x" * 17 * 1024 * 1024), False),
+    "nested deeply": (lambda: DEEPLY, False),
+    "of many members": (lambda: json.dumps({f"a{n}": n for n in range(20_000)}), False),
+    "of a number out of range": (lambda: '{"at": 1e999}', False),
+    "that name a member twice": (lambda: '{"at": 5, "at": 4}', True),
 }
 
 
@@ -319,7 +319,7 @@ ARGUMENTS: dict[str, tuple[str, bool]] = {
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_reply_with_arguments_of_any_size_and_shape(path: str, kind: str, case: str, stream: bool) -> None:
     arguments, fits = ARGUMENTS[case]
-    line = (streaming if stream else replied)(kind, arguments)
+    line = (streaming if stream else replied)(kind, arguments())
 
     async def go() -> None:
         async with behind(line, line, max_retries=1, **BACKENDS[kind]) as there:
