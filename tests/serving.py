@@ -59,7 +59,7 @@ class RawHandler(socketserver.StreamRequestHandler):
 def process(script: str, *arguments: str) -> Iterator[str]:
     """The address of a fresh process of that file, which calls `serve`."""
     root = Path(__file__).parents[1]
-    module = ".".join(Path(script).resolve().relative_to(root).with_suffix("").parts)
+    module = ".".join((root / "tests" / script).relative_to(root).with_suffix("").parts)
     command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as running:
         assert running.stdout is not None
