@@ -1,0 +1,55 @@
+"""Recorded decisions replayed: `python -m tests.decisions` lists what differs; the exit code is 1 then.
+
+`--write` stores what is so now, for the same replies. `--record` draws replies anew (a new corpus: not for a
+comparison). `--show NAME` prints a record as it goes now, each request with its reply; the same in another worktree
+gives the two sides of a diff. `--only WORD` takes the records whose names contain the word.
+"""
+
+import argparse
+import logging
+import sys
+from collections import defaultdict
+
+from tests.decisions.recording import recorded_runs, recorded_turns
+from tests.decisions.records import RUNS, TURNS, store, stored_runs, stored_turns
+from tests.decisions.replaying import differences, now, shown
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(prog="python -m tests.decisions", description=__doc__)
+    options.add_argument("--write", action="store_true")
+    options.add_argument("--record", action="store_true")
+    options.add_argument("--show", metavar="NAME")
+    options.add_argument("--only", metavar="WORD", default="")
+    options.add_argument("--names", action="store_true", help="name the records of each group, not only the first")
+    given = options.parse_args()
+    logging.disable(logging.CRITICAL)
+    if given.record:
+        store(RUNS, recorded_runs())
+        store(TURNS, recorded_turns())
+        return 0
+    runs, turns = stored_runs(), stored_turns()
+    if given.show:
+        print("\n".join(line for run in runs if run.name == given.show for line in shown(run)))
+        return 0
+    runs = [run for run in runs if given.write or given.only in run.name]
+    turns = [turn for turn in turns if given.write or given.only in turn.name]
+    runs_now, turns_now = now(runs, turns)
+    found = differences(runs, runs_now, turns, turns_now)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name, group in found:
+        groups[group].append(name)
+    for group, names in sorted(groups.items()):
+        more = "" if len(names) == 1 or given.names else f" and {len(names) - 1} more"
+        print(f"{group}: {', '.join(names if given.names else names[:1])}{more}")
+    calls = sum(len(run.asked) for run in runs) + sum(len(turn.asked) for turn in turns)
+    print(f"{len(found)} of {len(runs) + len(turns)} records differ; they have {calls} model calls")
+    if given.write:
+        store(RUNS, runs_now)
+        store(TURNS, turns_now)
+        return 0
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""A run of a record: the suite's workflow, asked and answered without a model."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from forge.connection import Connection, Setup
+from forge.evals.cells import Cell
+from forge.evals.forge_player import FORGE
+from forge.evals.record import Record
+from forge.evals.row import Configuration
+from forge.evals.scenario import Scenario
+from forge.evals.single_run import task_of
+from forge.evals.suite import SUITES
+from stages import events
+from stages.effect import Replied, Request, Send
+from stages.serialize import Mode
+from tests.decisions.records import Asked, Run, Said, digest
+
+SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in SUITES["all"]}
+MODES: Mapping[str, Mode] = {"native": "native", "prompted": "prompted", "constrained": "constrained"}
+Replier = Callable[[Send], Awaitable[Said]]
+Watcher = Callable[[int, Request, Said | None], None]
+
+
+class Over(Exception):  # noqa: N818 - what happened is in the name
+    """Nobody answers any more."""
+
+
+@dataclass
+class Noting(Record):
+    """The record of an eval, which also writes down what happened after each model call."""
+
+    happened: list[list[str]] = field(default_factory=list)
+
+    def observe(self, event: events.Event) -> None:
+        if self.happened:
+            self.happened[-1].append(_told(event))
+        super().observe(event)
+
+
+def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | None = None) -> Run:
+    """The record as it goes now, with the replies that it took."""
+    configuration = Configuration(
+        model="m", backend="none", mode=record.mode, ablation=record.ablation, compact=record.compact
+    )
+    cell = Cell(configuration=configuration, scenario=SCENARIOS[record.scenario], seed=record.seed)
+    noting, requests, replies = Noting(), list[Request](), list[Said]()
+
+    async def send(effect: Send) -> Replied:
+        requests.append(effect.request)
+        noting.happened.append([])
+        try:
+            reply = await replier(effect)
+        except Over:
+            if watch:
+                watch(len(requests), effect.request, None)
+            raise
+        if watch:
+            watch(len(requests), effect.request, reply)
+        replies.append(reply)
+        return Replied(reply=reply.reply)
+
+    world = cell.scenario.world(record.seed)
+    task = task_of(cell, world, Connection(Setup(mode=MODES[record.mode], model="m"), send), noting)
+    try:
+        ended = runner.run(_played(task))
+    except Over:
+        end = "unanswered"
+    else:
+        outcomes = msgspec.json.encode(noting.outcomes, enc_hook=repr)
+        end = f"{ended.end} {digest(ended.why.encode(), outcomes)}"
+    asked = tuple(
+        Asked(request=digest(*request.messages, request.tail), tools=offered(request), events=" ".join(happened))
+        for request, happened in zip(requests, noting.happened, strict=True)
+    )
+    return replace(record, replies=tuple(replies), asked=asked, end=end)
+
+
+async def _played(task: Any) -> Any:
+    return await FORGE.play(task)
+
+
+def replayed(record: Run, runner: asyncio.Runner, watch: Watcher | None = None) -> Run:
+    """The record as it goes now with its own replies."""
+    return run(record, scripted(record.replies), runner, watch)
+
+
+def scripted(replies: Iterable[Said]) -> Replier:
+    left = iter(replies)
+
+    async def reply(_: Send) -> Said:
+        try:
+            return next(left)
+        except StopIteration:
+            raise Over from None
+
+    return reply
+
+
+def schemas(request: Request) -> list[tuple[str, Mapping[str, Any]]]:
+    """The calls that the request takes: names and schemas of arguments. Empty where only the prompt names them."""
+    tail = msgspec.json.decode(request.tail)
+    if "tools" in tail:
+        return [(one["function"]["name"], one["function"]["parameters"]) for one in tail["tools"]]
+    if "response_format" not in tail:
+        return []
+    schema = tail["response_format"]["json_schema"]["schema"]
+    defs = schema.get("$defs", {})
+    inner = [part.get("items", part) for part in schema.get("anyOf", [schema])]
+    calls = [call["properties"] for part in inner for call in part.get("anyOf", [part]) if "properties" in call]
+    return [
+        (call["tool"].get("const") or call["tool"]["enum"][0], {**call.get("args", {}), "$defs": defs})
+        for call in calls
+        if "tool" in call
+    ]
+
+
+def offered(request: Request) -> str:
+    return " ".join(dict.fromkeys(name for name, _ in schemas(request)))
+
+
+def _told(event: events.Event) -> str:
+    """The event's name; of accepted calls what they are, in short."""
+    name = type(event).__name__
+    match event:
+        case events.CallsAccepted(calls=calls):
+            made = (f"{call.name}:{digest(call.arguments.encode())[:6]}" for call in calls)
+            return f"{name}({','.join(made)})"
+        case events.Nudged(kind=kind):
+            return f"{name}({kind})"
+        case _:
+            return name

@@ -1,0 +1,74 @@
+"""A turn of the proxy: what the backend is asked and what the client is answered, without either."""
+
+from msgspec.structs import replace
+
+from forge.connection import Connection, Setup
+from forge.proxy.exchange import exchange_of
+from forge.proxy.model import Model
+from forge.proxy.policy_file import policy_from_toml
+from forge.proxy.tools import Guards
+from forge.proxy.turn import Again, Step
+from forge.proxy.upstream import Caller, Connected, Post
+from stages.effect import Replied, Send
+from stages.wire.answers import Envelope
+from stages.wire.served import RequestError
+from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
+from stages.wire.wires import ANTHROPIC
+from tests.decisions.records import Turn, digest
+
+WIRES: dict[str, ServerWire] = {"chat": CHAT, "messages": MESSAGES, "responses": RESPONSES}
+
+
+async def _nobody(_: Send) -> Replied:
+    raise AssertionError("a turn asks nobody")
+
+
+def _model(kind: str, policy: str) -> Model:
+    upstream = Connected(Connection(Setup(), _nobody))
+    plain = Model(
+        setup=Setup(model="m"),
+        upstream=upstream,
+        guards=Guards(max_retries=2, search_text=True),
+        max_retries=2,
+        verbatim="chat",
+        policy=policy_from_toml(policy),
+    )
+    match kind:
+        case "messages":
+            return replace(plain, setup=Setup(model="m", dialect=ANTHROPIC.dialect), verbatim="messages")
+        case "constrains":
+            return replace(plain, constrains=True)
+        case "prompted":
+            return replace(plain, setup=Setup(model="m", mode="prompted"))
+        case _:
+            return plain
+
+
+KINDS = ("chat", "messages", "constrains", "prompted")
+"""What the backend is: of these protocols, one that can keep to a schema, and one with tools in the prompt."""
+
+
+def turned(record: Turn) -> Turn:
+    """The turn as it goes now."""
+    wire, replies = WIRES[record.protocol], iter(record.replies)
+    request = wire.decode_request(bytes(record.body))
+    if isinstance(request, RequestError):
+        return replace(record, asked=(), end=f"refused {digest(request.message.encode())}")
+    exchange = exchange_of(wire, request, _model(record.kind, record.policy), Caller())
+    if isinstance(exchange, RequestError):
+        return replace(record, asked=(), end=f"refused {digest(exchange.message.encode())}")
+    asked, step = [_digest(exchange.first)], None if exchange.guarded is None else exchange.guarded.first
+    reply = next(replies).reply
+    judged: Step | None = exchange.judged(step, reply)
+    while isinstance(judged, Again):
+        asked.append(_digest(exchange.post(judged)))
+        reply = next(replies).reply
+        judged = exchange.judged(judged, reply)
+    shown = judged.reply if judged else reply
+    answer = wire.encode_reply(shown, Envelope(id="x", created=1, request=exchange.given))
+    end = f"{type(judged).__name__ if judged else 'unjudged'} {digest(answer)}"
+    return replace(record, asked=tuple(asked), end=end)
+
+
+def _digest(post: Post) -> str:
+    return digest(post.body or post.request.body)
