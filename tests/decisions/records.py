@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from stages.confidence.token_probability import TokenProbability
 from stages.effect import RawCall, Reply, Usage
 
 RUNS = Path(__file__).parent / "runs.jsonl.gz"
@@ -26,11 +27,26 @@ class Said(Struct, frozen=True, kw_only=True, omit_defaults=True):
     finish: str = "stop"
     prompt: int = 0
 
-    @property
-    def reply(self) -> Reply:
+    def reply(self, *, measured: bool = False) -> Reply:
+        """The reply; `measured`: with probabilities of tokens, which follow from the text."""
         calls = tuple(RawCall(id=each, name=name, arguments=text) for each, name, text in self.calls)
         usage = Usage(prompt=self.prompt) if self.prompt else None
-        return Reply(text=self.text, reasoning=self.reasoning, calls=calls, finish=self.finish, usage=usage)
+        tokens = _tokens(self.text) if measured else ()
+        return Reply(
+            text=self.text, reasoning=self.reasoning, calls=calls, finish=self.finish, usage=usage, tokens=tokens
+        )
+
+
+def _tokens(text: str) -> tuple[TokenProbability, ...]:
+    """Pieces of the text, one in eight of them unlikely."""
+    pieces = [text[at : at + 4] for at in range(0, len(text), 4)]
+    sure = (digest(piece.encode(), bytes([n % 7])).encode()[:1] > b"0" for n, piece in enumerate(pieces))
+    return tuple(
+        TokenProbability(
+            piece, -0.01 if one else -1.2, ((piece, -0.01), ("x", -4.0)) if one else ((piece, -1.2), ("x", -0.4))
+        )
+        for piece, one in zip(pieces, sure, strict=True)
+    )
 
 
 def said(reply: Reply) -> Said:
@@ -63,6 +79,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mode: str
     ablation: str = ""
     compact: str = ""
+    unsure: str = ""
     take: int = 0
     replies: tuple[Said, ...] = ()
     asked: tuple[Asked, ...] = ()
@@ -71,7 +88,16 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def name(self) -> str:
         """What `--show` takes."""
-        words = (self.source, self.scenario, str(self.seed), self.mode, self.ablation, self.compact, str(self.take))
+        words = (
+            self.source,
+            self.scenario,
+            str(self.seed),
+            self.mode,
+            self.ablation,
+            self.compact,
+            self.unsure,
+            str(self.take),
+        )
         return "/".join(filter(None, words))
 
 

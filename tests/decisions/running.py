@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from forge.connection import Connection, Setup
 from forge.evals.cells import Cell
 from forge.evals.forge_player import FORGE
+from forge.evals.player import RunEnd
 from forge.evals.record import Record
 from forge.evals.row import Configuration
 from forge.evals.scenario import Scenario
@@ -19,9 +20,11 @@ from forge.evals.suite import SUITES
 from stages import events
 from stages.effect import Replied, Request, Send
 from stages.serialize import Mode
+from tests.decisions.middleware import play_in_a_loop
+from tests.decisions.plain_worlds import WORLDS
 from tests.decisions.records import Asked, Run, Said, digest
 
-SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in SUITES["all"]}
+SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in (*SUITES["all"], *WORLDS)}
 MODES: Mapping[str, Mode] = {"native": "native", "prompted": "prompted", "constrained": "constrained"}
 Replier = Callable[[Send], Awaitable[Said]]
 Watcher = Callable[[int, Request, Said | None], None]
@@ -38,15 +41,24 @@ class Noting(Record):
     happened: list[list[str]] = field(default_factory=list)
 
     def observe(self, event: events.Event) -> None:
-        if self.happened:
-            self.happened[-1].append(_told(event))
+        self.tell(_told(event))
         super().observe(event)
+
+    def tell(self, what: str) -> None:
+        """What happens before the first model call follows from the task alone, and is left out."""
+        if self.happened:
+            self.happened[-1].append(what)
 
 
 def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | None = None) -> Run:
     """The record as it goes now, with the replies that it took."""
     configuration = Configuration(
-        model="m", backend="none", mode=record.mode, ablation=record.ablation, compact=record.compact
+        model="m",
+        backend="none",
+        mode=record.mode,
+        ablation=record.ablation,
+        compact=record.compact,
+        unsure=record.unsure,
     )
     cell = Cell(configuration=configuration, scenario=SCENARIOS[record.scenario], seed=record.seed)
     noting, requests, replies = Noting(), list[Request](), list[Said]()
@@ -63,12 +75,16 @@ def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | 
         if watch:
             watch(len(requests), effect.request, reply)
         replies.append(reply)
-        return Replied(reply=reply.reply)
+        return Replied(reply=reply.reply(measured=bool(record.unsure)))
 
     world = cell.scenario.world(record.seed)
-    task = task_of(cell, world, Connection(Setup(mode=MODES[record.mode], model="m"), send), noting)
+    setup = Setup(mode=MODES[record.mode], model="m", logprobs=bool(record.unsure))
+    if record.unsure.startswith("larger"):
+        setup = replace(setup, larger=Setup(mode=setup.mode, model="l", logprobs=True))
+    task = task_of(cell, world, Connection(setup, send), noting)
+    played = play_in_a_loop(task, noting.tell) if record.source == "middleware" else FORGE.play(task)
     try:
-        ended = runner.run(_played(task))
+        ended = runner.run(_played(played))
     except Over:
         end = "unanswered"
     else:
@@ -81,8 +97,8 @@ def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | 
     return replace(record, replies=tuple(replies), asked=asked, end=end)
 
 
-async def _played(task: Any) -> Any:
-    return await FORGE.play(task)
+async def _played(played: Awaitable[RunEnd]) -> RunEnd:
+    return await played
 
 
 def replayed(record: Run, runner: asyncio.Runner, watch: Watcher | None = None) -> Run:

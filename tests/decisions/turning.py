@@ -58,11 +58,11 @@ def turned(record: Turn) -> Turn:
     if isinstance(exchange, RequestError):
         return replace(record, asked=(), end=f"refused {digest(exchange.message.encode())}")
     asked, step = [_digest(exchange.first)], None if exchange.guarded is None else exchange.guarded.first
-    reply = next(replies).reply
+    reply = next(replies).reply()
     judged: Step | None = exchange.judged(step, reply)
     while isinstance(judged, Again):
         asked.append(_digest(exchange.post(judged)))
-        reply = next(replies).reply
+        reply = next(replies).reply()
         judged = exchange.judged(judged, reply)
     shown = judged.reply if judged else reply
     answer = wire.encode_reply(shown, Envelope(id="x", created=1, request=exchange.given))
