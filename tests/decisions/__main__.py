@@ -30,7 +30,12 @@ def main() -> int:
         return 0
     runs, turns = stored_runs(), stored_turns()
     if given.show:
-        print("\n".join(line for run in runs if run.name == given.show for line in shown(run)))
+        wanted = [run for run in runs if run.name == given.show]
+        if not wanted:
+            alike = [run.name for run in runs if given.show in run.name]
+            print(f"no run has the name {given.show!r}; names are like {(alike or [run.name for run in runs])[:5]}")
+            return 2
+        print("\n".join(shown(wanted[0])))
         return 0
     runs = [run for run in runs if given.write or given.only in run.name]
     turns = [turn for turn in turns if given.write or given.only in turn.name]
