@@ -18,7 +18,7 @@ from stages.compaction import Compactor, NoCompact
 from stages.effect import Replied, Reply, Send, Usage
 from stages.events import Event, HistoryCompacted, ModelReplied, PrefixLost, RunFinished
 from stages.state import Completed
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 
 CONTEXT = 4096
 REPLAYED, DECIDING = "smollm2-135m", "qwen2.5-coder-0.5b"

@@ -16,7 +16,7 @@ from benchmarks.results_loop import PEERS, environment, interpreters
 from stages import compact, fold, pipeline, serialize
 from stages.compaction import Compacted, Compactor, ContextBudget, Meter, SlidingWindowCompact, TieredCompact
 from stages.message import History, size
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.state import Ready, State
 
 SIZES = (100, 1_000, 10_000, 100_000)

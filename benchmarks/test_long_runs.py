@@ -5,11 +5,10 @@ import pytest
 from msgspec import Raw
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from stages.ledger import Budget
+from stages.effect import Budget
 from stages.message import Assistant, History, Status, Tool, ToolCall, User
-from stages.policy.escalation import offered_tools, remember
-from stages.policy.rules import Rules
-from stages.policy.session_ledger import recount
+from stages.offer import offered_tools, remember
+from stages.rules import Rules, recount
 from stages.state import State
 from stages.tool import ToolSpec
 

@@ -12,10 +12,10 @@ import msgspec
 from forge.backends.tokenizer import Tokenizer
 from stages.fold import fold
 from stages.pipeline import pipeline
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.serialize import Mode, serialize
 from stages.state import Prepared, State
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from tests.token_runs import FOLDER, Recorded, Reports, reports, runs
 
 MODES: tuple[Mode, ...] = ("native", "prompted", "constrained")

@@ -1,4 +1,4 @@
-"""Write docs/MAP.md: the two packages on two screens, from the first lines of their docstrings."""
+"""Write docs/MAP.md: what each file of the two packages is, from the first lines of their docstrings."""
 
 import ast
 from pathlib import Path
@@ -12,12 +12,12 @@ def sentence(path: Path) -> str:
 
 
 def rooms(package: Path) -> list[str]:
-    """One line per room: its first sentence, and the names of its modules."""
-    inits = sorted(path for path in package.rglob("__init__.py") if path.parent != package)
+    """Each room with its first sentence, then its modules with theirs."""
     lines = []
-    for init in inits:
-        modules = " ".join(sorted(path.stem for path in init.parent.glob("*.py") if not path.stem.startswith("_")))
-        lines.append(f"- `{init.parent.relative_to(ROOT)}/` {sentence(init)} *{modules}*")
+    for init in sorted(path for path in package.rglob("__init__.py") if path.parent != package):
+        lines += ["", f"### {init.parent.relative_to(ROOT)}/", "", sentence(init), ""]
+        modules = sorted(path for path in init.parent.glob("*.py") if not path.stem.startswith("_"))
+        lines += [f"- `{path.name}` {sentence(path)}" for path in modules]
     return lines
 
 
@@ -26,14 +26,14 @@ def listing() -> str:
     lines = [
         "# Map",
         "",
-        "For each package, the files at its top, then its rooms (folders) with their modules. Written by `make docs`.",
+        "For each package, the files at its top, then its rooms (folders) with theirs. Written by `make docs`.",
         "[CONTRIBUTING.md](../CONTRIBUTING.md) says where to add what.",
     ]
     for package in ("stages", "forge"):
         top = sorted(path for path in (ROOT / package).glob("*.py") if path.stem[0] != "_" or path.stem == "__main__")
         lines += ["", f"## {package}/", "", sentence(ROOT / package / "__init__.py"), ""]
         lines += [f"- `{path.name}` {sentence(path)}" for path in top]
-        lines += ["", *rooms(ROOT / package)]
+        lines += rooms(ROOT / package)
     return "\n".join(lines) + "\n"
 
 

@@ -20,11 +20,11 @@ MOVED = {
     "forge.stage_list": "forge.workflow.stage_list",
     "forge.turn": "forge.workflow.turn",
     "stages.delta": "stages.wire.deltas",
-    "stages.evidence": "stages.grounding.matching",
-    "stages.order": "stages.policy.order",
+    "stages.evidence": "stages.seen",
+    "stages.order": "stages.rules",
     "stages.rescue.jsontext": "stages.repair.json_text",
-    "stages.retry": "stages.policy.retry",
-    "stages.rules": "stages.policy.rules",
+    "stages.retry": "stages.retry",
+    "stages.rules": "stages.rules",
 }
 """The modules that the docs named, and no others."""
 

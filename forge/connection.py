@@ -13,8 +13,8 @@ from forge.runtime.watcher import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.chat_template import Markers
 from stages.serialize import Mode
+from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FormName
-from stages.wire.sampling import Sampling
 from stages.wire.wires import OPENAI, Dialect
 
 

@@ -7,8 +7,9 @@ from msgspec import Struct
 from typing_extensions import TypeVar
 
 from forge.errors import ForgeError, explain
+from stages.effect import Said
 from stages.halt import Halt
-from stages.state import Completed, Ending, Said, State
+from stages.state import Completed, Ending, State
 
 _SHOWN = 200
 """Maximum characters of a value in a repr."""

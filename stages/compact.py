@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit, Halt
-from stages.options.option_checks import checked
+from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.state import Compaction, Ready, State
 from stages.tokens import tokens_of

@@ -3,10 +3,12 @@
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from stages.confidence.settling import with_thought
+from stages import nudges
+from stages.confidence.decide import with_thought
 from stages.effect import (
     Approved,
     Ask,
+    Budget,
     CallResult,
     Effect,
     Execute,
@@ -22,15 +24,12 @@ from stages.effect import (
     Undelivered,
     Usage,
 )
-from stages.execution.batch import batch_record, unanswered_calls
-from stages.execution.paused_calls import with_exchange
-from stages.execution.unknown_outcomes import settled_outcome, unknown_outcomes_after
+from stages.execution import batch_record, settled_outcome, unanswered_calls, unknown_outcomes_after, with_exchange
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
-from stages.nudges import outcomes
-from stages.policy.delegation import with_spending
-from stages.policy.progress import digests
-from stages.state import Answered, Awaiting, Batch, Budget, Edited, Executed, Ledger, Ready, State
+from stages.retry import with_spending
+from stages.rules import digests
+from stages.state import Answered, Awaiting, Batch, Edited, Executed, Ledger, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized
 
@@ -160,7 +159,7 @@ def _cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_STARTED}")
     if awaited.retriable:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_READ}")
-    return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, _NOT_READ))
+    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, _NOT_READ))
 
 
 def _of_another_model(effect: Effect) -> bool:
@@ -207,7 +206,7 @@ def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected
         if decision.edited is not None:
             return state.to(Edited(batch=batch, ask=ask, arguments=decision.edited))
         return state.to(Executed(batch=replace(batch, approved=(*batch.approved, ask.call.id))))
-    reason = outcomes.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt is not None)
+    reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt is not None)
     unrun = NotRun(call_id=ask.call.id, reason=reason)
     remembered = state.note(rejected=(*state.ledger.rejected, ask.digest))
     return remembered.to(Executed(batch=replace(batch, results=(*batch.results, unrun))))

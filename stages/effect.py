@@ -4,13 +4,106 @@ A stage never does anything to the world. It puts an effect into the state; the 
 hands the outcome to `stages.deliver`. So a run can be saved, replayed and resumed.
 """
 
+from math import exp, prod
 from typing import Literal
 
 from msgspec import Raw, Struct
 
-from stages.confidence.token_probability import TokenProbability
-from stages.ledger import Budget
 from stages.message import Kind, ToolCall
+from stages.options import Options
+
+
+class Price(Options, frozen=True, kw_only=True):
+    """Prices of a million tokens, in any one currency.
+
+    `cached`: of prompt tokens that the server had in its cache; None: same as the rest.
+    """
+
+    prompt: float = 0.0
+    completion: float = 0.0
+    cached: float | None = None
+
+    def of(self, usage: "Usage") -> float:
+        """The cost of one reply."""
+        if self == _FREE:
+            return 0.0
+        kept = min(usage.cached, usage.prompt)
+        cached = self.prompt if self.cached is None else self.cached
+        return ((usage.prompt - kept) * self.prompt + kept * cached + usage.completion * self.completion) / 1e6
+
+
+_FREE = Price()
+
+
+class Budget(Options, frozen=True, kw_only=True):
+    """What the run may still spend; it only shrinks. None: no limit.
+
+    Model calls, tool calls, tokens of prompts and replies, seconds, and `cost`, counted by `price`.
+    """
+
+    calls: int = 10
+    tool_calls: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+    price: Price = _FREE
+
+
+class TokenProbability(Struct, frozen=True, gc=False, array_like=True):
+    """A token of a reply, the natural logarithm of its probability, and the likeliest tokens in its place.
+
+    `others` may hold the token itself. The probabilities are the model's own, or, on some servers, those that the
+    grammar of a schema has left.
+    """
+
+    text: str
+    logprob: float
+    others: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def probability(self) -> float:
+        """From 0 to 1."""
+        return exp(self.logprob)
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, float], ...]:
+        """The other tokens in its place with their probabilities, as far as they are listed."""
+        return tuple((text, exp(logprob)) for text, logprob in self.others if text != self.text)
+
+    def most_unlisted(self, count: int) -> float:
+        """The most that so many tokens can have together that are not listed: none has more than the least listed."""
+        rest = 1.0 - self.probability - sum(probability for _, probability in self.alternatives)
+        least = min((exp(logprob) for _, logprob in self.others), default=1.0)
+        return max(0.0, min(count * least, rest))
+
+
+class Choice(Struct, frozen=True, kw_only=True, gc=False):
+    """One of several texts that were offered, and their probabilities, which add up to 1.
+
+    `argument` is the one that it is the value of; empty: the tool was chosen. The texts are JSON.
+    """
+
+    argument: str = ""
+    chosen: str
+    offered: tuple[str, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def probability(self) -> float:
+        """How probable the chosen text was among those offered, from 0 to 1."""
+        return self.shares[self.offered.index(self.chosen)]
+
+
+class MeasuredCall(Struct, frozen=True, kw_only=True, gc=False):
+    """A call as it stands in the tokens of a reply, and the choices that were made in it, where there was a choice."""
+
+    tool: str
+    choices: tuple[Choice, ...]
+
+    @property
+    def confidence(self) -> float:
+        """The probability of all of its choices together; 1 where it had none."""
+        return prod(choice.probability for choice in self.choices)
 
 
 class Request(Struct, frozen=True, kw_only=True, gc=False):
@@ -253,7 +346,7 @@ class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
 class Approved(Struct, frozen=True, kw_only=True, gc=False, tag="approved"):
     """The call that `digest` names may run, with the person's own arguments (JSON text) if there are any.
 
-    Those are checked like the model's own: by the tool's schema and the guards (`stages.execution.approvals`).
+    Those are checked like the model's own: by the tool's schema and the guards (`stages.execution`).
     """
 
     digest: str

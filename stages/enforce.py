@@ -5,21 +5,23 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from stages.execution.approvals import calls_to_judge, edit_accepted, edit_refused, problem_with_edit, state_for_guards
-from stages.execution.batch import batch_record
+from stages.execution import (
+    batch_record,
+    calls_to_judge,
+    edit_accepted,
+    edit_refused,
+    problem_with_edit,
+    state_for_guards,
+)
 from stages.halt import Halt
 from stages.message import ToolCall
-from stages.nudges.refused_calls import refusals
-from stages.nudges.wording import Say, in_forges_words
-from stages.objection import Objection
-from stages.options.option_checks import OptionError, checked
+from stages.nudges import Say, in_forges_words, refusals
+from stages.objection import Guard, Objection, Stop, Verdict, not_a_guard, not_a_verdict, with_mistakes
+from stages.options import OptionError, checked
 from stages.pipeline import Stage, name_of, on
-from stages.policy.mistakes import with_mistakes
-from stages.policy.progress import attempts_since_progress
-from stages.policy.rules import OnViolation
+from stages.rules import OnViolation, attempts_since_progress
 from stages.schema.canonical_json import canonical
 from stages.state import Edited, Ready, State, Vetted
-from stages.verdict import Guard, Stop, Verdict, not_a_guard, not_a_verdict
 
 _Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
 """Which calls of a reply go on, and what the model is told of the others."""

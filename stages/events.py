@@ -79,14 +79,14 @@ class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
 
 
 class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
-    """The run is stuck, so the next reply is to call one of these tools (`stages.policy.escalation`)."""
+    """The run is stuck, so the next reply is to call one of these tools (`stages.offer`)."""
 
     turn: int
     tools: tuple[str, ...]
 
 
 class ModeChanged(Struct, frozen=True, kw_only=True, tag="mode_changed"):
-    """The run is stuck, so calls are asked for in another mode from this turn on (`stages.policy.escalation`)."""
+    """The run is stuck, so calls are asked for in another mode from this turn on (`stages.offer`)."""
 
     turn: int
     mode: str

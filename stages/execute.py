@@ -4,29 +4,30 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from stages import nudges
 from stages.effect import Ask, Execute, Failed, NotRun, Paused
-from stages.execution.batch import (
+from stages.execution import (
     Specs,
     batch_record,
     call_digest,
     capped,
     next_group,
+    paused_call,
     terminal_success,
     unanswered_calls,
+    without_lost_pauses,
+    without_pause,
     without_terminal,
+    without_unknown_results,
 )
-from stages.execution.paused_calls import paused_call, without_lost_pauses, without_pause
-from stages.execution.unknown_outcomes import unknown_outcome, without_unknown_results
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
-from stages.nudges import outcomes
-from stages.options.option_checks import checked
+from stages.options import checked
 from stages.pipeline import Stage, on
-from stages.policy.progress import with_calls
-from stages.policy.rules import Rules, blocking_unknown_outcome, repeating_tools
+from stages.rules import Rules, blocking_unknown_outcome, repeating_tools, unknown_outcome, with_calls
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
-from stages.tool import ToolSpec
-from stages.view.recall import RECALL, answer_recalls
+from stages.tool import RECALL, ToolSpec
+from stages.view.recall import answer_recalls
 
 
 @checked
@@ -101,7 +102,7 @@ def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
         return batch
     unasked = (call for call in unanswered_calls(batch) if call.id not in batch.approved and call_digest(call) in no)
     wanting = (call for call in unasked if (spec := specs.get(call.name)) and _needs_a_yes(spec, state))
-    unrun = tuple(NotRun(call_id=call.id, reason=outcomes.rejected_before(call.name)) for call in wanting)
+    unrun = tuple(NotRun(call_id=call.id, reason=nudges.rejected_before(call.name)) for call in wanting)
     return replace(batch, results=batch.results + unrun)
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, User
-from stages.options.option_checks import checked
+from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.state import Folded, Ready, State
 from stages.view.collapse import collapsed

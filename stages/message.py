@@ -8,6 +8,7 @@ Messages hold nothing mutable, so they cannot be part of a reference cycle: the 
 a long history (`gc=False`).
 """
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Literal
@@ -42,7 +43,7 @@ NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, 
 """Kinds that correct the model: of no use any more once it got it right."""
 
 WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE, Kind.THINK_FIRST})
-"""Kinds that tell the model where the run stands (`stages.view.warnings`), or to think: at the end of one prompt."""
+"""Kinds that tell the model where the run stands (`stages.view.notes`), or to think: at the end of one prompt."""
 
 CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.STEP_NUDGE: 1,
@@ -189,3 +190,50 @@ def turn_of(message: Message) -> int:
 def is_nudge(message: Message) -> bool:
     """Whether the message corrects the model."""
     return isinstance(message, User | Tool) and message.kind in NUDGES
+
+
+_STATUSES: dict[str, Status] = {
+    "ToolResolutionError": "unresolved",
+    "ToolError": "failed",
+    "ToolFailed": "final",
+    "InDoubt": "in_doubt",
+}
+
+
+_NOT_RUN = (
+    "NotRun",
+    "UnknownTool",
+    "ToolArgValidationError",
+    "StepEnforcementError",
+    "PrereqError",
+    "OrderError",
+    "Placeholder",
+    "UngroundedArgument",
+    "Miscalculated",
+    "Repeated",
+    "Repeats",
+    "Incomplete",
+    "Echo",
+)
+"""What forge's answers to calls that it did not run begin with: `stages.objection` has the prefixes."""
+
+
+_WARNINGS = ("ContextWarning", "IterationWarning")
+
+
+_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *_NOT_RUN, *_WARNINGS))})\]")
+
+
+_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *_NOT_RUN))})\] ")
+
+
+def status_of(text: str) -> Status:
+    """The outcome that forge has written in front of an answer, where the text is all that is left of it."""
+    marked = _MARKED.match(text)
+    return _STATUSES.get(marked[1], "not_run") if marked else "succeeded"
+
+
+def mark_of(text: str) -> str:
+    """The mark of forge's that a text begins with, such as `[ToolError]`; empty: none."""
+    found = _MARK.match(text)
+    return found[0] if found else ""

@@ -1,17 +1,76 @@
-"""Objection: what is wrong with one call, or with a whole reply, as data.
+"""Objections: what is wrong with a call or a reply, as data; how each kind is counted; what a guard returns."""
 
-An objection counts as a mistake (`stages.policy.mistakes` says in which count), and the model is told of it
-(`stages.nudges.rendering` says in which words).
-"""
-
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, assert_never, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stages.grounding.miscalculations import Miscalculation
-from stages.ledger import Counter, Listed
-from stages.message import Kind, ToolCall
-from stages.schema.problems import Problem
+from stages.halt import Halt
+from stages.message import NUDGES, Kind, ToolCall
+from stages.options import unfit_function
+from stages.schema.check import Problem
+from stages.state import Counter, Ledger, Listed, State, mistake_count
+
+
+class NoCalculation(Struct, frozen=True, kw_only=True, tag="no_calculation"):
+    """A text that cannot be calculated, and why."""
+
+    argument: str
+    text: str
+    problem: str
+
+
+class NumberAlone(Struct, frozen=True, kw_only=True, tag="number_alone"):
+    """A number without an operation."""
+
+    argument: str
+    text: str
+
+
+class NumbersUnseen(Struct, frozen=True, kw_only=True, tag="numbers_unseen"):
+    """A calculation with numbers that nobody gave."""
+
+    argument: str
+    text: str
+    numbers: tuple[str, ...]
+
+
+class NumberOverused(Struct, frozen=True, kw_only=True, tag="number_overused"):
+    """A calculation that adds or subtracts a number more often, `used` times, than it was `given`."""
+
+    argument: str
+    text: str
+    number: str
+    used: int
+    given: int
+
+
+class PercentageAsAmount(Struct, frozen=True, kw_only=True, tag="percentage_as_amount"):
+    """A calculation that takes a number that was only given as a percentage for an amount."""
+
+    argument: str
+    text: str
+    number: str
+
+
+class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
+    """A calculation whose result, `found`, does not fit the tool's schema."""
+
+    argument: str
+    text: str
+    expected: str
+    found: str
+
+
+Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | NumberOverused | PercentageAsAmount | WrongResult
+"""What may be wrong with one calculated argument."""
+
+
+# Objection: what is wrong with one call, or with a whole reply, as data.
+#
+# An objection counts as a mistake (`stages.objection` says in which count), and the model is told of it
+# (`stages.nudges` says in which words).
 
 
 class BareText(Struct, frozen=True, kw_only=True, tag="bare_text"):
@@ -256,3 +315,145 @@ class Objection(Struct, frozen=True, kw_only=True):
     def tool(self) -> str:
         """The name of the tool that was called; empty for a whole reply."""
         return self.call.name if self.call else ""
+
+
+# Verdict: what a guard returns for a batch of calls.
+
+
+class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
+    """End the run."""
+
+    halt: Halt
+
+
+Verdict = Sequence[Objection] | Stop
+"""What is wrong with calls of the batch, nothing where they may run; or the end of the run."""
+
+Guard = Callable[[State, tuple[ToolCall, ...]], Verdict]
+"""A guardrail: a pure function of the state before the batch and of the batch."""
+
+
+def not_a_guard(given: Callable[..., object]) -> str | None:
+    """Why a function is no guard, as a sentence: one that makes guards is often given where it should be called."""
+    if getattr(given, "__annotations__", {}).get("return") in (Guard, "Guard"):
+        name = getattr(given, "__name__", type(given).__name__)
+        return f"{name} makes a guard; call it, as in {name}(…)"
+    return unfit_function(given, "state", "calls")
+
+
+def not_a_verdict(given: object, calls: Sequence[ToolCall]) -> str | None:
+    """Why that is no verdict on these calls, as a sentence."""
+    if isinstance(given, Stop):
+        return None
+    if not isinstance(given, list | tuple):
+        return f"returned {given!r:.200}; it must return a list of Objections, empty where there is none, or Stop(…)"
+    if not given:
+        return None
+    ids = {call.id for call in calls}
+    for one in given:
+        if not isinstance(one, Objection):
+            return f"objected with {one!r:.200}; write Objection(call=call, wrong=Custom(text=…))"
+        if one.call is None or one.call.id not in ids:
+            return f"objected to {one.call!r:.200}, which is no call of the batch; take each from the calls given"
+        if unknown := _unknown(one.wrong):
+            return f"objected with {unknown}"
+    return None
+
+
+def _unknown(wrong: object) -> str:
+    """What forge does not know of what an objection says is wrong, with what may stand there; empty: nothing."""
+    if not isinstance(wrong, get_args(Wrong)):
+        return f"wrong={wrong!r:.200}; write Objection(call=call, wrong=Custom(text=…))"
+    if not isinstance(wrong, Custom):
+        return ""
+    counters, kinds = get_args(Counter), sorted(NUDGES)
+    if wrong.counter not in counters:
+        return f"Custom(counter={wrong.counter!r:.200}); the counters are: {', '.join(counters)}"
+    if wrong.kind not in kinds:
+        return f"Custom(kind={wrong.kind!r:.200}); the kinds are: {', '.join(kinds)}"
+    given: object = wrong.text
+    return "" if isinstance(given, str) else f"Custom(text={given!r:.200}); it must be a string"
+
+
+# Mistakes: how each kind of objection is with_mistakes, kept in the history and named.
+
+NudgeKind = Literal[
+    "retry",
+    "unknown_tool",
+    "arguments",
+    "step",
+    "prerequisite",
+    "repeated",
+    "ungrounded",
+    "miscalculated",
+    "placeholder",
+    "order",
+    "incomplete",
+    "echo",
+    "provenance",
+]
+"""The names by which a user's own words replace forge's.
+
+`retry`: a reply without a call that can be used. The others answer a call: of no tool, with arguments that do not
+fit, before its steps, before its prerequisites, made before with the same answer, with a value that nobody gave, with
+a calculation that cannot be used, with a placeholder for a value, against a rule of order, one whose arguments the
+user's own check refuses, and one that ends the run with what forge has told the model as its text. `provenance`: a
+reply whose calls only repeat what was shown or done before.
+"""
+
+
+class _Mistake(Struct, frozen=True):
+    """A kind of mistake: the count that it adds to, the kind of its message, what its text begins with in brackets.
+
+    `name` is None where no words but its own can be said of it.
+    """
+
+    name: NudgeKind | None
+    counter: Counter
+    kind: Kind = Kind.RETRY_NUDGE
+    prefix: str = ""
+
+
+def mistake_of(wrong: Wrong) -> _Mistake:
+    """Which mistake that is."""
+    match wrong:
+        case BareText() | CutOff() | Empty() | Echo():
+            return _Mistake("retry", "retries")
+        case OnlyRepeats():
+            return _Mistake("provenance", "retries", Kind.PROVENANCE_NUDGE, "Repeats")
+        case UnknownTool():
+            return _Mistake("unknown_tool", "retries", prefix="UnknownTool")
+        case BadArguments():
+            return _Mistake("arguments", "tool_errors", prefix="ToolArgValidationError")
+        case Guessed():
+            return _Mistake("arguments", "retries", prefix="ToolArgValidationError")
+        case BesideDamage():
+            return _Mistake(None, "retries", prefix="NotRun")
+        case StepsPending():
+            return _Mistake("step", "premature", Kind.STEP_NUDGE, "StepEnforcementError")
+        case PrerequisiteMissing() | NeedsDecision():
+            return _Mistake("prerequisite", "prerequisite_violations", Kind.PREREQUISITE_NUDGE, "PrereqError")
+        case OutOfOrder():
+            return _Mistake("order", "refusals", Kind.STEP_NUDGE, "OrderError")
+        case Placeholder():
+            return _Mistake("placeholder", "refusals", prefix="Placeholder")
+        case Ungrounded() | SlippedNumber():
+            return _Mistake("ungrounded", "refusals", prefix="UngroundedArgument")
+        case Miscalculated():
+            return _Mistake("miscalculated", "refusals", prefix="Miscalculated")
+        case Repeated():
+            return _Mistake("repeated", "repetitions", prefix="Repeated")
+        case Incomplete():
+            return _Mistake("incomplete", "refusals", prefix="Incomplete")
+        case EchoedArgument():
+            return _Mistake("echo", "refusals", prefix="Echo")
+        case Custom(kind=kind, counter=counter):
+            return _Mistake(None, counter, kind)
+        case _:
+            assert_never(wrong)
+
+
+def with_mistakes(ledger: Ledger, objections: Iterable[Objection]) -> Ledger:
+    """The ledger after these objections to one batch: one more in each count that they add to."""
+    counters = dict.fromkeys(mistake_of(objection.wrong).counter for objection in objections)
+    return replace(ledger, **{counter: mistake_count(ledger, counter) + 1 for counter in counters})

@@ -11,9 +11,8 @@ from returns.result import Failure, Result, Success
 from toolz import compose_left
 
 from stages.halt import Halt
-from stages.options.functions import is_async, unfit_function
-from stages.phase import missing_stage
-from stages.state import Awaiting, Done, Phase, Ready, State
+from stages.options import is_async, unfit_function
+from stages.state import Awaiting, Done, Phase, Ready, State, missing_stage
 
 Stage = Callable[[State], Result[State, Halt]]
 """A pure function from state to state, or to the typed reason for which the run ends."""

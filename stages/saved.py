@@ -5,10 +5,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.effect import Send
-from stages.gathered import Gathered
 from stages.message import History, size
 from stages.repair.decoding import decode
-from stages.state import SCHEMA_VERSION, Awaiting, Edited, Executed, State, Vetted
+from stages.state import SCHEMA_VERSION, Awaiting, Edited, Executed, Gathered, State, Vetted
 
 
 def save(state: State) -> bytes:

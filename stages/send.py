@@ -2,14 +2,14 @@
 
 from msgspec.structs import replace
 
-from stages.effect import Ask, Send
-from stages.execution.batch import call_digest
+from stages.effect import Ask, Budget, Send
+from stages.execution import call_digest
 from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
 from stages.message import Assistant, call_id
-from stages.options.option_checks import checked
+from stages.options import checked
 from stages.pipeline import Stage, on
-from stages.policy.rules import Rules, blocking_unknown_outcome, completed, legal_tools, pending
-from stages.state import Awaiting, Batch, Budget, Prepared, State
+from stages.rules import Rules, blocking_unknown_outcome, completed, legal_tools, pending
+from stages.state import Awaiting, Batch, Prepared, State
 
 
 @checked

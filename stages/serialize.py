@@ -7,26 +7,24 @@ from typing import Literal
 from msgspec import Raw
 from msgspec.structs import replace
 
+from stages.candidates import looked_up, needless_arguments, refused_values
 from stages.effect import Request
-from stages.gathered import Gathered
-from stages.grounding.seen_values import all_numbers, with_values
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.options.option_checks import checked
+from stages.offer import demanded_tools, escalation_level, offered_tools, remember
+from stages.options import checked
 from stages.pipeline import Stage, on
-from stages.policy.escalation import demanded_tools, escalation_level, offered_tools, remember
-from stages.policy.rules import Rules, welcomes_words
-from stages.policy.untried_values import looked_up, needless_arguments, refused_values
+from stages.rules import Rules, welcomes_words
 from stages.schema import Target
-from stages.state import Folded, Prepared, Sent, SourceValues, State
+from stages.seen import all_numbers, with_values
+from stages.state import Folded, Gathered, Prepared, Sent, SourceValues, State
 from stages.tokens import length
 from stages.tool import ToolSpec
-from stages.wire import constrained, valid
-from stages.wire.constrained import Branch
+from stages.wire import valid, wires
+from stages.wire.deltas import Sampling
 from stages.wire.prompted import forms as prompted
-from stages.wire.sampling import Sampling
 from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls, without_arguments
-from stages.wire.wires import OPENAI, Wire, demanding, loosened
+from stages.wire.wires import OPENAI, Branch, Wire, demanding, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
 """Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
@@ -188,7 +186,7 @@ def _tail(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, schemas: To
 def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Raw:
     """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
     if mode == "constrained":
-        return wire.tail(None, constrained.SUMMARY)
+        return wire.tail(None, wires.SUMMARY)
     return wire.tail(_tools(rules, wire, schemas) if mode == "native" else None, None)
 
 
@@ -217,7 +215,7 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
             calls = limited_calls(zip(tools, calls, strict=True), values, tried(seen, values))
         if form is prompted.LIST:
             words = welcomes_words(rules, seen.ledger)
-            return wire.tail(None, constrained.list_of(calls, words=words, wrapped=wire.strict))
-        return wire.tail(None, constrained.one_of(calls, wrapped=wire.strict))
+            return wire.tail(None, wires.list_of(calls, words=words, wrapped=wire.strict))
+        return wire.tail(None, wires.one_of(calls, wrapped=wire.strict))
 
     return end

@@ -19,62 +19,376 @@ All of it is frozen and holds no cycle, so the garbage collector need not walk i
 """
 
 from decimal import Decimal
-from typing import Self
+from typing import TYPE_CHECKING, Literal, Self, assert_never
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.confidence.decision import Decision
-from stages.effect import Request, Said
-from stages.gathered import Gathered, known_messages
-from stages.ledger import Attempt, Budget, Compaction, Ledger, Price, Success
-from stages.message import Assistant, History, Message, Status, size
-from stages.phase import (
-    Answered,
-    Awaiting,
-    Batch,
-    Completed,
-    Done,
-    Edited,
-    Ending,
-    Executed,
-    Folded,
-    Phase,
-    Prepared,
-    Ready,
-    SummaryOrder,
-    Vetted,
+from stages.compaction.budget import ContextBudget
+from stages.effect import (
+    Ask,
+    Budget,
+    CallResult,
+    Effect,
+    HandOff,
+    MeasuredCall,
+    NeedsInput,
+    Refused,
+    Reply,
+    Request,
+    Said,
 )
-from stages.tokens import length
+from stages.message import Assistant, History, Message, Status, ToolCall, size
+from stages.tokens import STARTING_RATE, Report, length
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "Answered",
-    "Attempt",
-    "Awaiting",
-    "Batch",
-    "Budget",
-    "Cleared",
-    "Compaction",
-    "Completed",
-    "Done",
-    "Edited",
-    "Ending",
-    "Executed",
-    "Folded",
-    "Ledger",
-    "Phase",
-    "Prepared",
-    "Price",
-    "Ready",
-    "Said",
-    "Sent",
-    "SourceValues",
-    "State",
-    "Success",
-    "SummaryOrder",
-    "Vetted",
-]
+if TYPE_CHECKING:
+    pass  # which holds a Budget itself
+
+
+# Phases: where in its turn a run is; each is a value that holds what the stage to come works on.
+
+
+class SummaryOrder(Struct, frozen=True, kw_only=True, gc=False):
+    """What the model is asked for instead of its next turn: a summary, the last tier of compaction.
+
+    `text` asks for it. It replaces what may be cut among the first `messages` of the history, if it has at
+    least `shortest` characters and is shorter. `budget` is what the history has to fit. `elsewhere`: the backend's
+    model for summaries is asked.
+    """
+
+    text: str
+    messages: int
+    shortest: int
+    budget: ContextBudget
+    elsewhere: bool = False
+
+
+class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
+    """A turn begins; with `summary`, that is asked for first."""
+
+    summary: SummaryOrder | None = None
+
+
+class Folded(Struct, frozen=True, kw_only=True, gc=False, tag="folded"):
+    """The view is chosen: what the model will be shown.
+
+    `notes` stand at the end of this prompt alone: the next one goes on from the view without them.
+    """
+
+    view: History
+    summary: SummaryOrder | None = None
+    notes: History = ()
+
+
+class Prepared(Struct, frozen=True, kw_only=True, gc=False, tag="prepared"):
+    """The request is written, ready for the wire."""
+
+    request: Request
+    summary: SummaryOrder | None = None
+
+
+class Batch(Struct, frozen=True, kw_only=True, gc=False):
+    """Calls that are being executed, in what the model `said`, and what came back so far.
+
+    `approved`: ids that a person said yes to. `notice`: what the model is told after the results of a call that its
+    reply was cut off in. `heard`: what the user said meanwhile (`effect.Results`).
+    """
+
+    said: Assistant = Assistant()
+    results: tuple[CallResult, ...] = ()
+    approved: tuple[str, ...] = ()
+    notice: str = ""
+    heard: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in the order in which the model made them."""
+        return self.said.calls
+
+
+class Awaiting(Struct, frozen=True, kw_only=True, gc=False, tag="awaiting"):
+    """The world must do something. `batch` is what an `Execute` or `Ask` belongs to, `summary` what a `Send` is for.
+
+    Without `summary`, a `Send` is for the run's next turn.
+    """
+
+    effect: Effect
+    batch: Batch = Batch()
+    summary: SummaryOrder | None = None
+
+
+class Answered(Struct, frozen=True, kw_only=True, gc=False, tag="answered"):
+    """The model replied."""
+
+    reply: Reply
+
+
+class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
+    """What the model `said`, with calls whose names and arguments are right. `notice`: see Batch.
+
+    `refused` are the answers to those of the calls that must not run. `allowed`: the guards were asked, and let the
+    others run; `execute` runs no calls that are not allowed. `choices`: of each call, what is known of its choices.
+    """
+
+    said: Assistant
+    notice: str = ""
+    choices: tuple[MeasuredCall | None, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    allowed: bool = False
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in the order in which the model made them."""
+        return self.said.calls
+
+    @property
+    def batch(self) -> Batch:
+        """The calls as they begin to be executed, those that must not run answered."""
+        return Batch(said=self.said, results=self.refused, notice=self.notice)
+
+
+class Edited(Struct, frozen=True, kw_only=True, gc=False, tag="edited"):
+    """A person approved the call of `ask` with arguments of their own; `fit`: they fit the tool's schema."""
+
+    batch: Batch
+    ask: Ask
+    arguments: str
+    fit: bool = False
+
+
+class Executed(Struct, frozen=True, kw_only=True, gc=False, tag="executed"):
+    """Part of the batch, or all of it, has come back."""
+
+    batch: Batch
+
+
+class Completed(Struct, frozen=True, kw_only=True, gc=False, tag="completed"):
+    """A terminal tool succeeded; `value` is what it returned, as JSON."""
+
+    tool: str
+    value: Raw
+
+
+Ending = Completed | Said | NeedsInput | HandOff
+
+
+class Done(Struct, frozen=True, kw_only=True, gc=False, tag="done"):
+    """The run reached its goal. `batch`: the calls that go on once the user has answered what one of them asks."""
+
+    outcome: Ending
+    batch: Batch = Batch()
+
+
+Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Edited | Executed | Done
+
+
+def missing_stage(phase: Phase) -> str:
+    """What a pipeline lacks that leaves a run in this phase, as a sentence."""
+    name = type(phase).__name__
+    if isinstance(phase, Vetted) and not phase.allowed:
+        return (
+            f"the pipeline leaves the run in {name}: no stage asked the guards whether the calls may run. Put "
+            "enforce(…) between validate and execute; enforce() without guards allows every call"
+        )
+    if isinstance(phase, Vetted):
+        return f"the pipeline leaves the run in {name}: no stage after enforce runs the calls; put execute(…) there"
+    stage = _LEFT_BY.get(type(phase))
+    return f"the pipeline leaves the run in {name}: no stage of it acts there" + (f", as {stage} does" if stage else "")
+
+
+_LEFT_BY: dict[type[Phase], str] = {
+    Ready: "fold",
+    Folded: "serialize",
+    Prepared: "send",
+    Answered: "validate",
+    Edited: "enforce",
+    Executed: "execute",
+}
+
+
+# The ledger: what is enforced over a run, whatever the model remembers: budget, successes, mistakes.
+
+
+class Listed(Struct, frozen=True, kw_only=True, gc=False):
+    """Values that a tool has listed, and the tool that has to be called with each of them."""
+
+    tool: str
+    values: tuple[str, ...]
+
+
+class Success(Struct, frozen=True, kw_only=True, gc=False):
+    """A call that succeeded: steps and prerequisites are judged by these.
+
+    `answer` is the digest of what the model was told of it, `turn` the model call that made it. `listed` are
+    the values with which other tools have to be called. `passed`: a rule of order says when an answer of the tool
+    counts (`Use.counts_if`), and this one does.
+    """
+
+    name: str
+    arguments: str
+    answer: str = ""
+    turn: int = 0
+    listed: tuple[Listed, ...] = ()
+    passed: bool = False
+
+
+class Attempt(Struct, frozen=True, kw_only=True, gc=False):
+    """A call that brought nothing new. `answer` is the digest of its answer; empty: it was refused, or it raised."""
+
+    name: str
+    arguments: str
+    answer: str = ""
+    turn: int = 0
+
+
+class Compaction(Struct, frozen=True, kw_only=True, gc=False):
+    """One compaction of the history. `phase` is how far the compactor had to go."""
+
+    turn: int
+    phase: int
+    tokens_before: int
+    tokens_after: int
+    budget_tokens: int
+    messages_before: int
+    messages_after: int
+
+
+class Ledger(Struct, frozen=True, kw_only=True, gc=False):
+    """What is enforced, whatever the model remembers."""
+
+    budget: Budget = Budget()
+    turn: int = 0
+    """Model calls made so far."""
+    ids: int = 0
+    """Call ids given out so far."""
+    successes: tuple[Success, ...] = ()
+    retries: int = 0
+    tool_errors: int = 0
+    premature: int = 0
+    prerequisite_violations: int = 0
+    repetitions: int = 0
+    """Batches refused because they repeat what was answered, over the whole run."""
+    refusals: int = 0
+    """Batches refused by guards that count nowhere else, over the whole run."""
+    progress: int = 0
+    """The last model call that brought something new (`stages.rules`)."""
+    attempts: tuple[Attempt, ...] = ()
+    """The calls that brought nothing new, over the whole run."""
+    seen: bytes = b""
+    """The digests of the calls that succeeded since the last compaction, and of their answers, 8 bytes each."""
+    prompt_size: int = 0
+    """Characters of the last prompt, by `message.size`."""
+    fallback: str = ""
+    """Why the tools are in the prompt instead of the request: what the server refused them with; empty: they are not.
+    """
+    model: str = ""
+    """The model that the rate and the report were measured with."""
+    tokens_per_character: float = STARTING_RATE
+    report: Report = Report()
+    """The server's token count of the last prompt; the rate estimates what came since, and learns from each reply."""
+    tokens_used: int = 0
+    cost: float = 0.0
+    """Spent on model calls so far, by the budget's price."""
+    context_tokens: int = 0
+    """Maximum tokens of the prompt, as `compact` was told; 0: not known."""
+    summary_turn: int = -1
+    """The last model call that asked for a summary; -1: there was none."""
+    summary_failures: tuple[str, ...] = ()
+    """Why the last summaries in a row could not be used."""
+    context_warned: float = 0.0
+    """The highest context threshold that the prompt has crossed and the model was warned of."""
+    compactions: tuple[Compaction, ...] = ()
+    in_doubt: tuple[ToolCall, ...] = ()
+    """Calls whose outcome is unknown: until somebody decides, their tools are not used."""
+    rejected: tuple[str, ...] = ()
+    """Digests of calls that a person rejected: nobody is asked about the same call again."""
+    unsure_calls: int = 0
+    """Model calls spent on decisions that the model was not sure of."""
+
+
+Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]
+"""The counts of mistakes. `repetitions` and `refusals` have no maximum."""
+
+
+def mistake_count(ledger: Ledger, counter: Counter) -> int:
+    """How many mistakes were counted there."""
+    match counter:
+        case "premature":
+            return ledger.premature
+        case "prerequisite_violations":
+            return ledger.prerequisite_violations
+        case "retries":
+            return ledger.retries
+        case "tool_errors":
+            return ledger.tool_errors
+        case "repetitions":
+            return ledger.repetitions
+        case "refusals":
+            return ledger.refusals
+        case _:
+            assert_never(counter)
+
+
+# Gathered: what was found in a history message by message, so that a turn reads only those that came since.
+#
+# It is a copy of what the messages say: a saved state has none of it, and whoever asks reads the messages after it,
+# too.
+
+
+class Naming(Struct, frozen=True, kw_only=True, gc=False):
+    """Which messages name a tool, so that a search for a call in them costs what came since the last one.
+
+    `length` and `last` are the length of the history that was looked through, and its last message, `places` where
+    it names a tool; `cut` and `cut_places` the same of what compaction cut. `names` is what was looked for.
+    """
+
+    names: str = ""
+    length: int = 0
+    last: Message | None = None
+    places: tuple[int, ...] = ()
+    cut: int = 0
+    cut_places: tuple[int, ...] = ()
+
+
+class Spoken(Struct, frozen=True, kw_only=True, gc=False):
+    """Which of these `tools` were spoken of (`stages.rules`), and how often the user said something.
+
+    `length` and `last` as of `Naming`.
+    """
+
+    tools: tuple[str, ...] = ()
+    length: int = 0
+    last: Message | None = None
+    named: tuple[str, ...] = ()
+    related: tuple[str, ...] = ()
+    asked: int = 0
+
+
+class Shown(Struct, frozen=True, kw_only=True, gc=False):
+    """What each message shows, written so that values can be searched for in it (`stages.seen`).
+
+    One text a message, empty for one that gives nothing; `length` and `last` as of `Naming`. `nowhere` is in none of
+    them, though it was looked for.
+    """
+
+    length: int = 0
+    last: Message | None = None
+    texts: tuple[str, ...] = ()
+    nowhere: tuple[str, ...] = ()
+
+
+class Gathered(Struct, frozen=True, kw_only=True, gc=False):
+    """All that was found; of another history than that, nothing is known."""
+
+    naming: Naming = Naming()
+    spoken: Spoken = Spoken()
+    shown: Shown = Shown()
+
+
+def known_messages(history: History, length: int, last: Message | None) -> int:
+    """How many messages at its beginning are those of the history of that length, with that last one; 0: another."""
+    return length if 0 < length <= len(history) and history[length - 1] is last else 0
+
 
 SCHEMA_VERSION = 3
 """Of the State's JSON form; `stages.saved` says what becomes of another."""
@@ -104,6 +418,21 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
     numbers: tuple[Decimal, ...] | None = ()
     ids: tuple[tuple[str, str | int], ...] = ()
     echo: frozenset[str] = frozenset()
+
+
+class Decision(Struct, frozen=True, kw_only=True, gc=False):
+    """An unsure decision: at which step of `WhenUnsure.then` it is, and what came of it.
+
+    `asks` is what the next request is for: the calls again, a `thought` before them, or the calls of the larger model.
+    `votes` are the answers of a vote so far. `length` is that of the history when the decision was put off: once the
+    history is another, this is no longer open.
+    """
+
+    step: int
+    length: int
+    asks: Literal["calls", "thought", "larger"] = "calls"
+    thought: str = ""
+    votes: tuple[Vetted, ...] = ()
 
 
 class Sent(Struct, frozen=True, kw_only=True, gc=False):

@@ -71,3 +71,16 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     def retriable(self) -> bool:
         """Whether a call whose outcome is unknown may be retried."""
         return self.effect == "read" or self.idempotent
+
+
+RECALL = ToolSpec(
+    name="recall",
+    description="Read again a result that was truncated or removed to save context.",
+    parameters=Raw(
+        b'{"type":"object","properties":{"call_id":{"type":"string","description":"The id that stands where the result '
+        b'was cut, like call_000000001."},"offset":{"type":"integer","minimum":0,"default":0,"description":"Where to '
+        b'begin, in characters."}},"required":["call_id"],"additionalProperties":false}'
+    ),
+    effect="read",
+)
+"""A workflow has recall when this very tool is among its rules' tools."""

@@ -8,23 +8,26 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from stages import rescue
-from stages.confidence.call_choices import MeasuredCall, measured_calls, measures_of
-from stages.confidence.offers import offer_of
-from stages.confidence.priors import rewritten, without_priors
-from stages.effect import Refused, Reply
-from stages.execution.approvals import edit_refused
+from stages.confidence.measure import measured_calls, measures_of, offer_of, rewritten, without_priors
+from stages.effect import MeasuredCall, Refused, Reply, Said
+from stages.execution import edit_refused
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, ToolCall, User, call_id
-from stages.nudges.refused_calls import refusals
-from stages.nudges.rendering import render
-from stages.nudges.replies import repeats_beside
-from stages.nudges.unfit import in_a_sentence
-from stages.nudges.wording import Say, in_forges_words
-from stages.objection import BadArguments, BareText, CutOff, Echo, Empty, NoCall, Objection, OnlyRepeats
-from stages.options.option_checks import checked
+from stages.nudges import Say, in_a_sentence, in_forges_words, refusals, render, repeats_beside
+from stages.objection import (
+    BadArguments,
+    BareText,
+    CutOff,
+    Echo,
+    Empty,
+    NoCall,
+    Objection,
+    OnlyRepeats,
+    mistake_of,
+    with_mistakes,
+)
+from stages.options import checked
 from stages.pipeline import Stage, on
-from stages.policy.mistakes import mistake_of, with_mistakes
-from stages.policy.rules import Rules, legal_tools, welcomes_words
 from stages.reading.corrections import corrected_calls
 from stages.reading.echoes import is_echo
 from stages.reading.provenance import Sifted, sieve
@@ -32,8 +35,9 @@ from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue import Family
 from stages.rescue.markers import Openers
+from stages.rules import Rules, legal_tools, welcomes_words
 from stages.schema import Fits, Misfit
-from stages.state import Answered, Done, Edited, Ready, Said, State, Vetted
+from stages.state import Answered, Done, Edited, Ready, State, Vetted
 from stages.wire.prompted import forms as prompted
 
 

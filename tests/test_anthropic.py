@@ -20,9 +20,9 @@ from forge.errors import ForgeError
 from stages.effect import Reply
 from stages.halt import BackendFailed
 from stages.message import Assistant, System, Tool, ToolCall, User
-from stages.policy.retry import Backoff
+from stages.retry import Backoff
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from tests.flows import Desk
 from tests.foreign import serving
 from tests.misbehaving import misbehaving

@@ -15,9 +15,8 @@ from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from forge.journal.replaying import DivergenceError, states
 from forge.workflow.differences import changes, definition_of
-from stages.policy.levels import Escalation
-from stages.policy.order import Use
-from stages.state import Price
+from stages.effect import Price
+from stages.rules import Escalation, Use
 
 
 @tool

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from forge.cli.approval import ask_person, question_lines, visible
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
-from stages.execution.batch import call_digest
+from stages.execution import call_digest
 from stages.message import ToolCall
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from stages.confidence import unsure
+from stages.confidence import measure
 
 PAGE = Path(__file__).parents[1] / "docs" / "confidence.md"
 
@@ -19,4 +19,4 @@ def test_the_examples_hold() -> None:
 def test_every_step_that_the_page_names_exists() -> None:
     named = re.findall(r"^\| `(\w+)\(", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert named
-    assert all(hasattr(unsure, name) for name in named)
+    assert all(hasattr(measure, name) for name in named)

@@ -14,11 +14,10 @@ from forge import Workflow, run_sync, tool
 from forge.connection import Setup
 from forge.interpreters.scripted import Scripted, call
 from forge.workflow.turn import turn_of
-from stages.effect import Replied, Reply, Send, Undelivered
-from stages.ledger import Budget
+from stages.effect import Budget, Replied, Reply, Send, Undelivered
 from stages.message import Assistant, History, Status, Tool, ToolCall, User
-from stages.policy.session_ledger import recount
 from stages.rescue.chat_template import Markers
+from stages.rules import recount
 from stages.serialize import Mode
 from stages.state import Ready, State
 

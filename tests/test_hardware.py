@@ -4,14 +4,7 @@ import json
 
 import pytest
 
-from forge.backends.budget import (
-    BudgetMode,
-    OllamaSays,
-    ResolvedBudget,
-    by_ram,
-    by_vram,
-    ollama_budget,
-)
+from forge.backends.budget import BudgetMode, OllamaSays, ResolvedBudget, by_ram, by_vram, ollama_budget
 from forge.backends.ollama import read_ollama
 from forge.backends.questions import ServerAnswer
 from forge.backends.servers.hardware import (

@@ -10,11 +10,10 @@ import pytest
 from forge import Workflow, run, tool
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
-from stages.effect import Fault, RawCall, Reply, Usage
+from stages.effect import Fault, Price, RawCall, Reply, Usage
 from stages.halt import BudgetSpent
-from stages.state import Price
-from stages.wire.openai.chat_stream import CALL_NAME_LIMIT, OpenAIStream
-from stages.wire.streaming import LINE_LIMIT, StreamRead
+from stages.wire.deltas import LINE_LIMIT, StreamRead
+from stages.wire.openai.chat import CALL_NAME_LIMIT, OpenAIStream
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 
 

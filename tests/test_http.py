@@ -15,7 +15,7 @@ from forge.errors import ForgeError
 from forge.interpreters.http import Http
 from stages.effect import Fault, Replied, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
-from stages.policy.retry import Backoff
+from stages.retry import Backoff
 from tests.flows import Desk
 from tests.misbehaving import GOOD, misbehaving
 from tests.misbehaving import answer as misbehaving_answer

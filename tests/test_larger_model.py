@@ -16,7 +16,7 @@ FLOW = """
 from typing import Literal
 from forge import Workflow, tool
 from forge.evals import Scenario, World
-from stages.confidence.unsure import AskLarger, WhenUnsure
+from stages.confidence.measure import AskLarger, WhenUnsure
 
 @tool
 def route(queue: Literal["billing", "sales"]) -> str:

@@ -12,8 +12,7 @@ from forge.backends import Cascade
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Scripted, worded
 from forge.journal import measured_priors, read_priors, replay
-from stages.confidence.priors import MeasuredPriors, Prior
-from stages.confidence.unsure import AskLarger, StopRun, WhenUnsure
+from stages.confidence.measure import AskLarger, MeasuredPriors, Prior, StopRun, WhenUnsure
 from stages.effect import Reply
 from stages.halt import Unsure
 from tests.commands import forge as command

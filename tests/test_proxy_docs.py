@@ -10,12 +10,11 @@ from msgspec import Raw
 from forge.proxy.policy_file import policy_from_toml
 from forge.proxy.policy_rules import applied
 from stages.message import ToolCall
-from stages.nudges.rendering import unprefixed
-from stages.objection import Objection
-from stages.policy.rules import Rules
+from stages.nudges import unprefixed
+from stages.objection import Guard, Objection, Stop
+from stages.rules import Rules
 from stages.state import State
 from stages.tool import ToolSpec
-from stages.verdict import Guard, Stop
 
 PAGE = (Path(__file__).parents[1] / "docs/proxy.md").read_text()
 

@@ -24,7 +24,7 @@ from forge.backends.servers.server_manager import ServerManager
 from forge.errors import BackendError, DefinitionError, ForgeError
 from forge.runtime.watching import Watching
 from stages.halt import BackendFailed
-from stages.policy.retry import Tries
+from stages.retry import Tries
 from stages.wire.wires import wire
 from tests.commands import forge
 from tests.flows import Desk

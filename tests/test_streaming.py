@@ -17,10 +17,20 @@ from forge.runtime.watcher import OnChunk
 from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.message import User
-from stages.policy.retry import Backoff
+from stages.retry import Backoff
 from stages.state import State
-from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Retry, TextDelta, gather_reply
-from stages.wire.streaming import Decoder, StreamRead
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Decoder,
+    Delta,
+    Ended,
+    ReasoningDelta,
+    Retry,
+    StreamRead,
+    TextDelta,
+    gather_reply,
+)
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.flows import Desk
 from tests.misbehaving import GOOD
@@ -430,7 +440,7 @@ def test_the_text_of_several_blocks_is_parted_as_in_a_whole_message() -> None:
 
 @pytest.mark.parametrize("wire", [OPENAI, OLLAMA, ANTHROPIC], ids=lambda wire: wire.name)
 def test_a_request_that_asks_for_a_stream_is_the_request_with_that_field(wire: Wire) -> None:
-    from stages.wire.sampling import Sampling
+    from stages.wire.deltas import Sampling
 
     history = (User(text="Hi."),)
     request = Request(head=wire.head("m", Sampling(), history), messages=wire.messages(history))

@@ -39,12 +39,11 @@ from stages.compaction import Compacted, CompactionResult, Compactor, ContextBud
 from stages.guards import prerequisites, required_steps
 from stages.halt import CannotFit
 from stages.message import NUDGES, Assistant, History, Kind, Message, System, Tool, ToolCall, User
-from stages.objection import Custom, Objection
+from stages.objection import Custom, Guard, Objection, Stop, Verdict
 from stages.reasoning import Split, SplitDelta, advance_split, finish_split, join_split, split_reasoning
 from stages.rescue import rescue
 from stages.state import Folded, Ready, State, Vetted
 from stages.state import Phase as StatePhase
-from stages.verdict import Guard, Stop, Verdict
 from tests.flows import Desk
 from tests.property.machine import stages_in_order
 

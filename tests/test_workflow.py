@@ -5,7 +5,7 @@ import pytest
 from forge import TieredCompact, Workflow, tool
 from forge.errors import DefinitionError
 from stages.message import System, User
-from stages.policy.order import Use
+from stages.rules import Use
 from stages.tool import Prerequisite
 
 

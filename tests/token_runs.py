@@ -7,15 +7,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.deliver import deliver
-from stages.effect import Replied, Reply, Usage
+from stages.effect import Budget, Replied, Reply, Usage
 from stages.events import TurnStarted, observe
 from stages.fold import fold
 from stages.message import History
 from stages.pipeline import pipeline
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.send import send
 from stages.serialize import Mode, serialize
-from stages.state import Budget, Ledger, Ready, State
+from stages.state import Ledger, Ready, State
 from stages.tool import ToolSpec
 
 FOLDER = Path(__file__).parent / "data" / "tokens"

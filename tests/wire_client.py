@@ -8,9 +8,8 @@ from msgspec import Raw
 
 from stages.effect import Reply
 from stages.message import Assistant, History, Message, System, Tool, User
-from stages.wire.answers import Envelope, Events
 from stages.wire.deltas import Piece, reply_pieces
-from stages.wire.served import RequestError, ServerRequest
+from stages.wire.served import Envelope, Events, RequestError, ServerRequest
 from stages.wire.server_wires import ServerWire
 
 

@@ -7,7 +7,7 @@ from history import spec
 from stages import compact, fold, pipeline, serialize
 from stages.compaction import ContextBudget, Meter, SlidingWindowCompact, TieredCompact
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User, size
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.state import Ready, State
 
 Row = tuple[str, str, int | None, str | None, str | None, str | None]

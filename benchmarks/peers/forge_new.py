@@ -17,8 +17,8 @@ import forge
 from forge.connection import Connection, Setup
 from forge.interpreters.http import Http
 from stages.effect import Fault, Replied, Send, Undelivered
-from stages.wire.openai.chat_answer import decode_reply
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
+from stages.wire.openai.chat import decode_reply
 
 MODES = ("http", "stub")
 TERMINAL = "finish"

@@ -22,9 +22,9 @@ from forge.evals import Player, RunEnd, Task
 from forge.evals.ablations import ABLATIONS
 from forge.interpreters import Interpreter
 from forge.workflow.workflow import Workflow
-from stages.effect import CallResult, Effect, Execute, Failed, Outcome, Results, Succeeded, Unresolved
+from stages.effect import CallResult, Effect, Execute, Failed, Outcome, Results, Said, Succeeded, Unresolved
 from stages.message import ToolCall
-from stages.state import Completed, Ending, Said
+from stages.state import Completed, Ending
 
 
 def told(workflow: Workflow[Any]) -> Workflow[Any]:

@@ -29,10 +29,10 @@ from forge.runtime.runs import synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.checks import OnText
 from forge.workflow.workflow import Workflow
-from stages.policy.fallback import FallBackOn, another_model_may_help
-from stages.state import Budget, Ending, State
-from stages.view.prompt_use import PromptUse, prompt_use
-from stages.view.sections import Section
+from stages.effect import Budget
+from stages.retry import FallBackOn, another_model_may_help
+from stages.state import Ending, State
+from stages.view.notes import PromptUse, Section, prompt_use
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for

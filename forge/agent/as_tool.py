@@ -21,9 +21,9 @@ from forge.tools.caller import Caller
 from forge.tools.decorator import Tool, tool
 from stages.deliver import reopened
 from stages.effect import HandOff, NeedsInput, Paused, Said, Spending
-from stages.nudges.outcomes import child_handed_over
-from stages.options.types import Seconds
-from stages.policy.delegation import spending
+from stages.nudges import child_handed_over
+from stages.options import Seconds
+from stages.retry import spending
 from stages.saved import load, save
 from stages.state import Completed, State
 from stages.tool import ToolEffect

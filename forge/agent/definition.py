@@ -13,9 +13,9 @@ from forge.tools.decorator import Tool, tool
 from forge.workflow.checks import OnText
 from forge.workflow.template import literal
 from forge.workflow.workflow import Workflow
-from stages.guards.questions import no_echoes
-from stages.nudges.guidance import how_to_end
-from stages.view.sections import Section, joined, sections_of
+from stages.guards import no_echoes
+from stages.nudges import how_to_end
+from stages.view.notes import Section, joined, sections_of
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for

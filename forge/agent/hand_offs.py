@@ -17,10 +17,10 @@ from forge.runtime.watching import Watching
 from forge.tools.decorator import Tool
 from forge.tools.definition import ToolDef
 from stages.effect import HandOff
-from stages.memory.selection import Role, of_roles, role_of
+from stages.memory import Role, of_roles, role_of
 from stages.message import History, Kind, Message, System, User, is_nudge
-from stages.nudges.outcomes import handed_over
-from stages.policy.hops import MAX_HOPS, refused_hop
+from stages.nudges import handed_over
+from stages.retry import MAX_HOPS, refused_hop
 from stages.state import State
 
 Brief = Callable[[str, HandOff, History], str]

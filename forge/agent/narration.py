@@ -27,7 +27,7 @@ from forge.agent.events import (
 from forge.errors import explain
 from stages import events, reasoning
 from stages.effect import CallResult, HandOff, NeedsInput, Said
-from stages.execution.batch import result_status, result_text
+from stages.execution import result_status, result_text
 from stages.halt import Halt
 from stages.message import History, Kind, Tool, ToolCall, User
 from stages.state import Completed, Ending

@@ -9,17 +9,14 @@ from forge.workflow.nudge_texts import Nudges
 from forge.workflow.stage_list import StageName
 from stages import Stage
 from stages.compaction import Compactor
-from stages.confidence.unsure import WhenUnsure
+from stages.confidence.measure import WhenUnsure
+from stages.effect import Price
 from stages.fold import FailedAttempts, Reasoning
-from stages.guards import CompletionCheck
-from stages.policy.levels import Escalation
-from stages.policy.order import Use
-from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits
+from stages.objection import Guard
 from stages.rescue import Family
-from stages.state import Price
-from stages.verdict import Guard
+from stages.rules import BatchPolicy, CompletionCheck, Escalation, InDoubtPolicy, OnViolation, RepairLimits, Use
+from stages.view.notes import ContextWarning
 from stages.view.summary import Summarize
-from stages.view.warnings import ContextWarning
 
 MAX_ITERATIONS = 20
 """Maximum number of model calls for one message, unless the agent says otherwise."""

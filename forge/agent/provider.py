@@ -15,8 +15,8 @@ from forge.runtime.reaching import Stopped, reached, unless
 from stages import fold, pipeline, reasoning, send, serialize
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.message import History, Message, User
-from stages.policy.rules import Rules
 from stages.repair.decoding import sound_struct
+from stages.rules import Rules
 from stages.state import Awaiting, State
 from stages.wire.deltas import Delta
 from stages.wire.wires import wire

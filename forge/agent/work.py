@@ -21,12 +21,11 @@ from forge.runtime.runs import resume
 from forge.runtime.watching import Watching, announce
 from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
-from stages.effect import HandOff
+from stages.effect import Budget, HandOff
 from stages.halt import JournalFailed
-from stages.memory.facts import with_facts
-from stages.policy.delegation import within
-from stages.policy.fallback import FallBackOn, another_model_may_help
-from stages.state import Budget, Done, Ready, State
+from stages.memory import with_facts
+from stages.retry import FallBackOn, another_model_may_help, within
+from stages.state import Done, Ready, State
 
 
 class Job(Struct, Generic[R_co], frozen=True, kw_only=True):

@@ -21,8 +21,8 @@ from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
 from forge.runtime.options import checked_options
-from stages.policy.retry import RetryPolicy
-from stages.wire.sampling import Sampling
+from stages.retry import RetryPolicy
+from stages.wire.deltas import Sampling
 from stages.wire.wires import wire
 
 if TYPE_CHECKING:

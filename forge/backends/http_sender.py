@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from forge.interpreters.http import TOTAL, Http
 from forge.masking import Hidden, masked_fault, masked_reply
 from stages.effect import Fault
-from stages.policy.retry import RetryPolicy
+from stages.retry import RetryPolicy
 from stages.wire.wires import Wire
 
 _log = logging.getLogger("forge")

@@ -14,10 +14,8 @@ from forge.backends.address import address_parts, spelt_out
 from forge.errors import ForgeError
 from forge.workflow.suggestions import did_you_mean
 from stages.serialize import Mode
-from stages.wire.choice import ToolChoice
-from stages.wire.constrained import Constrain
-from stages.wire.sampling import Sampling
-from stages.wire.wires import WIRES, Dialect, WireName
+from stages.wire.deltas import Sampling
+from stages.wire.wires import WIRES, Constrain, Dialect, ToolChoice, WireName
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context that are assumed where neither the server nor its profile says how many it has."""

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from forge.backends.profile import DEFAULT_CONTEXT, Profile
 from forge.errors import ForgeError
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from stages.wire.wires import wire
 
 

@@ -25,11 +25,11 @@ from forge.connection import Connection, Endpoint, Setup
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL, Http
 from forge.runtime.options import checked_options
-from stages.options.types import Seconds, Tokens
-from stages.policy.retry import RetryPolicy
+from stages.options import Seconds, Tokens
+from stages.retry import RetryPolicy
 from stages.serialize import Mode
+from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FormName
-from stages.wire.sampling import Sampling
 from stages.wire.wires import WIRES, wire
 
 _log = logging.getLogger("forge")

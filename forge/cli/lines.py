@@ -9,7 +9,7 @@ from forge.errors import explain
 from forge.journal.decisions import ending
 from stages import events
 from stages.effect import Reply, Succeeded
-from stages.execution.batch import result_text
+from stages.execution import result_text
 from stages.message import Kind, ToolCall
 
 _SECONDARY = "dim"

@@ -14,9 +14,9 @@ from forge.backends.servers import Loading, Progress
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
 from forge.workflow.workflow import Workflow
-from stages.confidence.unsure import AskLarger
-from stages.options.option_checks import OptionError
-from stages.wire.sampling import Sampling
+from stages.confidence.measure import AskLarger
+from stages.options import OptionError
+from stages.wire.deltas import Sampling
 
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:

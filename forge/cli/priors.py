@@ -11,7 +11,7 @@ from forge.cli.console import Console
 from forge.cli.plain import printable
 from forge.errors import ForgeError, quantity
 from forge.journal.priors import measured_priors
-from stages.confidence.priors import Prior
+from stages.confidence.measure import Prior
 
 _FEW = 20
 

@@ -15,8 +15,8 @@ from forge.backends.as_named import AsNamed
 from forge.cli.options import key_of
 from forge.cli.signals import handling
 from forge.errors import ForgeError, quantity, to_install
-from stages.options.option_checks import OptionError
-from stages.wire.sampling import Sampling
+from stages.options import OptionError
+from stages.wire.deltas import Sampling
 
 if TYPE_CHECKING:
     from forge.cli.proxy_display import Display

@@ -14,7 +14,7 @@ from forge.journal.records import Journal
 from forge.journal.replaying import Step, effect_name
 from stages import events
 from stages.effect import CallResult, Execute, InDoubt, Outcome, Paused, Replied, Reply, Results, Succeeded, Undelivered
-from stages.execution.batch import result_text
+from stages.execution import result_text
 from stages.message import Kind
 from stages.state import Done
 

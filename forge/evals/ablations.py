@@ -12,7 +12,7 @@ from toolz import compose_left
 from forge.tools.decorator import Tool, tool
 from forge.workflow.workflow import Workflow
 from stages.compaction import NoCompact
-from stages.policy.levels import Escalation
+from stages.rules import Escalation
 
 _Change = Callable[[Workflow[Any]], Workflow[Any]]
 

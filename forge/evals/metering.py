@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from forge.connection import Connection
 from forge.evals.record import Record
-from stages.effect import Fault, Replied, Send, Undelivered
-from stages.state import Price
+from stages.effect import Fault, Price, Replied, Send, Undelivered
 from stages.wire.wires import Dialect
 
 _SEEDS_PER_RUN = 1000

@@ -9,7 +9,7 @@ from msgspec import Struct
 from forge.evals.pairing import independent
 from forge.evals.proportion import Proportion
 from forge.evals.row import Row
-from stages.phase import Ending
+from stages.state import Ending
 
 _OUTCOMES = frozenset(outcome.__name__ for outcome in get_args(Ending))
 

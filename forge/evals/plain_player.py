@@ -15,11 +15,11 @@ from forge.evals.ablations import ABLATIONS
 from forge.evals.player import Player, RunEnd, Task
 from forge.interpreters import Interpreter
 from forge.workflow.workflow import Workflow
-from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Send, Succeeded, Undelivered
+from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Said, Send, Succeeded, Undelivered
 from stages.message import ToolCall
-from stages.state import Completed, Ending, Said
+from stages.state import Completed, Ending
+from stages.wire.deltas import options
 from stages.wire.openai.chat import encode_tools
-from stages.wire.sampling import options
 
 _Message = Mapping[str, object]
 

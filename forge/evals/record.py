@@ -16,9 +16,9 @@ from forge.tools.parameters import IdempotencyKey
 from forge.tools.signature import Explicit
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.effect import Failed, Fault, Usage
+from stages.effect import Failed, Fault, Price, Usage
 from stages.message import Assistant, Kind
-from stages.state import Ending, Price
+from stages.state import Ending
 
 _Function = Callable[..., Any]
 _UNENDED = "it had not returned when the run ended"

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct, structs
 
 from forge.errors import DefinitionError
 from forge.workflow.workflow import Workflow
-from stages.options.types import wrong_options
-from stages.phase import Ending
+from stages.options import wrong_options
+from stages.state import Ending
 
 RunVerdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
 """`harm`: something was changed that nobody asked for, or to wrong values. `unjudged`: a check raised."""

@@ -19,7 +19,7 @@ from forge.errors import ForgeError
 from forge.evals.row import Configuration
 from forge.runtime.reaching import with_sampling
 from stages.serialize import Mode
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from stages.wire.wires import WIRES
 
 ModeName = Mode | Literal["auto"]

@@ -6,8 +6,7 @@ from types import MappingProxyType
 from forge.errors import ForgeError
 from forge.journal.priors import read_priors
 from forge.workflow.suggestions import did_you_mean
-from stages.confidence.priors import MeasuredPriors
-from stages.confidence.unsure import AskLarger, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
+from stages.confidence.measure import AskLarger, MeasuredPriors, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
 
 _STEPS: Mapping[str, UnsureStep | None] = MappingProxyType(
     {"measure": None, "priors": None, "stop": StopRun(), "think": ThinkFirst(), "vote": Vote(), "larger": AskLarger()}

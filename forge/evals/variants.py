@@ -12,8 +12,8 @@ from forge.evals.row import Configuration
 from forge.evals.unsure_variants import unsure_variant
 from forge.workflow.workflow import Workflow
 from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
-from stages.confidence.unsure import WhenUnsure
-from stages.wire.sampling import Sampling
+from stages.confidence.measure import WhenUnsure
+from stages.wire.deltas import Sampling
 
 COMPACTORS: Mapping[str, Compactor] = MappingProxyType(
     {"tiered": TieredCompact(), "sliding": SlidingWindowCompact(), "none": NoCompact()}

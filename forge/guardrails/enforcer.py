@@ -8,15 +8,12 @@ from msgspec.structs import replace
 
 from forge.guardrails.actions import Call, Nudge
 from stages.guards import prerequisites, required_steps
-from stages.ledger import mistake_count
 from stages.message import ToolCall
-from stages.nudges.refused_calls import refusals
-from stages.nudges.rendering import render
-from stages.policy.mistakes import mistake_of, with_mistakes
-from stages.policy.rules import Rules, completed, pending
-from stages.state import Ledger, State, Success
+from stages.nudges import refusals, render
+from stages.objection import Guard, Stop, mistake_of, with_mistakes
+from stages.rules import Rules, completed, pending
+from stages.state import Ledger, State, Success, mistake_count
 from stages.tool import Prerequisite, ToolSpec
-from stages.verdict import Guard, Stop
 
 PATIENT = 2**31
 """A limit that is never reached: here the caller looks at the counts."""

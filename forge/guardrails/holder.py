@@ -19,12 +19,12 @@ from forge.workflow.checks import OnText
 from forge.workflow.workflow import Workflow
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
 from stages.message import ToolCall
-from stages.policy.rules import RepairLimits
+from stages.objection import Guard
 from stages.repair.decoding import decode, sound
 from stages.rescue import Family
+from stages.rules import RepairLimits
 from stages.saved import without_memory
 from stages.state import State
-from stages.verdict import Guard
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.openai import chat as openai
 

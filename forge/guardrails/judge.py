@@ -16,7 +16,7 @@ from forge.workflow.workflow import Workflow
 from stages import Stage, on, pipeline
 from stages.deliver import deliver
 from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
-from stages.execution.batch import unanswered_calls
+from stages.execution import unanswered_calls
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge
 from stages.repair.decoding import sound
 from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State

@@ -10,7 +10,7 @@ from forge.guardrails.judge import nudges_of
 from forge.guardrails.replies import reply_of
 from forge.guardrails.tools import AnyTool, tools_of
 from forge.tools.decorator import Tool, tool
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.state import Answered, State, Vetted
 from stages.validate import validate
 

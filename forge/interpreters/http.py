@@ -15,7 +15,7 @@ from forge.interpreters.http_streams import read_stream
 from forge.masking import NOTHING, Hidden
 from forge.runtime.watcher import OnChunk, Watcher
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
-from stages.policy.retry import Backoff, RetryPolicy, Tries
+from stages.retry import Backoff, RetryPolicy, Tries
 from stages.wire.deltas import reply_pieces
 from stages.wire.wires import OPENAI, Wire
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from forge.masking import NOTHING, Hidden
 from stages.effect import Fault
-from stages.wire.faults import BODY_KEPT, cut_body
+from stages.wire.deltas import BODY_KEPT, cut_body
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{0,6})?")
 

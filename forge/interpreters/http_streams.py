@@ -9,8 +9,7 @@ import httpx
 from forge.interpreters.http_body import Bounded, TooLargeError
 from forge.runtime.watcher import Watcher
 from stages.effect import Fault, Reply
-from stages.wire.deltas import Ended, Piece, gather_reply
-from stages.wire.streaming import Decoder
+from stages.wire.deltas import Decoder, Ended, Piece, gather_reply
 
 STREAM_LIMIT = 64 * 1024 * 1024
 """Maximum bytes of a stream: some 250,000 tokens, as each arrives in JSON of its own."""

@@ -12,8 +12,7 @@ from forge.connection import Connection, Setup
 from forge.errors import ForgeError, quantity
 from forge.outcome import short_repr
 from forge.runtime.options import checked_options
-from stages.confidence.token_probability import TokenProbability
-from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered
+from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, TokenProbability, Undelivered
 from stages.serialize import Mode
 from stages.wire.prompted.forms import FormName
 

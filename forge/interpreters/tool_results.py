@@ -4,8 +4,8 @@ import msgspec
 from msgspec import Raw
 
 from forge.errors import ToolFailed, ToolResolutionError
+from stages import nudges
 from stages.effect import Failed, HandOff, NeedsInput, Said, Succeeded, Unresolved
-from stages.nudges import outcomes
 from stages.repair.decoding import nested, sound
 from stages.tool import RESULT_LIMIT
 
@@ -41,7 +41,7 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: s
     except UnshownResultError as error:
         raise UnshownResultError(f"{tool} ran, but {error}") from None
     if ends is not None:
-        return Succeeded(call_id=call_id, text=outcomes.ended(ends), value=encoded, ends=ends)
+        return Succeeded(call_id=call_id, text=nudges.ended(ends), value=encoded, ends=ends)
     # Plain text is what it says; any other has to be read back, for not all of it may have been JSON.
     text = value if type(value) is str and value.isascii() else _text(encoded)
     return Succeeded(call_id=call_id, text=_cut(text, limit), value=encoded, ends=ends)

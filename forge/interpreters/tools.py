@@ -20,14 +20,13 @@ from forge.interpreters.tool_results import failed, progress_text, succeeded
 from forge.tools.caller import Caller
 from forge.tools.parameters import IdempotencyKey, caller_parameters, key_parameters
 from forge.tools.signature import Convert, Returned, converter
-from stages.effect import CallResult, Execute, Failed, InDoubt, Paused, Results, Spending
+from stages import nudges
+from stages.arithmetic import with_results
+from stages.effect import Budget, CallResult, Execute, Failed, InDoubt, Paused, Results, Spending
 from stages.events import ToolProgressed
-from stages.execution.unknown_outcomes import idempotency_key
-from stages.grounding.calculated_arguments import with_results
-from stages.ledger import Budget
+from stages.execution import idempotency_key
 from stages.message import ToolCall
-from stages.nudges import outcomes
-from stages.policy.delegation import share_of, sum_of
+from stages.retry import share_of, sum_of
 from stages.tool import ToolSpec
 
 _PROGRESS_LIMIT = 2_000
@@ -129,7 +128,7 @@ def _overdue(call: ToolCall, tool: "_Prepared", overdue: Overdue) -> Failed | In
     why = f"{overdue}; it cannot be stopped and may still be running"
     if tool.spec.retriable:
         return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
-    return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, f"it {why}"))
+    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
 
 
 def _lost(call: ToolCall, tool: "_Prepared", unknown: ToolOutcomeUnknown) -> CallResult:
@@ -137,7 +136,7 @@ def _lost(call: ToolCall, tool: "_Prepared", unknown: ToolOutcomeUnknown) -> Cal
     told = failed(call.id, unknown, tool.spec.result_limit)
     if tool.spec.retriable:
         return told
-    return InDoubt(call_id=call.id, reason=outcomes.in_doubt(call.name, told.message))
+    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, told.message))
 
 
 class _Prepared(Struct, frozen=True):

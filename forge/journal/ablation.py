@@ -23,11 +23,11 @@ from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
 from stages.compaction import NoCompact
-from stages.confidence.offers import argument_schemas
+from stages.confidence.measure import argument_schemas
+from stages.offer import offered_tools
 from stages.pipeline import Stage
-from stages.policy.escalation import offered_tools
-from stages.policy.rules import RepairLimits, Rules
 from stages.repair.decoding import decode
+from stages.rules import RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.state import Answered, Awaiting, Edited, Executed, Ready
 

@@ -7,11 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from forge.errors import explain
-from stages.effect import Ask, Execute, HandOff, NeedsInput, Send
+from stages.effect import Ask, Execute, HandOff, NeedsInput, Said, Send
 from stages.events import new_messages
 from stages.halt import Halt
 from stages.message import ToolCall, is_nudge
-from stages.state import Awaiting, Completed, Done, Ending, Said, State
+from stages.state import Awaiting, Completed, Done, Ending, State
 from stages.tokens import tokens_of
 from stages.tool import ToolSpec
 

@@ -8,11 +8,9 @@ from msgspec import UNSET, Raw
 
 from forge.errors import ForgeError
 from forge.journal.records import Journal, SentPart, read_journal
-from stages.confidence.call_choices import MeasuredCall, measured_calls
-from stages.confidence.offers import offer_of
-from stages.confidence.priors import MeasuredPriors, priors_of
-from stages.effect import Replied, Request
-from stages.options.option_checks import OptionError
+from stages.confidence.measure import MeasuredPriors, measured_calls, offer_of, priors_of
+from stages.effect import MeasuredCall, Replied, Request
+from stages.options import OptionError
 
 
 def measured_priors(journals: Iterable[Path]) -> MeasuredPriors:

@@ -28,7 +28,7 @@ from stages.effect import (
     Succeeded,
     Unresolved,
 )
-from stages.execution.batch import call_digest
+from stages.execution import call_digest
 from stages.reading.replies import ReplyRead
 from stages.schema.value import Json
 

@@ -14,7 +14,7 @@ from forge.tools.decorator import Tool, tool
 from forge.tools.definition import ToolOptions, tell_unchecked
 from forge.tools.signature import Explicit, Signature
 from stages.repair.decoding import sound
-from stages.schema import readable
+from stages.schema.check import readable
 
 
 def forge_tool(

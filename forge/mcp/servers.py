@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from forge.tools.definition import ToolOptions
-from stages.options.option_checks import Options
-from stages.options.types import Count, Seconds, Tokens
+from stages.options import Count, Options, Seconds, Tokens
 
 MESSAGE_LIMIT = 4 << 20
 """Maximum bytes of one message, unless the server says otherwise; the rest of a longer one is read and dropped."""

@@ -12,8 +12,7 @@ from forge.proxy.access import cors_headers, objection
 from forge.proxy.asgi import Asked, Outlet, Receive, Scope, Send
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import AGENT_LENGTH, Passage
-from stages.wire.answers import WireAnswer
-from stages.wire.served import RequestError
+from stages.wire.served import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
 
 log = logging.getLogger("forge.proxy")

@@ -7,7 +7,7 @@ from typing import TypedDict
 from msgspec import Struct
 
 from forge.proxy.passage import Notes
-from stages.wire.answers import WireAnswer
+from stages.wire.served import WireAnswer
 
 Headers = tuple[tuple[str, str], ...]
 

@@ -13,9 +13,8 @@ from forge.proxy.upstream import Post, Refusal
 from forge.proxy.writing import counted_request
 from stages.effect import Request
 from stages.tokens import STARTING_RATE
-from stages.wire.answers import WireAnswer
-from stages.wire.anthropic.messages_request import decode_count_request
-from stages.wire.served import RequestError
+from stages.wire.anthropic.messages_server import decode_count_request
+from stages.wire.served import RequestError, WireAnswer
 from stages.wire.server_wires import MESSAGES
 
 

@@ -5,10 +5,8 @@ from msgspec import Raw, Struct
 
 from forge.proxy.upstream import Refusal
 from stages.repair.decoding import decode
-from stages.wire.answers import WireAnswer, headers_of
-from stages.wire.overflow import error_told
-from stages.wire.served import RequestError
-from stages.wire.server_errors import error_of, too_long
+from stages.wire.deltas import error_told
+from stages.wire.served import RequestError, WireAnswer, error_of, headers_of, too_long
 from stages.wire.server_wires import ServerWire
 
 

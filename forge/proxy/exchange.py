@@ -30,10 +30,9 @@ from forge.proxy.turn import (
 from forge.proxy.upstream import Caller, Post, Refusal, Upstream
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
-from stages.policy.rules import pending
-from stages.wire.answers import Envelope
-from stages.wire.overflow import overflow_of
-from stages.wire.served import RequestError, ServerRequest, refusal
+from stages.rules import pending
+from stages.wire.deltas import overflow_of
+from stages.wire.served import Envelope, RequestError, ServerRequest, refusal
 from stages.wire.server_wires import ServerWire
 
 _KIND = re.compile(r"[A-Za-z0-9_.-]+")

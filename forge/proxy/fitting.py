@@ -10,13 +10,12 @@ from forge.connection import Setup
 from stages.compaction import ContextBudget, Meter, estimate
 from stages.compaction.conversation import CompactedConversation, Kept, compacted_conversation
 from stages.message import History, System, Tool, User
-from stages.policy.rules import Rules
 from stages.repair.decoding import decode
+from stages.rules import Rules
 from stages.serialize import overhead
 from stages.tokens import STARTING_RATE
-from stages.wire.overflow import Overflow
+from stages.wire.deltas import DEFAULT_MAX_TOKENS, Overflow
 from stages.wire.prompted.forms import FORMS
-from stages.wire.sampling import DEFAULT_MAX_TOKENS
 from stages.wire.served import ServerRequest, as_sent, fields
 from stages.wire.valid import alternating_history
 from stages.wire.wires import wire

@@ -22,7 +22,7 @@ from forge.proxy.options import BODY_LIMIT
 from forge.proxy.upstream import Caller, Heard, Post, Refusal, Whole
 from stages.effect import Fault
 from stages.repair.decoding import decode
-from stages.wire.faults import BODY_KEPT, cut_body
+from stages.wire.deltas import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
 PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})

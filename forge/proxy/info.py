@@ -14,8 +14,7 @@ from forge.proxy.options import BODY_LIMIT
 from forge.proxy.service import Service
 from forge.proxy.tally import Tally
 from stages.repair.decoding import decode
-from stages.wire.answers import WireAnswer
-from stages.wire.served import RequestError
+from stages.wire.served import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES
 
 PATIENCE = 10.0

@@ -13,10 +13,10 @@ from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.tools import Guards
 from forge.proxy.upstream import Upstream
 from stages.effect import Fault
-from stages.wire.served import Protocol, ServerRequest
+from stages.wire.served import ServerProtocol, ServerRequest
 from stages.wire.wires import WireName
 
-VERBATIM: dict[WireName, Protocol] = {"openai": "chat", "anthropic": "messages"}
+VERBATIM: dict[WireName, ServerProtocol] = {"openai": "chat", "anthropic": "messages"}
 """The protocol of a client whose bodies such a backend takes as they are."""
 
 _MOST_NAMES = 256
@@ -59,7 +59,7 @@ class Model(Struct, frozen=True, kw_only=True):
     upstream: Upstream
     guards: Guards
     max_retries: int
-    verbatim: Protocol | None = None
+    verbatim: ServerProtocol | None = None
     name: str = ""
     """The model by which it was asked for; empty: the client's own choice goes through."""
     constrains: bool = False

@@ -12,7 +12,7 @@ from stages.message import Assistant
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
 from stages.wire.anthropic.messages import OPTION_NAMES
-from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling
+from stages.wire.deltas import DEFAULT_MAX_TOKENS, Sampling
 from stages.wire.served import ServerRequest, Thinking, fields
 from stages.wire.wires import Wire
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from forge.proxy.bodies import with_fields
 from forge.tools import respond_tool
 from stages.effect import RawCall, Reply
-from stages.policy.wildcards import matches
 from stages.repair.decoding import decode
-from stages.wire.openai.chat_tools import SentTool
+from stages.rules import matches
+from stages.wire.openai.chat_server import SentTool
 from stages.wire.served import OfferedTool, RequestError, ServerRequest, fields
 from stages.wire.wires import Wire
 

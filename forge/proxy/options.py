@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from forge.proxy.policy import Policy
-from stages.options.option_checks import Options
+from stages.options import Options
 
 BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of a request."""

@@ -6,10 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from forge.proxy.shaping import Shaping
-from stages.policy.listing import Each
-from stages.policy.order import Change, Use
-from stages.policy.rules import OnViolation
-from stages.policy.wildcards import matches
+from stages.rules import Change, Each, OnViolation, Use, matches
 from stages.tool import Prerequisite
 
 Names = str | tuple[str, ...]

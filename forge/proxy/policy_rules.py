@@ -14,17 +14,14 @@ from forge.proxy.policy import ModelPolicy, Names, ToolPolicy
 from forge.tools.decorator import grounds
 from forge.workflow.checks import mistakes
 from forge.workflow.guard_checks import grounded_specs, guard_mistakes
+from stages.effect import Budget
 from stages.guards import guards_of, tool_calls
-from stages.ledger import Budget, Ledger
 from stages.message import History, Tool, with_calls
-from stages.policy.order import Change, Use
-from stages.policy.rules import Rules
-from stages.policy.session_ledger import last_question, recount
-from stages.policy.wildcards import matches
+from stages.objection import Guard
 from stages.reading.toolset import parameters_of
-from stages.state import Cleared
+from stages.rules import Change, Rules, Use, last_question, matches, recount
+from stages.state import Cleared, Ledger
 from stages.tool import Grounded, Prerequisite, ToolSpec
-from stages.verdict import Guard
 from stages.wire.served import NO_PARAMETERS
 
 

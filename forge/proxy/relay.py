@@ -13,9 +13,8 @@ from forge.proxy.asgi import Outlet
 from forge.proxy.exchange import Exchange
 from forge.proxy.upstream import Heard
 from stages.effect import Fault
-from stages.wire.answers import Events, Passed
 from stages.wire.deltas import Ended, Piece, ReasoningDelta
-from stages.wire.served import RequestError
+from stages.wire.served import Events, Passed, RequestError
 
 PING = b": keep-alive\n\n"
 

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from forge.proxy.tools import Guard
 from stages.effect import RawCall, Reply
 from stages.message import ToolCall, call_id
-from stages.nudges.rendering import unprefixed
-from stages.objection import BadArguments, BesideDamage, Guessed, UnknownTool
-from stages.policy.rules import pending
+from stages.nudges import unprefixed
+from stages.objection import BadArguments, BesideDamage, Guessed, Stop, UnknownTool
 from stages.reading.replies import Judged
+from stages.rules import pending
 from stages.schema import Misfit
 from stages.state import State
-from stages.verdict import Stop
 from stages.wire.served import ServerRequest
 from stages.wire.valid import TOOL_NAME, call_as_text, is_object
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from forge.proxy.exchange import Exchange, exchange_for, exchange_of
 from forge.proxy.fitting import refitted
 from forge.proxy.upstream import Refusal
-from stages.wire.overflow import Overflow
+from stages.wire.deltas import Overflow
 from stages.wire.served import RequestError, as_sent
 from stages.wire.valid import alternating_history, system_first, valid_history
 from stages.wire.wires import wire as wire_of

@@ -9,7 +9,7 @@ from forge.proxy.model_options import with_default_sampling, with_thinking, with
 from forge.proxy.offers import takes_respond, with_respond, without_hidden
 from forge.proxy.shaping import Shaping
 from forge.proxy.volatile_lines import steadied
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from stages.wire.served import RequestError, ServerRequest
 from stages.wire.wires import wire
 

@@ -11,16 +11,16 @@ from forge.proxy.policy import NO_POLICY, ModelPolicy
 from forge.proxy.policy_rules import Applied, applied
 from forge.workflow.suggestions import did_you_mean
 from stages import Stage, enforce, on, pipeline, rescue, validate
+from stages.batch_selection import kept_calls
 from stages.effect import Execute
 from stages.message import ToolCall
-from stages.policy.batch_selection import kept_calls
-from stages.policy.rules import RepairLimits, Rules
 from stages.reading.provenance import Sift, sieve
 from stages.reading.replies import ReplyRead, reader
 from stages.reading.toolset import Toolset, parameters_of
 from stages.rescue.holding import Holding
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import name_search
+from stages.rules import RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.serialize import Mode
 from stages.state import Awaiting, State, Vetted

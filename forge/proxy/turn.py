@@ -18,12 +18,11 @@ from forge.proxy.writing import writing
 from stages import Stage, fold, on, pipeline, send
 from stages.deliver import deliver
 from stages.effect import Execute, Fault, Replied, Reply, Request, Send
-from stages.ledger import Ledger
 from stages.message import History, Tool, ToolCall, is_nudge
 from stages.pipeline import advance
-from stages.policy.rules import Rules, needed_tools, pending
-from stages.state import Awaiting, Done, Folded, Prepared, Ready, State
-from stages.wire.overflow import overflow_of
+from stages.rules import Rules, needed_tools, pending
+from stages.state import Awaiting, Done, Folded, Ledger, Prepared, Ready, State
+from stages.wire.deltas import overflow_of
 from stages.wire.served import ServerRequest, as_sent
 from stages.wire.wires import wire
 

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from forge.connection import Connection
 from stages.effect import Fault, Replied, Reply, Request, Send
-from stages.wire.deltas import Piece, reply_pieces
-from stages.wire.overflow import Overflow, overflow_of
+from stages.wire.deltas import Overflow, Piece, overflow_of, reply_pieces
 
 
 class Caller(Struct, frozen=True, kw_only=True):

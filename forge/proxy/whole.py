@@ -9,7 +9,7 @@ from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted, Step
 from forge.proxy.upstream import Refusal, Whole
 from stages.effect import Reply
-from stages.wire.answers import WireAnswer
+from stages.wire.served import WireAnswer
 
 
 async def whole_answer(exchange: Exchange, notes: Notes) -> WireAnswer:

@@ -6,12 +6,11 @@ from msgspec.structs import replace
 from forge.connection import Setup
 from stages import Stage, fold, on, pipeline, serialize
 from stages.effect import Request
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.state import Folded, Prepared, State
+from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FORMS
-from stages.wire.sampling import Sampling
-from stages.wire.served import ServerRequest
-from stages.wire.translation import format_field, translated_sampling
+from stages.wire.served import ServerRequest, format_field, translated_sampling
 from stages.wire.valid import system_first
 from stages.wire.wires import demandable, demanding, wire
 

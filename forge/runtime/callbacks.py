@@ -9,9 +9,9 @@ from returns.result import Result
 from forge.errors import CallbackError
 from stages.halt import Halt
 from stages.message import ToolCall
+from stages.objection import Guard, Verdict, not_a_verdict
 from stages.pipeline import Acting, Stage, StageError, as_result, name_of
 from stages.state import State
-from stages.verdict import Guard, Verdict, not_a_verdict
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -15,7 +15,7 @@ from forge.runtime.observers import Observer, halted, tell
 from forge.runtime.options import checked_options
 from forge.runtime.performing import Keep, cancelled, is_set, performed
 from stages.deliver import interrupt
-from stages.execution.batch import unanswered_calls
+from stages.execution import unanswered_calls
 from stages.pipeline import Stage
 from stages.state import Awaiting, Done, Executed, State
 

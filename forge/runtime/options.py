@@ -2,6 +2,6 @@
 
 from forge.errors import DefinitionError
 from forge.workflow.suggestions import did_you_mean
-from stages.options.option_checks import checking
+from stages.options import checking
 
 checked_options = checking(DefinitionError, did_you_mean)

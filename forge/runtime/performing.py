@@ -12,7 +12,7 @@ from forge.outcome import Halted
 from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Effect, Outcome
 from stages.halt import Cancelled, JournalFailed
-from stages.policy.rules import completed
+from stages.rules import completed
 from stages.state import State
 
 Keep = Callable[[State], Awaitable[None]]

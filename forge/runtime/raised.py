@@ -13,9 +13,9 @@ from forge.interpreters.tool_results import words_of
 from forge.masking import MASK, Hidden
 from forge.outcome import Halted
 from forge.runtime.log import escaped, printable
-from stages.grounding.matching import leaves
 from stages.halt import ToolsFailing
 from stages.message import ToolCall
+from stages.seen import leaves
 
 TOOL_LOGGER = "forge.tools"
 

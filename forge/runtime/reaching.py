@@ -19,7 +19,7 @@ from forge.workflow.workflow import Workflow
 from stages.effect import Request, Send
 from stages.state import Awaiting, State
 from stages.tokens import STARTING_RATE, Report, calibrated
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from stages.wire.wires import wire
 
 

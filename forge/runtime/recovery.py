@@ -25,10 +25,9 @@ from forge.runtime.watching import Watching, interpreting, observing
 from forge.workflow.differences import changed_since
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
-from stages import events
+from stages import events, nudges
 from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered, Undelivered
 from stages.halt import BackendFailed
-from stages.nudges import outcomes
 from stages.state import Done
 
 _R = TypeVar("_R")
@@ -127,7 +126,7 @@ def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:
         if begun is None or begun != effect:
             return await interpret(effect)
         return Results(
-            results=tuple(InDoubt(call_id=c.id, reason=outcomes.in_doubt(c.name, _CRASHED)) for c in begun.calls)
+            results=tuple(InDoubt(call_id=c.id, reason=nudges.in_doubt(c.name, _CRASHED)) for c in begun.calls)
         )
 
     return perform

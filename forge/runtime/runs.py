@@ -23,10 +23,10 @@ from forge.runtime.watching import Watching, announce, interpreting, observing
 from forge.workflow.turn import reading, turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
-from stages.gathered import Gathered
+from stages.effect import Budget
 from stages.halt import BackendFailed
 from stages.message import History
-from stages.state import Budget, Ready, Sent, State
+from stages.state import Gathered, Ready, Sent, State
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from forge.errors import ForgeError
 from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Execute
-from stages.execution.batch import call_digest, unanswered_calls
+from stages.execution import call_digest, unanswered_calls
 from stages.message import ToolCall
 from stages.saved import current
 from stages.schema import Misfit

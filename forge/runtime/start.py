@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError
 from forge.workflow.template import fill, placeholders
 from stages.deliver import interrupt
-from stages.execution.paused_calls import answered
+from stages.effect import Budget
+from stages.execution import answered
 from stages.message import Assistant, History, System, User, turn_of
 from stages.repair.decoding import sound, sound_struct
-from stages.state import Budget, Ledger, State
+from stages.state import Ledger, State
 from stages.view.collapse import collapsed
 
 _CALL_ID = re.compile(r"call_(\d{1,12})")

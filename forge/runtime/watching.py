@@ -20,9 +20,9 @@ from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Execute, Results
 from stages.message import History, Message
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.state import Compaction
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 
 if TYPE_CHECKING:  # what only a journal needs
     from forge.journal.redaction import Redact

@@ -101,7 +101,7 @@ def names_and_ids_kept(trial: Trial) -> None:
 def calls_answered(trial: Trial) -> None:
     """Each call is answered right after the message that made it, and each answer answers one."""
     if found := parted_call(trial.shorter):
-        remedy = "cut at `stages.compaction.exchange.exchanges`: a reply and the answers to its calls go together"
+        remedy = "cut at `stages.compaction.history.exchanges`: a reply and the answers to its calls go together"
         raise trial.broken("a call is never parted from its result", found, remedy)
 
 

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from forge.agent.memory.protocol import FactStore
 from forge.testing.laws import BrokenLawError, try_every, trying
-from stages.memory.facts import Fact
-from stages.memory.ranking import ranked
+from stages.memory import Fact, ranked
 
 _TEXTS = (
     "Ada drinks tea.",

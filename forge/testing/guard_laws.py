@@ -14,10 +14,9 @@ from forge.testing.laws import BrokenLawError, listing, short_text, try_every, t
 from forge.testing.state_strategies import states
 from stages.halt import Halt
 from stages.message import ToolCall
-from stages.nudges.rendering import render
-from stages.objection import Objection
+from stages.nudges import render
+from stages.objection import Guard, Objection, Stop, Verdict, not_a_verdict
 from stages.state import State
-from stages.verdict import Guard, Stop, Verdict, not_a_verdict
 
 
 def assert_guard_laws(

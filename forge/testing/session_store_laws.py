@@ -13,7 +13,7 @@ from forge.agent.memory.protocol import SavedSession, SessionStore
 from forge.errors import SessionChangedError
 from forge.testing.laws import BrokenLawError, try_every, trying
 from forge.testing.state_strategies import states
-from stages.memory.selection import title
+from stages.memory import title
 from stages.saved import load, save
 from stages.state import State
 

@@ -13,6 +13,7 @@ from forge.testing.history_strategies import arguments as any_arguments
 from forge.testing.reply_strategies import replies
 from stages.effect import (
     Ask,
+    Budget,
     CallResult,
     Execute,
     Failed,
@@ -21,19 +22,19 @@ from stages.effect import (
     NeedsInput,
     NotRun,
     Paused,
+    Said,
     Send,
     Succeeded,
     Unresolved,
 )
-from stages.execution.batch import call_digest
+from stages.execution import call_digest
 from stages.message import Assistant, History, ToolCall, turn_of
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.serialize import serialize
 from stages.state import (
     Answered,
     Awaiting,
     Batch,
-    Budget,
     Completed,
     Done,
     Edited,
@@ -44,7 +45,6 @@ from stages.state import (
     Phase,
     Prepared,
     Ready,
-    Said,
     State,
     Success,
     Vetted,

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from forge.interpreters import Asker
-from stages.effect import Paused, Spending
-from stages.ledger import Budget
+from stages.effect import Budget, Paused, Spending
 
 
 class Caller(Struct, frozen=True, kw_only=True):

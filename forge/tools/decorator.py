@@ -12,7 +12,7 @@ from forge.outcome import short_repr
 from forge.tools.calculated_arguments import Calculations, calculations
 from forge.tools.parameters import caller_parameters
 from forge.tools.signature import Signature, describe
-from stages.options.types import wrong_options
+from stages.options import wrong_options
 from stages.tool import RESULT_LIMIT, Grounded, Prerequisite, ToolEffect, ToolSpec
 
 _P = ParamSpec("_P")

@@ -5,9 +5,9 @@ from typing import Literal, get_args
 
 import msgspec
 
+from stages.effect import Budget, Price
 from stages.fold import FailedAttempts, Reasoning
-from stages.policy.rules import InDoubtPolicy, Rules
-from stages.state import Budget, Price
+from stages.rules import InDoubtPolicy, Rules
 from stages.tool import ToolSpec
 
 OnText = Literal["nudge", "accept", "respond"]

@@ -12,15 +12,14 @@ from stages import Stage
 from stages.compaction import Compactor, ContextBudget
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import guards_of, tool_calls
-from stages.nudges.wording import Reword
-from stages.policy.mistakes import NudgeKind
-from stages.policy.rules import Rules
+from stages.nudges import Reword
+from stages.objection import Guard, NudgeKind
 from stages.reading.toolset import Toolset
 from stages.rescue.markers import Openers
+from stages.rules import Rules
 from stages.schema import Check
-from stages.verdict import Guard
+from stages.view.notes import ContextWarning
 from stages.view.summary import Summarize
-from stages.view.warnings import ContextWarning
 from stages.wire.tool_schemas import ToolSchemas
 
 

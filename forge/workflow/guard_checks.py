@@ -7,11 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.tools.decorator import Grounds, grounds
-from stages.options.functions import unfit_function
-from stages.policy.levels import EscalationLevel
-from stages.policy.order import Use
-from stages.policy.own_checks import CompletionCheck, sees_results
-from stages.policy.rules import BatchPolicy, OnViolation, Rules
+from stages.options import unfit_function
+from stages.rules import BatchPolicy, CompletionCheck, EscalationLevel, OnViolation, Rules, Use, sees_results
 from stages.tool import Prerequisite, ToolSpec
 
 

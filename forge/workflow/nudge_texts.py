@@ -5,8 +5,8 @@ from typing import get_args
 
 from forge.runtime.callbacks import placed
 from forge.workflow.template import fill, placeholders
-from stages.nudges.wording import Correction, Reword
-from stages.policy.mistakes import NudgeKind
+from stages.nudges import Correction, Reword
+from stages.objection import NudgeKind
 
 Nudges = Mapping[NudgeKind, str | Reword]
 """By kind: a text, in which `{tool}`, `{text}`, `{allowed}`, `{pending}` stand for what went wrong; or a function."""

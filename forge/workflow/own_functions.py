@@ -8,12 +8,11 @@ from msgspec.structs import replace
 from forge.runtime.callbacks import placed, placed_guard
 from stages.compaction import Compacted, Compactor, TieredCompact
 from stages.halt import CannotFit
-from stages.policy.order import Use
-from stages.policy.own_checks import CompletionCheck, PastCall, sees_results
+from stages.objection import Guard
 from stages.rescue import Family
 from stages.rescue.found import Read
-from stages.verdict import Guard
-from stages.view.warnings import ContextWarning
+from stages.rules import CompletionCheck, PastCall, Use, sees_results
+from stages.view.notes import ContextWarning
 
 
 def own_guards(guards: Sequence[Guard]) -> tuple[Guard, ...]:

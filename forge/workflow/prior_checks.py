@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from forge.workflow.suggestions import did_you_mean
-from stages.confidence.offers import closed_arguments
-from stages.confidence.priors import Prior
-from stages.policy.rules import Rules
+from stages.confidence.measure import Prior, closed_arguments
+from stages.rules import Rules
 
 
 def prior_mistakes(rules: Rules) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from itertools import chain, count
 from typing import Literal, get_args
 
 from forge.runtime.callbacks import placed_stage
-from stages.phase import Answered, Executed, Folded, Phase, Prepared, Ready, Vetted
 from stages.pipeline import Acting, Composed, Stage, name_of, not_a_stage
+from stages.state import Answered, Executed, Folded, Phase, Prepared, Ready, Vetted
 
 StageName = Literal["compact", "fold", "serialize", "send", "validate", "enforce", "execute"]
 """A stage of forge's own, as it is set up for a workflow on a model."""

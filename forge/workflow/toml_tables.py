@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.workflow.suggestions import did_you_mean
-from stages.options.types import wrong_options
+from stages.options import wrong_options
 
 
 def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = "") -> Iterator[str]:

@@ -12,19 +12,19 @@ from forge.workflow.compiled import CompiledWorkflow
 from forge.workflow.stage_list import StageName, arranged
 from forge.workflow.unsure_stages import refuse_unable, with_logprobs, with_unsure_stages
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
+from stages.batch_selection import kept_calls
 from stages.compaction import ContextBudget, Meter
 from stages.halt import Halt
-from stages.nudges.wording import in_own_words
+from stages.nudges import in_own_words
+from stages.offer import possible_escalation, with_mode_changes
 from stages.pipeline import falling_back
-from stages.policy.backend_escalation import possible_escalation, with_mode_changes
-from stages.policy.batch_selection import kept_calls
 from stages.reading.replies import ReplyRead, reader
 from stages.rescue.chat_template import template_family
 from stages.rescue.markers import Openers
 from stages.serialize import Mode, overhead
 from stages.state import Ready, State
+from stages.view.notes import note_progress, warn_of_calls, warn_of_context
 from stages.view.summary import ask_for_summary, for_summaries
-from stages.view.warnings import note_progress, warn_of_calls, warn_of_context
 from stages.wire.prompted.forms import FORMS, JSON, LIST, Form
 from stages.wire.wires import Wire, wire
 

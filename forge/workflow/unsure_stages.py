@@ -8,10 +8,9 @@ from forge.connection import Setup
 from forge.errors import ForgeError
 from forge.workflow.stage_list import StageName
 from stages import Stage
-from stages.confidence.asking_again import ask_again
-from stages.confidence.settling import for_larger, settle, think_first
-from stages.confidence.unsure import AskLarger, WhenUnsure
-from stages.wire.sampling import Sampling
+from stages.confidence.decide import ask_again, for_larger, settle, think_first
+from stages.confidence.measure import AskLarger, WhenUnsure
+from stages.wire.deltas import Sampling
 from stages.wire.wires import Wire
 
 _NO_LOGPROBS = (

@@ -26,25 +26,32 @@ from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
 from forge.workflow.withheld_tools import tell_withheld
 from stages import Stage, rescue
 from stages.compaction import Compactor, ContextBudget
-from stages.confidence.unsure import WhenUnsure
+from stages.confidence.measure import WhenUnsure
+from stages.effect import Budget, Price
 from stages.fold import FailedAttempts, Reasoning
-from stages.guards import CompletionCheck
 from stages.message import History
-from stages.options.types import wrong_options
-from stages.policy.levels import Escalation
-from stages.policy.order import Use
-from stages.policy.own_checks import sees_results
-from stages.policy.rules import BatchPolicy, InDoubtPolicy, OnViolation, RepairLimits, Rules, required_tools
-from stages.policy.unneeded_writes import unneeded_writes
+from stages.objection import Guard, not_a_guard
+from stages.options import wrong_options
 from stages.reading.toolset import toolset_of
 from stages.rescue import Family
 from stages.rescue.markers import openers
-from stages.state import Budget, Completed, Price, State
-from stages.tool import ToolSpec
-from stages.verdict import Guard, not_a_guard
-from stages.view.recall import RECALL
+from stages.rules import (
+    BatchPolicy,
+    CompletionCheck,
+    Escalation,
+    InDoubtPolicy,
+    OnViolation,
+    RepairLimits,
+    Rules,
+    Use,
+    required_tools,
+    sees_results,
+    unneeded_writes,
+)
+from stages.state import Completed, State
+from stages.tool import RECALL, ToolSpec
+from stages.view.notes import ContextWarning
 from stages.view.summary import Summarize
-from stages.view.warnings import ContextWarning
 from stages.wire.tool_schemas import compiled_schemas
 
 if TYPE_CHECKING:
@@ -83,7 +90,7 @@ class Workflow(Generic[R_co]):
     `max_repeats` times (if it writes: in whatever way) is not run again (None: it is), unless its tool is `repeatable`.
     `value_checks=False` lets placeholders, forge's own words and slipped numbers pass (docs/guards.md).
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
-    `Correction` (see `stages.nudges.wording`).
+    `Correction` (see `stages.nudges`).
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
     instance of it.
     `stages` are those of a turn, in running order: a name stands for forge's own, a function is one of yours.

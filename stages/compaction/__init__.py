@@ -1,9 +1,7 @@
 """Compaction: bare functions from a history and its budget to a shorter history."""
 
 from stages.compaction.budget import Compacted, CompactionResult, Compactor, ContextBudget, Meter, estimate
-from stages.compaction.keep import NoCompact
-from stages.compaction.sliding import SlidingWindowCompact
-from stages.compaction.tiered import TieredCompact
+from stages.compaction.compactors import NoCompact, SlidingWindowCompact, TieredCompact
 
 __all__ = [
     "Compacted",

@@ -6,11 +6,10 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.compaction.measured_history import Measured
+from stages.compaction.history import Measured
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, size
-from stages.options.option_checks import Options
-from stages.options.types import Count, Fraction
+from stages.options import Count, Fraction, Options
 from stages.tokens import STARTING_RATE, Report, characters_of, length, tokens_of
 
 

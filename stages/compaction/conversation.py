@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.compaction.budget import Compacted, ContextBudget
-from stages.compaction.tiered import TieredCompact
+from stages.compaction.compactors import TieredCompact
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, Message, System, Tool, User, turn_of
 from stages.tokens import Report

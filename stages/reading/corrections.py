@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from stages.effect import Refused
 from stages.message import Kind, Message, Tool, ToolCall, User
-from stages.nudges.quoting import quote
+from stages.nudges import quote
 from stages.reading.replies import Reading
 from stages.wire import valid
 

@@ -12,8 +12,7 @@ A small model that is at a loss repeats the last thing it was told, and that may
 import re
 from collections.abc import Collection, Iterator
 
-from stages.message import NUDGES, WARNINGS, Assistant, History, Message, System, Tool, User
-from stages.nudges.outcomes import mark_of
+from stages.message import NUDGES, WARNINGS, Assistant, History, Message, System, Tool, User, mark_of
 from stages.state import State
 
 _LONG = 40

@@ -11,15 +11,13 @@ from msgspec.structs import replace
 from stages import rescue
 from stages.effect import RawCall, Reply
 from stages.message import Assistant
-from stages.nudges.beside import cut_beside
-from stages.nudges.quoting import quote
-from stages.nudges.replies import no_such_tool
+from stages.nudges import cut_beside, no_such_tool, quote
 from stages.objection import BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
-from stages.policy.rules import RepairLimits, Rules
 from stages.reading.toolset import Toolset, toolset_of
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.markers import Openers
+from stages.rules import RepairLimits, Rules
 from stages.schema import Fits, Misfit
 from stages.wire.prompted import forms as prompted
 

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Struct
 
 from stages import rescue
-from stages.gathered import Naming, known_messages
 from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading.replies import Judged
 from stages.repair.decoding import decode
@@ -16,7 +15,7 @@ from stages.rescue.names import Names, NameSearch, name_search
 from stages.rescue.unescape import unescape_letters
 from stages.schema import Check, Fits
 from stages.schema.value import MAX_DEPTH, Json
-from stages.state import State
+from stages.state import Naming, State, known_messages
 
 PLACES_READ = 4_000
 """Places in the texts that are read for one call."""

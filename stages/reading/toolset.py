@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.grounding.calculated_arguments import argument_check
+from stages.arithmetic import argument_check
 from stages.schema import Check
 from stages.tool import ToolSpec
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from stages.reasoning.splitting import without_reasoning
+from stages.reasoning import without_reasoning
 from stages.repair.decoding import sound
 from stages.rescue.blanks import without_blanks
 from stages.rescue.candidates import cheapest, unwrapped

@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 
-from stages.options.functions import unfit_function
-from stages.options.option_checks import OptionError, Options
+from stages.options import OptionError, Options, unfit_function
 from stages.rescue.names import Names
 from stages.rescue.patterns import by_first_character
 

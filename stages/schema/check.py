@@ -1,18 +1,339 @@
-"""The check of a tool's arguments: from JSON text to canonical JSON that fits the schema, or the problems."""
+"""Arguments checked against a tool's schema, and what is wrong with them in words."""
 
 import re
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.decoding import decode, nested
+from stages.repair.decoding import decode, nested, sound
 from stages.schema.coercion import coerce
-from stages.schema.compilation import compiled
-from stages.schema.judging import Judge
-from stages.schema.locate import problems
-from stages.schema.problems import Problem, not_an_object, not_json
-from stages.schema.value import MAX_DEPTH, Json, cut_text, pairs_lost, shallow, too_deep
+from stages.schema.judging import Fuel, Judge, Place, SchemaError, compiled
+from stages.schema.value import MAX_DEPTH, Json, cut_text, dotted, kinds, pairs_lost, shallow, shown_value, too_deep
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError
+
+
+# Schemas that forge cannot check with: as much of each as arguments can be checked against.
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
+_MOST_BYTES = 500_000
+"""Maximum bytes of schemas that are tried for the sake of one."""
+
+
+def readable(parameters: bytes | Raw) -> Raw:
+    """The schema itself if arguments can be checked against it; otherwise the part of it that they can be.
+
+    In that part, a member whose own schema cannot be read takes any value; so do the last of very many members. Which
+    members are required, and whether others are allowed, stays. Of what is not the schema of an object, nothing is left
+    but that.
+    """
+    if _compiles(parameters):
+        return Raw(bytes(parameters))
+    schema = _object_in(parameters)
+    shared = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+    shared = shared if _compiles(_encoded(shared)) else {}
+    properties, required, others = (schema.get(name) for name in ("properties", "required", "additionalProperties"))
+    members = properties if isinstance(properties, dict) else {}
+    kept: dict[str, Json] = {}
+    left = _MOST_BYTES
+    for name, one in members.items():
+        alone = _encoded(shared, {name: one}) if left > 0 else b""
+        left -= len(bytes(alone))
+        kept[name] = one if left > 0 and _compiles(alone) else True
+    names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    rest: dict[str, Json] = {"additionalProperties": others} if isinstance(others, bool) else {}
+    return _encoded({**shared, "required": [*dict.fromkeys(names)], **rest}, kept)
+
+
+def _compiles(schema: bytes | Raw) -> bool:
+    try:
+        compiled(schema)
+    except SchemaError:
+        return False
+    return True
+
+
+def _object_in(text: bytes | Raw) -> Mapping[str, Json]:
+    """The JSON object in the text; an empty one where it is another value, or nested too deep."""
+    try:
+        value = decode(_any, bytes(text))
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) and not too_deep(value) else {}
+
+
+def _encoded(keywords: Mapping[str, Json], properties: Mapping[str, Json] | None = None) -> Raw:
+    return Raw(msgspec.json.encode({"type": "object", "properties": properties or {}, **keywords}))
+
+
+# Problems: how arguments do not fit their schema, in words for the model that wrote them.
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """What does not fit at one place.
+
+    `path` is the place (`items[2].qty`, empty for the whole), `rule` JSON Schema's keyword (`type`, `required`, `enum`
+    …; `json`, `size`, `depth` and `unique` for arguments that are not even checked), `found` the value as JSON, cut to
+    80 characters.
+    """
+
+    path: str
+    rule: str
+    expected: str
+    found: str
+
+
+_OPTIONS = 200
+"""Maximum number of a list's values that are looked at to name some."""
+
+
+def in_words(error: "ValidationError", path: Sequence[str | int]) -> Problem:
+    """The problem that an error of the validator stands for, at that path."""
+    found = cut_text(msgspec.json.encode(error.instance).decode())
+    return Problem(path=dotted(path), rule=error.kind.name, expected=_expected(error), found=found)
+
+
+def missing(name: str, path: Sequence[str | int]) -> Problem:
+    """The problem of an object at that path without a member of that name."""
+    return Problem(path=dotted([*path, name]), rule="required", expected="a value (required)", found="nothing")
+
+
+def unexpected(name: str, value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of an object at that path with a member of that name."""
+    where, expected = dotted([*path, name]), "no argument of that name"
+    return Problem(path=where, rule="additionalProperties", expected=expected, found=shown_value(value))
+
+
+def unmatched(pattern: str, value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of a text at that path in which the pattern is not found."""
+    expected = f"text that matches {cut_text(pattern, 200)}"
+    return Problem(path=dotted(path), rule="pattern", expected=expected, found=shown_value(value))
+
+
+def unlisted(part: dict[str, Json], value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of a value at that path that is not among those that the part lists."""
+    found, options = shown_value(value), part.get("enum")
+    if "const" in part or not isinstance(options, list):
+        return Problem(path=dotted(path), rule="const", expected=shown_value(part.get("const")), found=found)
+    expected = "one of " + cut_text(", ".join(map(shown_value, options[:_OPTIONS])), 400)
+    return Problem(path=dotted(path), rule="enum", expected=expected, found=found)
+
+
+def _expected(error: "ValidationError") -> str:
+    """What the rule demands, as the object of "expected …"."""
+    from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - it takes longer to import than most of forge
+
+    match error.kind:
+        case ValidationErrorKind.Type(types=types):
+            return " or ".join(types)
+        case ValidationErrorKind.Format(format=name):
+            return f"text in the format {name}"
+        case _:
+            words = _LIMITS.get(error.kind.name)
+            return words.format(error.kind.value) if words else keeps_rule(error.kind.name)
+
+
+def keeps_rule(rule: str) -> str:
+    """What a rule without words of its own demands."""
+    return f"a value that keeps the rule {rule}"
+
+
+_LIMITS = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} members",
+    "maxProperties": "at most {} members",
+    "uniqueItems": "items that all differ",
+}
+"""What keywords with a limit demand; the limit replaces the braces."""
+
+
+def not_an_object(value: Json) -> Problem:
+    """The problem of arguments that are JSON but no object."""
+    return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown_value(value))
+
+
+def not_json(text: str, reason: str) -> Problem:
+    """The problem of arguments that are not JSON; `reason` is the decoder's."""
+    expected = f"one JSON object with the arguments, {{}} for none ({reason})"
+    # Half a surrogate pair would spoil every later text that quotes it.
+    found = sound(cut_text(text))
+    return Problem(path="", rule="json", expected=expected, found=found or "nothing")
+
+
+# Where a value doesn't fit its schema: the smallest places, each with the rule that it breaks.
+#
+# The validator's own list of errors is not used for the whole value: it grows exponentially with the depth where a
+# schema refers to itself in alternatives. Its verdicts on parts are used, and its errors about single rules.
+
+_MOST = 5
+"""Maximum number of problems that are named: a model fixes few at a time, and the first cause the others."""
+
+_LOOKED_AT = 50
+"""Maximum number of problems among which those are chosen."""
+
+_LOCAL = frozenset(
+    {"type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems", "required", "dependentRequired"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
+    | {"minItems", "maxItems", "minProperties", "maxProperties"}
+)
+"""Rules about a value itself, whatever is in it."""
+
+_TOLD_HERE = frozenset({"required", "enum", "const", "pattern"})
+"""Rules of which the problems are found without the validator, which would copy the value or the list for each."""
+
+_FOLLOWED = frozenset(
+    {"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"}
+    | {"additionalItems", "$defs", "definitions", "$schema", "title", "description", "default", "examples"}
+)
+"""Keywords that lead to other parts, where they are followed, and keywords that demand nothing."""
+
+_Found = tuple[int, Problem]
+"""A problem, and its depth in the value."""
+
+
+def problems(value: Json, judge: Judge, size: int) -> tuple[Problem, ...]:
+    """The first few problems of a value that doesn't fit, at least one, the deepest and so most specific first."""
+    found = sorted(
+        islice(_in(value, Place(judge, judge.schema.root), Fuel(size)), _LOOKED_AT), key=lambda each: -each[0]
+    )
+    named = tuple(dict.fromkeys(problem for _, problem in found))[:_MOST]
+    return named or (
+        Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown_value(value)),
+    )
+
+
+def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
+    # An undeclared member is its object's problem.
+    if (at.path and not at.rules) or at.fits(value) or not fuel.lasts(at):
+        return
+    led = False
+    for found in _elsewhere(value, at, fuel):
+        led = True
+        yield found
+    for problem in _here(value, at):
+        led = True
+        yield len(at.path), problem
+    if not led:
+        rule = next((keyword for keyword in at.rules if keyword not in _LOCAL | _FOLLOWED), "schema")
+        yield (
+            len(at.path),
+            Problem(path=dotted(at.path), rule=rule, expected=keeps_rule(rule), found=shown_value(value)),
+        )
+
+
+def _elsewhere(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
+    """The problems in the parts that this part leads to."""
+    for place in at.conjuncts():
+        yield from _in(value, place, fuel)
+    for branches in at.alternatives():
+        yield from _alternative(value, branches, at, fuel)
+    match value:
+        case dict():
+            for name, child in value.items():
+                yield from _in(child, at.member(name), fuel)
+        case list():
+            for i, child in enumerate(value):
+                yield from _in(child, at.item(i), fuel)
+        case _:
+            pass
+
+
+def _alternative(value: Json, branches: list[Place], at: Place, fuel: Fuel) -> Iterator[_Found]:
+    """The problems in the alternative that was clearly meant; else that none fits."""
+    if any(branch.fits(value) for branch in branches):
+        return
+    meant = [branch for branch in branches if _plausible(value, branch, fuel)]
+    if len(meant) == 1:
+        yield from _in(value, meant[0], fuel)
+        return
+    expected = cut_text(" or ".join(dict.fromkeys(_wanted(branch, fuel) for branch in meant or branches)), 400)
+    yield len(at.path), Problem(path=dotted(at.path), rule="anyOf", expected=expected, found=shown_value(value))
+
+
+def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
+    """Whether the value has the right type for the part, and the members that mark its kind."""
+    if not fuel.lasts(at) or not all(_plausible(value, place, fuel) for place in at.conjuncts()):
+        return False
+    types = _types(at)
+    if types and not kinds(value) & set(types):
+        return False
+    return not isinstance(value, dict) or all(
+        at.judge.lists(at.member(name).rules, value[name]) for name in _marks(at) & value.keys()
+    )
+
+
+def _marks(at: Place) -> set[str]:
+    """The members with only one possible value or few, which tell kinds of objects apart."""
+    declared = at.rules.get("properties")
+    listed = declared.items() if isinstance(declared, dict) else ()
+    return {name for name, part in listed if isinstance(part, dict) and ("const" in part or "enum" in part)}
+
+
+def _types(at: Place) -> list[str]:
+    match at.rules.get("type"):
+        case str(name):
+            return [name]
+        case list(names):
+            return [name for name in names if isinstance(name, str)]
+        case _:
+            return []
+
+
+def _wanted(at: Place, fuel: Fuel) -> str:
+    """What the part asks for, in a word or two."""
+    part, types = at.rules, _types(at)
+    if "const" in part:
+        return shown_value(part["const"])
+    if isinstance(options := part.get("enum"), list):
+        return ", ".join(map(shown_value, options[:20]))
+    if types:
+        marks = "".join(f" with {name} {_wanted(at.member(name), fuel)}" for name in sorted(_marks(at)))
+        return " or ".join(types) + marks
+    return next((_wanted(place, fuel) for place in at.conjuncts() if fuel.lasts(place)), "another value")
+
+
+def _here(value: Json, at: Place) -> Iterator[Problem]:
+    """The problems with the part's own rules."""
+    if isinstance(value, dict):
+        yield from _of_names(value, at)
+    for error in at.judge.own(at.rules, _LOCAL - _TOLD_HERE).iter_errors(value):
+        yield in_words(error, at.path)
+    pattern = at.rules.get("pattern")
+    if isinstance(pattern, str) and isinstance(value, str) and not at.judge.finds(pattern, value):
+        yield unmatched(pattern, value, at.path)
+    if not at.judge.lists(at.rules, value):
+        yield unlisted(at.rules, value, at.path)
+
+
+def _of_names(value: dict[str, Json], at: Place) -> Iterator[Problem]:
+    """The problems with the names of an object's members."""
+    required, declared, patterns = (at.rules.get(k) for k in ("required", "properties", "patternProperties"))
+    for name in required if isinstance(required, list) else ():
+        if isinstance(name, str) and name not in value:
+            yield missing(name, at.path)
+    if at.rules.get("additionalProperties") is False:
+        known = declared if isinstance(declared, dict) else {}
+        named = patterns if isinstance(patterns, dict) else {}
+        for name, child in value.items():
+            if name not in known and not any(at.judge.finds(pattern, name) for pattern in named):
+                yield unexpected(name, child, at.path)
+
+
+# The check of a tool's arguments: from JSON text to canonical JSON that fits the schema, or the problems.
 
 _LONGEST = 1_000_000
 """Maximum characters of arguments."""
@@ -122,9 +443,6 @@ def _unpadded(text: str) -> str:
         return text
     whole, fraction = text.split(".")
     return f"{whole}.{fraction.rstrip('0') or '0'}"
-
-
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def _decoded(text: str) -> Json | Problem:

@@ -1,30 +1,486 @@
-"""Whether values fit parts of a schema, each question asked once in a check, and all of them in bounded work.
+"""Schemas compiled and judged within a bound of work, however hostile they are.
 
-The validator alone would ask the same again for every way through the schema that leads to it. So it is given single
-parts, whose references, instead of being followed, come back here as questions.
+A schema whose validation would take too long is judged part by part, each pair of part and value once; what is not
+checked then is allowed.
 """
 
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Self
 from weakref import ref
 
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical_value
-from stages.schema.compilation import Compiled
-from stages.schema.searches import engine
-from stages.schema.subschemas import DEFINITIONS, INNER, UNEVALUATED, Step, with_parts
-from stages.schema.value import Json, at_pointer, is_pointer
+from stages.schema.value import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    Json,
+    at_pointer,
+    cut_text,
+    dotted,
+    is_pointer,
+    shown_value,
+    too_deep,
+)
 
 if TYPE_CHECKING:
-    from jsonschema_rs import KeywordValidator, Validator
+    from jsonschema_rs import FancyRegexOptions, KeywordValidator, RegexOptions, ValidationError, Validator
+
+
+# Which parts of a schema stand within a part, and which are about the same value.
+
+SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
+"""Keywords whose parts apply to the value itself."""
+
+INNER = frozenset(
+    {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"}
+    | {"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"}
+)
+"""Keywords whose parts apply to members, their names, and items."""
+
+UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+"""Keywords that depend on what the parts beside them have judged already."""
+
+DEFINITIONS = frozenset({"$defs", "definitions"})
+
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"}) | DEFINITIONS
+"""Keywords with a part for each name."""
+
+_PARTS = SAME_VALUE | INNER | DEFINITIONS
+
+Step = tuple[str | int, ...]
+"""The way from a part to one within: the keyword, and the name or number under it."""
+
+
+def parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
+    """The parts that stand under the keyword."""
+    match part.get(keyword):
+        case None:
+            return []
+        case list() as listed:
+            return listed
+        case dict() as named if keyword in _NAMED:
+            # Draft 7's `dependencies` may list names instead.
+            return [one for one in named.values() if not isinstance(one, list)]
+        case one:
+            return [one]
+
+
+def with_parts(part: dict[str, Json], change: Callable[[Step, Json], Json]) -> dict[str, Json]:
+    """The part with each part within it changed."""
+    return {keyword: _changed(keyword, rule, change) if keyword in _PARTS else rule for keyword, rule in part.items()}
+
+
+def _changed(keyword: str, rule: Json, change: Callable[[Step, Json], Json]) -> Json:
+    match rule:
+        case list():
+            return [change((keyword, i), part) for i, part in enumerate(rule)]
+        case dict() if keyword in _NAMED:
+            return {
+                name: part if isinstance(part, list) else change((keyword, name), part) for name, part in rule.items()
+            }
+        case _:
+            return change((keyword,), rule)
+
+
+def within(root: Json) -> Iterator[dict[str, Json]]:
+    """All objects in the schema, itself first; those that are no parts but values, such as constants, too."""
+    todo = [root]
+    while todo:
+        match todo.pop():
+            case dict() as found:
+                yield found
+                todo += found.values()
+            case list() as listed:
+                todo += listed
+            case _:
+                pass
+
+
+# What the patterns of a schema cost to search for: measured by the size of their programs, not timed.
+#
+# Most patterns take time linear in the text. Those with look-around or back-references may begin anew at every
+# character, and go through what follows each time. The units are some five nanoseconds long.
+
+BACKTRACKING = 2_000
+"""Maximum steps back from one character, for a pattern with look-around or back-references."""
+
+_MOST_TEXT = 2_000
+"""Maximum characters of a pattern."""
+
+_MOST_TEXTS = 6_000
+"""Maximum characters of all patterns of a schema."""
+
+LARGEST = 1_000_000
+"""Maximum bytes of a pattern's program."""
+
+_SIZES = (500, 2_000, 8_000, 32_000, 128_000, 500_000, LARGEST)
+"""The sizes in bytes that a pattern's program is tried in."""
+
+_MOST_SIZES = 4_000_000
+"""Maximum bytes of the programs that a schema's patterns are tried in."""
+
+
+class Search(Struct, frozen=True):
+    """What one pattern costs: the size of its program, and whether it looks around."""
+
+    size: int
+    around: bool
+
+    def cost(self, length: int) -> int:
+        """The units that a search in a text of this length takes at most."""
+        if self.around:
+            return length * (length * (1 + self.size // 150) + 4 * BACKTRACKING)
+        return length * self.rate
+
+    @property
+    def rate(self) -> int:
+        """The units for each character."""
+        return 100 + self.size // 100
+
+
+def searches(root: dict[str, Json]) -> dict[str, Search | None]:
+    """What each pattern of the schema costs; None: too much. What is no regular expression is left to the validator."""
+    found: dict[str, Search | None] = {}
+    texts, sizes = _MOST_TEXTS, _MOST_SIZES
+    for pattern in dict.fromkeys(_patterns(root)):
+        texts -= len(pattern)
+        if len(pattern) > _MOST_TEXT or texts < 0:
+            found[pattern] = None
+        elif _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST):
+            # Repeated no times it is read, but its program is empty.
+            tried = [size for size in _SIZES if size <= sizes]
+            found[pattern], spent = _search(pattern, tried)
+            sizes -= spent
+    return found
+
+
+def _patterns(root: Json) -> Iterator[str]:
+    for part in within(root):
+        if isinstance(pattern := part.get("pattern"), str):
+            yield pattern
+        if isinstance(named := part.get("patternProperties"), dict):
+            yield from named
+
+
+def _search(pattern: str, sizes: list[int]) -> tuple[Search | None, int]:
+    """What it costs, and the bytes of the programs that it was tried in."""
+    around = not _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST, around=False)
+    for tried, size in enumerate(sizes, 1):
+        if _compiles(pattern, size, around=around):
+            return Search(size * (1 + pattern.count("(?")) if around else size, around), sum(sizes[:tried])
+    return None, sum(sizes)
+
+
+def _compiles(pattern: str, size: int, *, around: bool = True) -> bool:
+    from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
+
+    try:
+        validator_for({"pattern": pattern}, pattern_options=engine(around=around, size=size))
+    except ValidationError:
+        return False
+    return True
+
+
+def engine(*, around: bool, size: int = LARGEST) -> "RegexOptions | FancyRegexOptions":
+    """The engine for patterns, `around` those with look-around or back-references too."""
+    from jsonschema_rs import FancyRegexOptions, RegexOptions  # noqa: PLC0415 - it takes longer to import than most of forge
+
+    if around:
+        return FancyRegexOptions(backtrack_limit=BACKTRACKING, size_limit=size)
+    return RegexOptions(size_limit=size)
+
+
+# How many parts of a schema apply to one value, with all references followed: what a check costs for each value.
+#
+# A schema of 2 kB can ask 2**30 times for the same: by alternatives that each refer to the next definition twice, or
+# by alternatives that describe the same member by a reference back. So the ways through it are counted before it is
+# used.
+
+MOST_VISITS = 1_000
+"""As many parts for one value, or more, are not counted further."""
+
+_MOST_STEPS = 6_000
+"""Maximum parts that are looked at to count them."""
+
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_LEADING = SAME_VALUE | INNER | frozenset(_REFERENCES)
+
+
+class _TooMany(Exception):  # noqa: N818 - it ends the count
+    """There are too many ways to count."""
+
+
+def visits(root: dict[str, Json]) -> int:
+    """The maximum number of parts that apply to one value. `MOST_VISITS`: as many or more, or too many to count."""
+    count = _Count(root)
+    try:
+        return count.most()
+    except _TooMany:
+        return MOST_VISITS
+
+
+class _Count:
+    """One count. The parts that apply to one value are a list, in which a part stands as often as it is asked."""
+
+    def __init__(self, root: dict[str, Json]) -> None:
+        self._root = root
+        self._steps = 0
+        # Names by which parts of the schema refer to one another, besides pointers.
+        self._documents, self._anchors = list[dict[str, Json]](), dict[str, list[Json]]()
+        for part in within(root):
+            for name in (part.get(keyword) for keyword in ("$anchor", "$dynamicAnchor", "$id")):
+                if isinstance(name, str):
+                    self._anchors.setdefault(name.rpartition("#")[2], []).append(part)
+            if part is not root and isinstance(part.get("$id"), str):
+                self._documents.append(part)
+            if part.get("$recursiveAnchor") is True:
+                self._anchors.setdefault("", []).append(part)
+
+    def most(self) -> int:
+        """The length of the longest such list."""
+        start = self._applying([self._root])
+        seen, todo, most = {_key(start)}, [start], len(start)
+        while todo:
+            for parts in self._following(todo.pop()):
+                most = max(most, len(parts))
+                if (key := _key(parts)) not in seen:
+                    seen.add(key)
+                    todo.append(parts)
+        return most
+
+    def _step(self, number: int = 1) -> None:
+        self._steps += number
+        if self._steps > _MOST_STEPS:
+            raise _TooMany
+
+    def _applying(self, parts: list[Json]) -> list[Json]:
+        """These parts, and those that apply to the same value with them."""
+        found, todo = list[Json](), parts
+        while todo:
+            self._step()
+            found.append(part := todo.pop())
+            if len(found) >= MOST_VISITS:
+                raise _TooMany
+            if isinstance(part, dict):
+                beside = [one for keyword in part.keys() & SAME_VALUE for one in parts_of(part, keyword)]
+                beside += [one for keyword in _REFERENCES if keyword in part for one in self._targets(part[keyword])]
+                # The validator asks the parts beside such a keyword again.
+                todo += beside * (3 if part.keys() & UNEVALUATED else 1)
+        return found
+
+    def _following(self, parts: list[Json]) -> Iterator[list[Json]]:
+        """The lists for each member and item of a value, and for the names of its members."""
+        held = [part for part in parts if isinstance(part, dict) and part.keys() & INNER]
+        if not held:
+            return
+        # Those without parts of their own lead nowhere.
+        names = {name for part in held for name, one in _members(part).items() if _leads(one)}
+        places = max(map(_places, held))
+        self._step(len(held) * (2 + len(names) + places))
+        for name in chain(names, [None]):
+            yield self._applying([one for part in held for one in _member(part, name)])
+        for index in range(places + 1):
+            yield self._applying([one for part in held for one in _item(part, index)])
+        yield self._applying([one for part in held for one in parts_of(part, "propertyNames")])
+
+    def _targets(self, reference: Json) -> list[Json]:
+        """The parts that a reference may mean: one, unless the same is said in several documents within."""
+        if not isinstance(reference, str):
+            return []
+        document, _, fragment = reference.partition("#")
+        if fragment and not fragment.startswith("/"):
+            return [*self._anchors.get(fragment, ())]
+        last = document.rpartition("/")[2]
+        documents = [one for one in self._documents if not last or str(one.get("$id")).rpartition("/")[2] == last]
+        whole = [] if document else [self._root, *self._anchors.get("", ())]
+        found = {
+            id(part): part for one in (*whole, *documents) if (part := at_pointer(one, f"#{fragment}")) is not None
+        }
+        if not found and self._anchors:
+            # A published schema, which may lead back to an anchor of this one.
+            raise _TooMany
+        self._step(len(found))
+        return [*found.values()]
+
+
+def _key(parts: list[Json]) -> frozenset[tuple[int, int]]:
+    return frozenset(Counter(map(id, parts)).items())
+
+
+def _leads(part: Json) -> bool:
+    return isinstance(part, dict) and not part.keys().isdisjoint(_LEADING)
+
+
+def _members(part: dict[str, Json]) -> dict[str, Json]:
+    declared = part.get("properties")
+    return declared if isinstance(declared, dict) else {}
+
+
+def _member(part: dict[str, Json], name: str | None) -> list[Json]:
+    """The parts for a member of that name; None: of a name that is not declared anywhere."""
+    declared = _members(part)
+    own = [declared[name]] if name is not None and name in declared else parts_of(part, "additionalProperties")
+    return [*own, *parts_of(part, "patternProperties"), *parts_of(part, "unevaluatedProperties")]
+
+
+def _places(part: dict[str, Json]) -> int:
+    """The number of items that have parts of their own."""
+    return max(len(listed) for keyword in ("prefixItems", "items") for listed in [parts_of(part, keyword)])
+
+
+def _item(part: dict[str, Json], index: int) -> list[Json]:
+    """The parts for that item."""
+    always = [*parts_of(part, "contains"), *parts_of(part, "unevaluatedItems")]
+    keyword = "items" if isinstance(part.get("items"), list) else "prefixItems"
+    leading = parts_of(part, keyword)
+    rest = "additionalItems" if keyword == "items" else "items"
+    return [*always, leading[index]] if index < len(leading) else [*always, *parts_of(part, rest)]
+
+
+# A compiled schema: its validator, what a check with it may cost, and what in it is not checked.
+
+_MOST_WORK = 10_000_000
+"""Maximum units that the validator may take by itself; see `stages.schema.judging`."""
+
+_UNFOLLOWED = frozenset({"$dynamicRef", "$recursiveRef", "$anchor"})
+"""References that only the validator follows."""
+
+
+class SchemaError(ValueError):
+    """A tool's parameters are not a JSON Schema that forge can check with; says where and why."""
+
+
+class Compiled(Struct, frozen=True, kw_only=True):
+    """A schema, and its validator.
+
+    `draft` is the dialect that it names, `documents` whether parts of it are documents of their own. `searches` are its
+    patterns. `unchecked` names what costs too much to check, so any value fits there. `rate` is the work that the
+    validator may do for each character of arguments; None: more than can be counted.
+    """
+
+    root: Json
+    draft: str
+    documents: bool
+    whole: "Validator"
+    searches: Mapping[str, Search]
+    unchecked: tuple[str, ...]
+    rate: int | None
+
+    def quick(self, size: int) -> bool:
+        """Whether the validator by itself checks arguments of that many characters in bounded time."""
+        return self.rate is not None and self.rate * size <= _MOST_WORK
+
+
+def compiled(parameters: bytes | Raw) -> Compiled:
+    """The schema, compiled. Raises SchemaError; nothing that it refers to is ever fetched."""
+    size, unchecked = len(bytes(parameters)), list[str]()
+    schema = _read(parameters) if size <= MAX_BYTES else {}
+    if size > MAX_BYTES:
+        unchecked.append(f"all (it has {size} bytes, at most {MAX_BYTES} are read)")
+    known = searches(schema)
+    root = _affordable(known, unchecked, (), schema)
+    ways = visits(root)
+    if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in within(root)):
+        unchecked.append("references that are no pointers")
+    kept = {pattern: search for pattern, search in known.items() if search}
+    around = any(search.around for search in kept.values())
+    return Compiled(
+        root=root,
+        draft=str(root.get("$schema", "")),
+        documents=any(isinstance(part.get("$id"), str) for part in within(root) if part is not root),
+        whole=_validator(root, around=around),
+        searches=kept,
+        unchecked=tuple(unchecked),
+        rate=None
+        if around or ways >= MOST_VISITS
+        else 3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()),
+    )
+
+
+def _compared(root: dict[str, Json]) -> int:
+    """How many arrays and objects its enums list. The validator compares a value with each of them."""
+    listed = (options for part in within(root) if isinstance(options := part.get("enum"), list))
+    return sum(isinstance(option, list | dict) for options in listed for option in options)
+
+
+def _affordable(
+    known: Mapping[str, Search | None], unchecked: list[str], path: Step, part: dict[str, Json]
+) -> dict[str, Json]:
+    """The part without patterns that cost too much."""
+
+    def inner(step: Step, one: Json) -> Json:
+        return _affordable(known, unchecked, (*path, *step), one) if isinstance(one, dict) else one
+
+    left = with_parts(part, inner)
+    pattern, named = part.get("pattern"), part.get("patternProperties")
+    if isinstance(pattern, str) and known.get(pattern, _UNKNOWN) is None:
+        unchecked.append(f"the pattern at {dotted(path)}")
+        del left["pattern"]
+    if isinstance(named, dict) and any(
+        (search := known.get(name, _UNKNOWN)) is None or search.around for name in named
+    ):
+        unchecked.append(f"{dotted((*path, 'patternProperties'))}")
+        left = {keyword: rule for keyword, rule in left.items() if keyword not in _OF_OTHER_MEMBERS}
+    return left
+
+
+_UNKNOWN = Search(0, around=False)
+_OF_OTHER_MEMBERS = frozenset({"patternProperties", "additionalProperties", "unevaluatedProperties"})
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
+def _read(parameters: bytes | Raw) -> dict[str, Json]:
+    try:
+        schema = decode(_any, bytes(parameters))
+    except msgspec.DecodeError as error:
+        raise SchemaError(f"the schema is no JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise SchemaError(f"the schema is {shown_value(schema)}; write a JSON object")
+    if too_deep(schema):
+        raise SchemaError(f"the schema is nested deeper than {MAX_DEPTH} levels")
+    types = schema.get("type", "object")
+    if types != "object" and not (isinstance(types, list) and "object" in types):
+        raise SchemaError(f'the schema is wrong at "type": arguments are an object, not {shown_value(types)}')
+    return schema
+
+
+def _validator(schema: dict[str, Json], *, around: bool) -> "Validator":
+    from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
+
+    try:
+        return validator_for(schema, pattern_options=engine(around=around), validate_formats=True, offline=True)
+    except ValidationError as error:
+        raise SchemaError(_explained(error)) from error
+
+
+def _explained(error: "ValidationError") -> str:
+    where = error.instance_path
+    if error.kind.name == "$ref":
+        return f"the schema refers to what is not in it: {error.message}; refer to its own parts, as in #/$defs/name"
+    keyword = next((step for step in reversed(where) if isinstance(step, str)), "schema")
+    return f'the schema is wrong at "{dotted(where)}": {cut_text(error.message, 200)} (keyword "{keyword}")'
+
+
+# Whether values fit parts of a schema, each question asked once in a check, and all of them in bounded work.
+#
+# The validator alone would ask the same again for every way through the schema that leads to it. So it is given single
+# parts, whose references, instead of being followed, come back here as questions.
 
 _DEEPEST = 150
 """Maximum questions that wait for one another. Each takes some of the interpreter's stack."""
 
-_INLINED, _NESTED, _LEVELS = 100, 3, 100
+_INLINED, _NESTED, _JUDGED_LEVELS = 100, 3, 100
 """Maximum copies of what references lead to, of parts around one another that ask what is unevaluated, and depth."""
 
 _MOST_SEARCHED = 10_000_000
-"""Maximum units for the patterns in one check; see `stages.schema.searches`."""
+"""Maximum units for the patterns in one check; see `stages.schema.judging`."""
 
 _REFERENCE, _PATTERN, _ENUM = "forge:reference", "forge:pattern", "forge:enum"
 """Keywords of our own, for what comes back here."""
@@ -184,7 +640,7 @@ class Judge:
         a reference, so what is referred to is copied.
         """
         nested += bool(part.keys() & UNEVALUATED)
-        if nested > _NESTED or level > _LEVELS:
+        if nested > _NESTED or level > _JUDGED_LEVELS:
             return _ANY
         left = {keyword: rule for keyword, rule in part.items() if keyword not in _LEFT_OUT}
         if self._overriding and "$ref" in part:
@@ -218,3 +674,84 @@ class Judge:
         self._inlined -= 1
         target = at_pointer(self.schema.root, reference)
         return self._alone(target, nested, level + 1) if isinstance(target, dict) else target
+
+
+# The way through a schema along a value: which of its parts apply to which place in the value.
+
+_LEVELS = 120
+"""Maximum depth to which parts of a schema are followed, references included."""
+
+
+Path = tuple[str | int, ...]
+"""The names and numbers that lead to a place in a value."""
+
+
+class Place(Struct, frozen=True):
+    """A part of a schema and the place in a value that it applies to."""
+
+    judge: Judge
+    part: Json
+    path: Path = ()
+    level: int = 0
+
+    @property
+    def rules(self) -> dict[str, Json]:
+        """The part's keywords."""
+        return self.part if isinstance(self.part, dict) else {}
+
+    def fits(self, value: Json) -> bool:
+        """Whether the value fits the part; False where there is none."""
+        return self.judge.fits(self.part, value)
+
+    def conjuncts(self) -> list[Self]:
+        """Further parts that apply to the same value: the target of `$ref`, and `allOf`."""
+        target = self.rules.get("$ref")
+        referred = [self._at(at_pointer(self.judge.schema.root, target))] if is_pointer(target) else []
+        return referred + self._branches("allOf") if "allOf" in self.rules else referred
+
+    def alternatives(self) -> list[list[Self]]:
+        """The lists of parts of which one has to apply to the same value: `anyOf` and `oneOf`."""
+        return [self._branches(keyword) for keyword in ("anyOf", "oneOf") if keyword in self.rules]
+
+    def member(self, name: str) -> Self:
+        """The part for that member of an object."""
+        declared = self.rules.get("properties")
+        if isinstance(declared, dict) and name in declared:
+            return self._child(declared[name], name)
+        return self._child(self.rules.get("additionalProperties"), name)
+
+    def item(self, index: int) -> Self:
+        """The part for that item of an array: from `prefixItems` (or draft 7's list of `items`), or for the rest."""
+        items, first = self.rules.get("items"), self.rules.get("prefixItems")
+        keyword, leading = ("items", items) if isinstance(items, list) else ("prefixItems", first)
+        if isinstance(leading, list) and index < len(leading):
+            return self._child(leading[index], index)
+        return self._child(self.rules.get("additionalItems" if keyword == "items" else "items"), index)
+
+    def _branches(self, keyword: str) -> list[Self]:
+        branches = self.rules[keyword]
+        return [self._at(branch) for branch in branches] if isinstance(branches, list) else []
+
+    def _at(self, part: Json) -> Self:
+        return type(self)(self.judge, part, self.path, self.level + 1)
+
+    def _child(self, part: Json, step: str | int) -> Self:
+        return type(self)(self.judge, part, (*self.path, step), self.level + 1)
+
+
+class Fuel:
+    """What one walk through a schema beside a value may still cost. It is used up by the walk that it was made for.
+
+    Where a schema refers to itself in several alternatives, trying all of them would take exponential time. `size` is
+    the length of the value's text.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._left = 1000 + 2 * size
+
+    def lasts(self, at: Place) -> bool:
+        """Whether to go on at this place, which costs a unit; no place is followed deeper than `LEVELS`."""
+        if at.level > _LEVELS or not self._left:
+            return False
+        self._left -= 1
+        return True

@@ -1,24 +1,552 @@
-"""Project a schema to what a backend's grammar supports; the rest is checked after decoding.
-
-OpenAI's strict mode is in `strict_mode`; everything below is about llama.cpp. The rules are those of its converter
-(common/json-schema-to-grammar.cpp), which refuses some schemas and reads others more narrowly than JSON Schema does: an
-object is closed unless it says otherwise, `allOf` makes every member required, an empty schema is an object, and
-keywords beside `anyOf` or `enum` are ignored.
-"""
+"""Schemas cut to what a server's grammar or strict mode takes, without refusing what they allow."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.schema.bounds import SchemaPart, Supported, number_rules, string_rules
-from stages.schema.containers import Inner, any_value, array_rules, object_rules
-from stages.schema.cycles import self_referring
-from stages.schema.merge import NOTES, merge_all_of
-from stages.schema.strict_mode import NotStrict, strict
-from stages.schema.value import MAX_BYTES, Json, at_pointer
+from stages.schema.value import MAX_BYTES, Json, at_pointer, kinds
+
+# Patterns that llama.cpp's grammars support: from an ECMA regular expression to its plainest equal.
+#
+# llama.cpp (common/json-schema-to-grammar.cpp) copies classes and quantifiers into its own grammar language and writes
+# text into JSON unescaped. So only what means the same there is passed on: ASCII text without quotes and backslashes,
+# positive classes, groups, alternatives in groups, and small repetitions.
+
+MOST_REPEATS = 100
+"""Maximum copies that one repetition may unfold to; the grammar's size and time grow with them."""
+
+_TOKEN = re.compile(
+    r"""(?P<open>\((?:\?:)?(?![?*+{)|]))
+    |   (?P<close>(?<![(|])\))
+    |   (?P<either>(?<![(|])\|(?![)|?*+{]))
+    |   (?P<many>(?<![\^(|*+?}])(?:[*+?]|\{(?P<low>\d{1,4})(?:,(?P<high>\d{1,4}))?\})(?![?+]))
+    |   (?P<set>\\[dw])
+    |   (?P<escaped>\\[.*+?(){}|$/-])
+    |   \[(?P<members>-?(?:[A-Za-z0-9]-[A-Za-z0-9](?!-[^\]])|[A-Za-z0-9 _.,:;@#%&=!~<>/'`*+?(){}|$]
+                        |\\[dw./$*+?(){}|-])+-?)\]
+    |   (?P<text>[A-Za-z0-9 _,:;@\#%&=!~<>/'`-])""",
+    re.VERBOSE,
+)
+_SETS = {"d": "0-9", "w": "A-Za-z0-9_"}
+_MEMBER = re.compile(r"\\(?P<set>[dw])|\\(?P<escaped>.)|(?P<range>[A-Za-z0-9]-[A-Za-z0-9])|(?P<plain>.)")
+
+
+def plain_pattern(pattern: str) -> str | None:
+    """An equal pattern that llama.cpp supports, from `^` to `$`; None: there is none."""
+    if not (pattern.startswith("^") and pattern.endswith("$") and len(pattern) > 2):
+        return None
+    written = ["^"]
+    depth, at, end = 0, 1, len(pattern) - 1
+    while at < end:
+        token = _TOKEN.match(pattern, at, end)
+        text = token and _written(token, depth)
+        if token is None or text is None:
+            return None
+        depth += bool(token["open"]) - bool(token["close"])
+        written.append(text)
+        at = token.end()
+    return "".join([*written, "$"]) if depth == 0 else None
+
+
+def _written(token: re.Match[str], depth: int) -> str | None:
+    """The token as llama.cpp reads it correctly; None: it cannot."""
+    if token["open"]:
+        return "("
+    if token["set"]:
+        return f"[{_SETS[token['set'][1]]}]"
+    if token["escaped"]:
+        # A class of one: llama.cpp would join an escaped character with the text before it, and repeat both.
+        return f"[{token['escaped'][1]}]"
+    if token["members"]:
+        return _class(token["members"])
+    if token["low"] and not int(token["low"]) <= int(token["high"] or token["low"]) <= MOST_REPEATS:
+        return None
+    return None if (token["either"] or token["close"]) and depth == 0 else token[0]
+
+
+def _class(members: str) -> str | None:
+    """A class of the same characters without escapes, the hyphen last, where it means itself."""
+    found = [*_MEMBER.finditer(members)]
+    if any(m["range"] and m["range"][0] > m["range"][2] for m in found):
+        return None
+    plainly = [_SETS[m["set"]] if m["set"] else m["range"] or m["escaped"] or m["plain"] for m in found]
+    hyphen = "-" if "-" in plainly else ""
+    return f"[{''.join(text for text in plainly if text != '-')}{hyphen}]"
+
+
+# The rules of strings, numbers and lengths that llama.cpp's converter supports.
+
+SchemaPart = dict[str, Json]
+Supported = tuple[SchemaPart, list[str]]
+"""The supported rules, and the keywords of the others."""
+
+_FORMATS = frozenset({"date", "time", "date-time", "uuid"})
+
+_EXACT = 2**53
+"""Beyond this the converter's arithmetic on bounds is not reliable."""
+
+
+def string_rules(schema: SchemaPart, *, typed: bool) -> Supported:
+    """The rules of a string: one of pattern, format and length, as the converter only looks at the first it finds."""
+    pattern, name = schema.get("pattern"), schema.get("format")
+    asked: SchemaPart = {}
+    if isinstance(pattern, str) and (plainly := plain_pattern(pattern)) is not None:
+        asked = {"pattern": plainly}
+    elif isinstance(name, str) and name in _FORMATS:
+        asked = {"format": name}
+    elif typed:
+        asked, _ = length_rules(schema, "minLength", "maxLength")
+    given = {"pattern", "format", "minLength", "maxLength"} & schema.keys()
+    return asked, sorted(given - asked.keys())
+
+
+def length_rules(schema: SchemaPart, low: str, high: str) -> Supported:
+    """Two limits of a length, unless they make the grammar too large or leave no value."""
+    given = [limit for limit in (low, high) if limit in schema]
+    whole = {limit: n for limit in given if (n := _whole(schema[limit])) is not None and 0 <= n <= MOST_REPEATS}
+    asked: SchemaPart = {} if whole.get(low, 0) > whole.get(high, MOST_REPEATS) else {**whole}
+    return asked, [limit for limit in given if limit not in asked]
+
+
+def number_rules(schema: SchemaPart, *, integers: bool) -> Supported:
+    """The bounds of a number. Only those of an integer become grammar; they must be integers and leave a value."""
+    given = {name: schema[name] for name in _LOWER + _UPPER if name in schema}
+    if not integers:
+        numbers: SchemaPart = {name: bound for name, bound in given.items() if not isinstance(bound, bool)}
+        return numbers, [name for name in given if name not in numbers]
+    whole = {name: n for name, bound in given.items() if (n := _whole(bound)) is not None and abs(n) <= _EXACT}
+    lowest = max((whole[name] + n for n, name in enumerate(_LOWER) if name in whole), default=-_EXACT)
+    highest = min((whole[name] - n for n, name in enumerate(_UPPER) if name in whole), default=_EXACT)
+    asked: SchemaPart = {**whole} if lowest <= highest else {}
+    return asked, [name for name in given if name not in asked]
+
+
+_LOWER = ("minimum", "exclusiveMinimum")
+_UPPER = ("maximum", "exclusiveMaximum")
+
+
+def _whole(limit: Json) -> int | None:
+    """The limit as an integer; None if it is not one (draft 4 has `exclusiveMinimum: true`)."""
+    match limit:
+        case bool():
+            return None
+        case int():
+            return limit
+        case float() if limit.is_integer():
+            return int(limit)
+        case _:
+            return None
+
+
+# The rules of objects and arrays that llama.cpp's converter supports.
+
+Inner = Callable[[Json, str], SchemaPart]
+"""Projects an inner part, given the step to it (`.name`, `[]`)."""
+
+_CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
+"""Rules that can mention further members of an object."""
+
+
+def any_value() -> SchemaPart:
+    """A part that accepts every value; an empty schema would be an object to the converter."""
+    return {"type": ["object", "array", "string", "number", "boolean", "null"]}
+
+
+_EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
+"""Names that the converter can exclude from further members: it copies their bytes into character classes."""
+
+
+def object_rules(schema: SchemaPart, inner: Inner) -> Supported:
+    """The declared or required members, and the rule for others."""
+    declared, required = schema.get("properties", {}), _names(schema.get("required"))
+    rest = _rest(schema, inner)
+    if "properties" not in schema and not required:
+        return ({} if rest is None or rest is True else {"additionalProperties": rest}), []
+    members: SchemaPart = declared if isinstance(declared, dict) else {}
+    known: SchemaPart = {name: inner(child, f".{name}") for name, child in members.items()}
+    # The converter ignores a required member that is not declared, and then no call could fit.
+    known |= {name: any_value() for name in required if name not in members}
+    asked: SchemaPart = {"properties": known, **({"required": [*required]} if required else {})}
+    if rest is None and "properties" not in schema:
+        rest = True
+    if rest is None:
+        return asked, []
+    if rest is not False and not all(map(_EXCLUDABLE.fullmatch, known)):
+        return asked, ["additionalProperties"]
+    return {**asked, "additionalProperties": rest}, []
+
+
+def _rest(schema: SchemaPart, inner: Inner) -> Json:
+    """The rule for undeclared members; None: left to the converter, which refuses them."""
+    given = schema.get("additionalProperties")
+    if schema.get("patternProperties"):
+        return True
+    if isinstance(given, dict):
+        return inner(given, ".*")
+    further = any(_speaks_of_members(schema[rule]) for rule in _CONDITIONAL if rule in schema)
+    return True if given is None and further else given
+
+
+def _speaks_of_members(rule: Json) -> bool:
+    match rule:
+        case dict():
+            return bool({"properties", "$ref"} & rule.keys()) or any(map(_speaks_of_members, rule.values()))
+        case list():
+            return any(map(_speaks_of_members, rule))
+        case _:
+            return False
+
+
+def _names(names: Json) -> list[str]:
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def array_rules(schema: SchemaPart, inner: Inner) -> Supported:
+    """The items, and how many of them."""
+    items = schema.get("items")
+    leading = items if isinstance(items, list) else schema.get("prefixItems")
+    if isinstance(leading, list):
+        return _of_tuple(schema, leading, inner)
+    asked, dropped = length_rules(schema, "minItems", "maxItems")
+    if isinstance(items, dict):
+        asked["items"] = inner(items, "[]")
+    elif asked:
+        asked["items"] = any_value()
+    return asked, [*dropped, "items"] if items is False else dropped
+
+
+def _of_tuple(schema: SchemaPart, leading: list[Json], inner: Inner) -> Supported:
+    """A tuple of fixed length, which the converter supports only if no item may be missing or added."""
+    length: Json = len(leading)
+    if leading and schema.get("minItems") == length == schema.get("maxItems"):
+        places: list[Json] = [inner(place, f"[{i}]") for i, place in enumerate(leading)]
+        return {"prefixItems": places, "minItems": length, "maxItems": length}, []
+    return {}, ["prefixItems"]
+
+
+# Definitions that refer to themselves before any value is read: no grammar can follow them.
+
+
+def self_referring(definitions: dict[str, Json]) -> list[str]:
+    """The names of those definitions, in time linear in their references."""
+    leads = {name: _leads(part) & definitions.keys() for name, part in definitions.items()}
+    back: dict[str, set[str]] = {name: set() for name in definitions}
+    for name, further in leads.items():
+        for one in further:
+            back[one].add(name)
+    found: set[str] = set()
+    seen: set[str] = set()
+    # Kosaraju: backwards from the last that a walk leaves, what is reached refers to one another.
+    for name in reversed([one for start in _left_last(definitions, leads) for one in start]):
+        together = _reached(name, back, seen)
+        if len(together) > 1 or name in leads[name]:
+            found |= together
+    return [name for name in definitions if name in found]
+
+
+def _leads(part: Json) -> set[str]:
+    """The definitions that the part stands for, as a reference or in alternatives."""
+    if not isinstance(part, dict):
+        return set()
+    target, branches = part.get("$ref"), part.get("anyOf")
+    own = {target.removeprefix("#/$defs/")} if isinstance(target, str) else set()
+    return own.union(*map(_leads, branches)) if isinstance(branches, list) else own
+
+
+def _left_last(names: Mapping[str, Json], leads: Mapping[str, set[str]]) -> Iterator[list[str]]:
+    """The names of each walk along the references from a new one, in the order in which a walk leaves them."""
+    seen: set[str] = set()
+    for start in names:
+        left = list[str]()
+        todo = [(start, False)]
+        while todo:
+            name, done = todo.pop()
+            if done:
+                left.append(name)
+            elif name not in seen:
+                seen.add(name)
+                todo += [(name, True), *((further, False) for further in leads[name] - seen)]
+        yield left
+
+
+def _reached(name: str, leads: Mapping[str, set[str]], seen: set[str]) -> set[str]:
+    """The new names that are reached, which are seen then."""
+    reached, todo = set[str](), [name]
+    while todo:
+        if (one := todo.pop()) not in seen:
+            seen.add(one)
+            reached.add(one)
+            todo += leads[one] - seen
+    return reached
+
+
+# Merge `allOf` into one part, for grammars without conjunctions. The result demands the same or less.
+
+_Part = dict[str, Json]
+
+_NESTED = 8
+"""Maximum depth to which references and `allOf`s are followed; deeper ones are left out."""
+
+NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$id", "$schema", "$defs", "definitions"})
+"""Keywords that demand nothing."""
+
+
+_MOST = 200
+"""Maximum number of parts that are merged into one."""
+
+
+def merge_all_of(part: _Part, root: Json) -> tuple[_Part, list[str]]:
+    """The part with its `allOf` merged in, and the keywords left out because the part already had them.
+
+    Leaving one out only makes the part accept more. References are to parts of `root`.
+    """
+    return _merged(part, root, 0, iter(range(_MOST)))
+
+
+def _merged(part: _Part, root: Json, nested: int, left: Iterator[int]) -> tuple[_Part, list[str]]:
+    found: _Part = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
+    left_out: list[str] = []
+    conjuncts = part.get("allOf")
+    for conjunct in conjuncts if isinstance(conjuncts, list) else []:
+        resolved, more = _resolved(conjunct, root, nested, left)
+        found, clashes = _both(found, resolved)
+        left_out += [*more, *clashes]
+    return found, left_out
+
+
+def _resolved(part: Json, root: Json, nested: int, left: Iterator[int]) -> tuple[_Part, list[str]]:
+    if not isinstance(part, dict):
+        return {}, [] if part is True else ["allOf"]
+    if nested >= _NESTED or next(left, None) is None:
+        return {}, ["allOf"]
+    target = part.get("$ref")
+    if isinstance(target, str):
+        return _resolved(at_pointer(root, target) if target.startswith("#") else None, root, nested + 1, left)
+    return _merged(part, root, nested + 1, left) if "allOf" in part else (part, [])
+
+
+def _both(one: _Part, other: _Part) -> tuple[_Part, list[str]]:
+    """Two parts merged, and the keywords of the second that clash with the first."""
+    found, left_out = dict(one), []
+    for keyword, rule in other.items():
+        present = found.get(keyword)
+        if keyword not in found:
+            found[keyword] = rule
+        elif keyword == "properties" and isinstance(present, dict) and isinstance(rule, dict):
+            found[keyword] = _members(present, rule)
+        elif keyword == "required" and isinstance(present, list) and isinstance(rule, list):
+            found[keyword] = present + [name for name in rule if name not in present]
+        elif present != rule and keyword not in NOTES:
+            left_out.append(keyword)
+    return found, left_out
+
+
+def _members(one: _Part, other: _Part) -> _Part:
+    shared: _Part = {
+        name: one[name] if one[name] == part else {"allOf": [one[name], part]}
+        for name, part in other.items()
+        if name in one
+    }
+    return {**one, **other, **shared}
+
+
+# Optional members of an object's schema: which they are, and the schema in which each is written, or null.
+
+MOST_OPTIONAL = 8
+"""Maximum number of optional members that are written, or null; writing null for more takes longer than it helps."""
+
+
+def optional_members(schema: dict[str, Json]) -> frozenset[str]:
+    """The names of the members that may be left out."""
+    declared, required = schema.get("properties"), schema.get("required")
+    needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
+    return frozenset(declared) - needed if isinstance(declared, dict) else frozenset()
+
+
+def written_or_null(schema: dict[str, Json]) -> dict[str, Json]:
+    """The schema with all members required and null in place of an optional one, which `coerce` leaves out again.
+
+    A member that may be null and has another default stays optional: its null would not mean its default.
+    """
+    members, optional = schema.get("properties"), optional_members(schema)
+    if not isinstance(members, dict) or not 0 < len(optional) <= MOST_OPTIONAL:
+        return schema
+    nullable = {name for name in optional if _may_be_null(members[name])}
+    open_ = {name for name in nullable if _default(members[name]) is not None}
+    parts: dict[str, Json] = {
+        name: {"anyOf": [part, {"type": "null"}]} if name in optional - nullable else part
+        for name, part in members.items()
+    }
+    return {**schema, "properties": parts, "required": [name for name in members if name not in open_]}
+
+
+def _may_be_null(part: Json) -> bool:
+    if not isinstance(part, dict):
+        return part is not False
+    listed, branches, named = part.get("enum"), part.get("anyOf"), part.get("type")
+    if isinstance(branches, list):
+        return any(map(_may_be_null, branches))
+    if isinstance(listed, list):
+        return None in listed
+    if not named:
+        return not part.keys() & {"const", "$ref"}
+    return named == "null" or (isinstance(named, list) and "null" in named)
+
+
+def _default(part: Json) -> Json:
+    return part.get("default") if isinstance(part, dict) else None
+
+
+# Project a schema to the subset of OpenAI's strict mode: closed objects, every member required.
+#
+# https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. An optional member becomes one that may
+# be null: `coerce` leaves such a null out again. It starts from the projection to llama.cpp.
+
+_DEEPEST = 8
+"""Maximum depth of objects; the limit is 10, and two are around the arguments."""
+
+_MOST_MEMBERS = 5000
+_MOST_VALUES = 1000
+_MOST_TEXT = 120_000
+"""Maximum characters of names and listed values."""
+
+_FORBIDDEN = ("default", "minLength", "maxLength")
+"""What llama.cpp supports and the strict subset does not; `default` has no effect anyway."""
+
+
+class NotStrict(ValueError):  # noqa: N818 - it is a verdict
+    """The subset has no schema that accepts what this one accepts; the text says why."""
+
+
+class _Count(Struct):
+    """Counts that the limits are about."""
+
+    members: int = 0
+    values: int = 0
+    text: int = 0
+
+
+def strict(schema: SchemaPart, before: tuple[str, ...]) -> tuple[SchemaPart, tuple[str, ...]]:
+    """The schema in the strict subset, and the rules that it no longer has. NotStrict says why there is none.
+
+    `before` are the rules that the projection to llama.cpp dropped.
+    """
+    if opened := [what for what in before if what.startswith("additionalProperties")]:
+        raise NotStrict(f"further members may stand beside those declared: {opened[0]}")
+    count, dropped = _Count(), list[str]()
+    definitions = schema.get("$defs")
+    named = definitions.items() if isinstance(definitions, dict) else ()
+    whole = _strict_part({key: value for key, value in schema.items() if key != "$defs"}, "", 0, count, dropped)
+    defined: SchemaPart = {name: _strict_part(part, f".{name}", 0, count, dropped) for name, part in named}
+    if whole.get("type") != "object":
+        raise NotStrict("the whole is no object with declared members")
+    if count.members > _MOST_MEMBERS or count.values > _MOST_VALUES or count.text > _MOST_TEXT:
+        raise NotStrict(f"it has {count.members} members and {count.values} listed values, {count.text} characters")
+    return ({**whole, "$defs": defined} if defined else whole), tuple(dict.fromkeys(dropped))
+
+
+def _strict_part(schema: Json, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
+    if not isinstance(schema, dict):
+        raise NotStrict(f"anything may stand at {_named(path)}")
+    if depth > _DEEPEST:
+        raise NotStrict(f"it is nested deeper than {_DEEPEST} objects at {_named(path)}")
+    dropped += [f"{rule} at {_named(path)}" for rule in _FORBIDDEN[1:] if rule in schema]
+    notes: SchemaPart = {"description": schema["description"]} if "description" in schema else {}
+    if "$ref" in schema:
+        # The subset allows nothing beside a reference.
+        return {"anyOf": [{"$ref": schema["$ref"]}], **notes} if notes else {"$ref": schema["$ref"]}
+    if "const" in schema or "enum" in schema:
+        return {**notes, **_strict_list([schema["const"]] if "const" in schema else schema["enum"], path, count)}
+    if "anyOf" in schema:
+        branches = schema["anyOf"]
+        parts = branches if isinstance(branches, list) else []
+        return {**notes, "anyOf": [_strict_part(branch, path, depth, count, dropped) for branch in parts]}
+    return {**notes, **_strict_type(schema, path, depth, count, dropped)}
+
+
+def _strict_list(values: Json, path: str, count: _Count) -> SchemaPart:
+    listed = values if isinstance(values, list) else []
+    if any(isinstance(value, dict | list) for value in listed):
+        raise NotStrict(f"an object or a list is among the values at {_named(path)}")
+    count.values += len(listed)
+    count.text += sum(len(value) for value in listed if isinstance(value, str))
+    types = sorted({_scalar(value) for value in listed})
+    given: Json = types[0] if len(types) == 1 else [*types]
+    return {"type": given, "enum": listed}
+
+
+def _scalar(value: Json) -> str:
+    return "integer" if isinstance(value, int) and not isinstance(value, bool) else min(kinds(value) - {"integer"})
+
+
+def _strict_type(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
+    given = schema.get("type")
+    types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
+    # If no type is named, a rule implies it; if none does, anything is allowed.
+    types = types or set(_told(schema))
+    if not types:
+        raise NotStrict(f"anything may stand at {_named(path)}")
+    left: SchemaPart = {key: schema[key] for key in schema if key not in (*_FORBIDDEN, "description", "type")}
+    named: list[Json] = [*sorted(types)]
+    left["type"] = named[0] if len(named) == 1 else named
+    if "object" in types:
+        left |= _object(schema, path, depth, count, dropped)
+    if "array" in types:
+        left |= {"items": _items(schema, path, depth, count, dropped)}
+        left.pop("prefixItems", None)
+    return left
+
+
+def _told(schema: SchemaPart) -> Iterator[str]:
+    if "properties" in schema:
+        yield "object"
+    if "items" in schema or "prefixItems" in schema:
+        yield "array"
+    if "pattern" in schema or "format" in schema:
+        yield "string"
+
+
+def _object(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
+    declared = schema.get("properties")
+    if schema.get("additionalProperties", False) is not False or not isinstance(declared, dict):
+        raise NotStrict(f"members of any name may stand at {_named(path)}")
+    required = schema.get("required")
+    always = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
+    count.members += len(declared)
+    count.text += sum(map(len, declared))
+    members: SchemaPart = {
+        name: _member(_strict_part(child, f"{path}.{name}", depth + 1, count, dropped), always=name in always)
+        for name, child in declared.items()
+    }
+    return {"properties": members, "required": [*members], "additionalProperties": False}
+
+
+def _member(part: SchemaPart, *, always: bool) -> SchemaPart:
+    """The part, or null in its place if it is optional."""
+    return part if always else {"anyOf": [part, {"type": "null"}]}
+
+
+def _items(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
+    places = schema.get("prefixItems")
+    if isinstance(places, list):
+        dropped.append(f"prefixItems at {_named(path)}")
+        return {"anyOf": [_strict_part(place, f"{path}[{i}]", depth, count, dropped) for i, place in enumerate(places)]}
+    return _strict_part(schema.get("items"), f"{path}[]", depth, count, dropped)
+
+
+def _named(path: str) -> str:
+    return f'"{path.removeprefix(".")}"' if path else "the top"
+
+
+# Project a schema to what a backend's grammar supports; the rest is checked after decoding.
+#
+# OpenAI's strict mode is in `strict_mode`; everything below is about llama.cpp. The rules are those of its converter
+# (common/json-schema-to-grammar.cpp), which refuses some schemas and reads others more narrowly than JSON Schema does:
+# an object is closed unless it says otherwise, `allOf` makes every member required, an empty schema is an object, and
+# keywords beside `anyOf` or `enum` are ignored.
 
 Target = Literal["llama.cpp", "openai-strict"]
 """The supported targets: llama.cpp's grammar (also llama-server, llamafile, Ollama), and OpenAI's strict mode."""

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from stages._later import later
 
 if TYPE_CHECKING:
+    from stages.tool import RECALL
     from stages.view.collapse import collapsed
-    from stages.view.recall import RECALL
+    from stages.view.notes import ContextUse, ContextWarning
     from stages.view.summary import Summarize
-    from stages.view.warnings import ContextUse, ContextWarning
 
 __all__ = [
     "RECALL",
@@ -24,7 +24,7 @@ __getattr__ = later(
         "stages.view.collapse": ("collapsed",),
         "stages.view.recall": ("RECALL",),
         "stages.view.summary": ("Summarize",),
-        "stages.view.warnings": (
+        "stages.view.notes": (
             "ContextUse",
             "ContextWarning",
         ),

@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from stages.compaction.exchange import exchanges, is_protected
+from stages.compaction.history import exchanges, is_protected
 from stages.message import Assistant, History, Kind, Tool, is_nudge
 
 

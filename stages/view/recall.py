@@ -4,26 +4,14 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages import nudges
 from stages.effect import CallResult, Succeeded, Unresolved
-from stages.execution.batch import unanswered_calls
+from stages.execution import unanswered_calls
 from stages.message import Assistant, History, Kind, Tool, ToolCall, size
-from stages.nudges import context
-from stages.nudges.quoting import quote
+from stages.nudges import quote
 from stages.state import Batch, Cleared, State
 from stages.tokens import characters_of, fitting_length, length
-from stages.tool import ToolSpec
-
-RECALL = ToolSpec(
-    name="recall",
-    description="Read again a result that was truncated or removed to save context.",
-    parameters=Raw(
-        b'{"type":"object","properties":{"call_id":{"type":"string","description":"The id that stands where the result '
-        b'was cut, like call_000000001."},"offset":{"type":"integer","minimum":0,"default":0,"description":"Where to '
-        b'begin, in characters."}},"required":["call_id"],"additionalProperties":false}'
-    ),
-    effect="read",
-)
-"""A workflow has recall when this very tool is among its rules' tools."""
+from stages.tool import RECALL
 
 _LIMIT = 20_000
 """Characters that one recall gives back if the size of the context is not known."""
@@ -91,10 +79,10 @@ def _answer(call: ToolCall, state: State, limit: int) -> CallResult:
     if entry is None:
         still = any(isinstance(m, Tool) and m.call_id == asked.call_id for m in state.history)
         known = [f"{e.call_id} ({e.name} {quote(e.arguments, 60)})" for e in state.cleared[-10:]]
-        return Unresolved(call_id=call.id, message=context.not_cleared(asked.call_id, known, still=still))
+        return Unresolved(call_id=call.id, message=nudges.not_cleared(asked.call_id, known, still=still))
     text = _part(entry, asked.offset, limit)
     if not text:
-        return Unresolved(call_id=call.id, message=context.no_room(asked.call_id))
+        return Unresolved(call_id=call.id, message=nudges.no_room(asked.call_id))
     return Succeeded(call_id=call.id, text=text, value=Raw(msgspec.json.encode(text)))
 
 
@@ -105,10 +93,10 @@ def _part(entry: Cleared, start: int, limit: int) -> str:
     """
     text = entry.text[start:]
     if length(text) <= limit:
-        return text or context.recall_ended(entry.call_id, len(entry.text))
+        return text or nudges.recall_ended(entry.call_id, len(entry.text))
     # The marker is part of what takes room; its own length hardly changes with the numbers in it.
-    marker = context.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
+    marker = nudges.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
     if limit < length(marker) + _SMALLEST:
         return ""
     end = start + fitting_length(text, limit - length(marker))
-    return entry.text[start:end] + context.recall_more(entry.call_id, start, end, len(entry.text))
+    return entry.text[start:end] + nudges.recall_more(entry.call_id, start, end, len(entry.text))

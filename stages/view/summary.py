@@ -7,19 +7,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Result
 
-from stages import rescue
+from stages import nudges, rescue
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
-from stages.compaction.exchange import Span, exchanges, is_protected, recent_from, without
+from stages.compaction.history import Span, exchanges, is_protected, recent_from, without
 from stages.effect import Reply
 from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
-from stages.nudges import context
 from stages.pipeline import Stage, on
 from stages.state import Compaction, Folded, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
 from stages.view.prefix_reuse import written_anew
 from stages.view.recall import with_cut_results
-from stages.wire import constrained
+from stages.wire import wires
 
 SUMMARY_PHASE = 5
 """The phase of a compaction by summary; those of `TieredCompact` end with 4."""
@@ -65,7 +64,7 @@ def ask_for_summary(
         characters = state.measure(reasoning=budget.reasoning)
         rate = state.ledger.tokens_per_character
         now = budget.metered(rate, state.ledger.report)
-        text = context.summarize(policy.words)
+        text = nudges.summarize(policy.words)
         whole = now.tokens_of(characters + length(text))
         other = elsewhere is not None and whole <= elsewhere and not state.ledger.summary_failures
         if now.tokens_of(characters) < now.trigger or (whole > now.tokens and not other):
@@ -124,13 +123,13 @@ def _taken(old: History) -> History:
 
 def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     """The state with the reply in place of what it summarizes, or with the reason why it is unusable."""
-    text = constrained.decode_summary(rescue.split_reasoning(reply.text)[1].strip()).strip()
+    text = wires.decode_summary(rescue.split_reasoning(reply.text)[1].strip()).strip()
     old, rest = state.history[: order.messages], state.history[order.messages :]
     gone = _taken(old)
     if problem := _problem(reply, text, gone, order):
         return unsummarized(state, problem)
     results = [f"{m.call_id} ({m.name})" for m in gone if isinstance(m, Tool)]
-    said = context.summary(text, results[-20:] if order.budget.recall else ())
+    said = nudges.summary(text, results[-20:] if order.budget.recall else ())
     summary = User(text=said, kind=Kind.SUMMARY, turn=turn_of(gone[-1]), pinned=True)
     if order.budget.weigh(summary) >= order.budget.count(gone):
         return unsummarized(state, "it is no shorter than what it would replace")

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from stages.wire.deltas import (
         CallDelta,
         CallStarted,
+        Decoder,
         Delta,
         Ended,
         Piece,
         ReasoningDelta,
         Reclassified,
         Retry,
+        Sampling,
         TextDelta,
         gather_reply,
         reply_pieces,
     )
-    from stages.wire.sampling import Sampling
-    from stages.wire.streaming import Decoder
     from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
 
 __all__ = [
@@ -58,18 +58,18 @@ __getattr__ = later(
         "stages.wire.deltas": (
             "CallDelta",
             "CallStarted",
+            "Decoder",
             "Delta",
             "Ended",
             "Piece",
             "ReasoningDelta",
             "Reclassified",
             "Retry",
+            "Sampling",
             "TextDelta",
             "gather_reply",
             "reply_pieces",
         ),
-        "stages.wire.sampling": ("Sampling",),
-        "stages.wire.streaming": ("Decoder",),
         "stages.wire.wires": (
             "ANTHROPIC",
             "Dialect",

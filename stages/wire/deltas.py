@@ -1,13 +1,19 @@
-"""Deltas: the increments of a streamed reply, for whoever watches; the state only sees the whole reply."""
+"""What all wires share: streams in lines and deltas, faults, overflow in a server's words, sampling."""
 
-from collections.abc import Iterable
-from typing import assert_never
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Protocol, Self, TypeAlias, TypeVar, assert_never
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import asdict, replace
 
 from stages import reasoning
-from stages.confidence.token_probability import TokenProbability
-from stages.effect import Fault, RawCall, Reply, Usage
+from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
+from stages.options import Fraction, OptionError, Options, Tokens
+from stages.repair.decoding import decode
+
+# Deltas: the increments of a streamed reply, for whoever watches; the state only sees the whole reply.
 
 
 class TextDelta(Struct, frozen=True, kw_only=True, tag="text"):
@@ -150,3 +156,337 @@ def _told(found: "reasoning.SplitDelta") -> Iterable[Delta]:
         yield ReasoningDelta(text=found.reasoning)
     if found.text:
         yield TextDelta(text=found.text)
+
+
+# Faults in an answer: errors that a server reports under status 200 or in a stream.
+
+BODY_KEPT = 2000
+"""Maximum bytes of a body that are kept with a fault."""
+
+CALLS_LIMIT = 256
+"""Maximum number of calls that are read of one reply, whole or streamed."""
+
+_OBJECTS_LIMIT = 100_000
+"""Maximum number of opening braces and brackets in an answer, or in a line of a stream, that is decoded.
+
+`{},`, three bytes, becomes a value of a hundred. Log-probabilities of thousands of tokens stay below it, and so does
+any reply with code in it.
+"""
+
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The status for an error's type: https://platform.claude.com/docs/en/api/errors."""
+
+
+class _Error(Struct):
+    message: str | None = None
+    type: str | None = None
+    code: int | str | None = None
+
+
+_object = msgspec.json.Decoder(_Error)
+_text = msgspec.json.Decoder(str)
+
+
+def cut_body(body: bytes) -> str:
+    """The beginning of a body, as text."""
+    return body[:BODY_KEPT].decode(errors="replace")
+
+
+def too_many_objects(body: bytes) -> Fault | None:
+    """The fault of JSON with too many objects; None: few enough."""
+    if len(body) <= _OBJECTS_LIMIT or body.count(b"{") + body.count(b"[") <= _OBJECTS_LIMIT:
+        return None
+    return Fault(kind="too_large", detail=f"the server's answer has more than {_OBJECTS_LIMIT} JSON objects and arrays")
+
+
+def too_many_calls_fault() -> Fault:
+    """The fault of a reply with more calls than are read."""
+    return Fault(kind="too_large", detail=f"the reply has more than {CALLS_LIMIT} tool calls")
+
+
+def reported_fault(error: Raw) -> Fault:
+    """The fault for an error: an object with message, type and code, or bare text, as servers send it.
+
+    `status` is the error's own code, or that of its type; None if it has neither.
+    """
+    raw = bytes(error)
+    try:
+        said = _Error(message=decode(_text, raw)) if raw.startswith(b'"') else decode(_object, raw)
+    except msgspec.DecodeError:
+        said = _Error(message=cut_body(raw))
+    status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else _STATUS.get(said.type or "")
+    words = ": ".join(filter(None, (said.type, (said.message or "")[:300]))) or "no reason"
+    return Fault(kind="reported", detail=f"the server reports an error: {words}", status=status, body=cut_body(raw))
+
+
+# Lines of a stream of bytes, however the network splits it; and the payloads of server-sent events.
+
+
+class Lines(Struct, frozen=True, kw_only=True):
+    """A stream split into lines so far. Begin with `Lines()`; lines end in LF, CR or CRLF."""
+
+    held: tuple[bytes, ...] = ()
+    """The beginning of the next line, in few parts."""
+    returned: bool = False
+    """Whether the last byte was a CR: an LF after it ends no line of its own."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the line that has begun."""
+        return sum(map(len, self.held))
+
+    def advance(self, chunk: bytes) -> tuple[Self, tuple[bytes, ...]]:
+        """The lines after the next bytes, and those that are complete, without their ends."""
+        if self.returned and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+        lines = chunk.splitlines()
+        rest = b"" if chunk.endswith((b"\n", b"\r")) or not lines else lines.pop()
+        kept = type(self)(held=appended(() if lines else self.held, rest), returned=chunk.endswith(b"\r"))
+        if not lines:
+            return kept, ()
+        return kept, (b"".join((*self.held, lines[0])), *lines[1:])
+
+    def finish(self) -> tuple[bytes, ...]:
+        """The last line, if the stream ends without ending it."""
+        return (b"".join(self.held),) if self.held else ()
+
+
+def appended(parts: tuple[bytes, ...], more: bytes) -> tuple[bytes, ...]:
+    """The parts with more at the end. Few parts, each longer than the next: a long text costs n log n, not n²."""
+    if not more:
+        return parts
+    length, start = len(more), len(parts)
+    while start and len(parts[start - 1]) <= length:
+        start -= 1
+        length += len(parts[start])
+    return (*parts[:start], b"".join((*parts[start:], more)))
+
+
+def payloads(lines: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The JSON in lines of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+
+    The protocols here write one JSON a line, so each `data:` line is taken for itself: some servers leave out the
+    blank line between events. llama.cpp before September 2025 reports errors in a field of its own, `error:`.
+    """
+    found = []
+    for line in lines:
+        if line.startswith(b"data:"):
+            found.append(line[5:].strip())
+        elif line.startswith(b"error:"):
+            found.append(b'{"error":' + line[6:] + b"}")
+    return tuple(filter(None, found))
+
+
+# Overflow: what a server says of a prompt that is too long for its model.
+
+
+class Overflow(Struct, frozen=True, kw_only=True):
+    """The tokens of the prompt, and the maximum that prompt and reply may take together; 0: it does not say.
+
+    `at_least`: the prompt has so many tokens or more, as vLLM stops counting at its maximum.
+    """
+
+    tokens: int = 0
+    maximum: int = 0
+    at_least: bool = False
+
+
+class ErrorTold(Struct, frozen=True):
+    """What an error's body says; `n_prompt_tokens` and `n_ctx` are llama.cpp's."""
+
+    message: str = ""
+    type: str | None = None
+    code: str | int | None = None
+    n_prompt_tokens: int = 0
+    n_ctx: int = 0
+
+
+class _Body(Struct):
+    error: Raw = Raw(b"null")
+    message: str = ""
+
+
+_body = msgspec.json.Decoder(_Body)
+_error = msgspec.json.Decoder(ErrorTold)
+
+_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
+"""What llama.cpp and OpenAI call it."""
+
+_WORDS = re.compile(r"exceed[^.]{0,40}context|context length|prompt is too long|maximum context", re.IGNORECASE)
+"""How Anthropic, Ollama, vLLM, LM Studio and older servers say it."""
+
+_NUMBERS = re.compile(r"\d{3,9}")
+_OF_PROMPT = re.compile(
+    r"(\d{3,9})(?: tokens)? (?:in|from) (?:the|your) (?:messages|prompt|input)|(\d{3,9}) input tokens"
+)
+"""The part of a sum of prompt and reply."""
+
+_MAXIMUM = re.compile(r"maximum context length is (\d{3,9})")
+_AT_LEAST = re.compile(r"at least \d{3,9}(?: input)? tokens")
+
+_STATUSES = frozenset({400, 413, 500})
+
+
+def overflow_of(fault: Fault) -> Overflow | None:
+    """The overflow that the fault tells of; None where it is another one."""
+    if fault.status not in _STATUSES:
+        return None
+    said = error_told(fault.body)
+    if not (said.type in _CODES or said.code in _CODES or _WORDS.search(said.message)):
+        return None
+    tokens, maximum = _numbers(said.message)
+    bound = not said.n_prompt_tokens and _AT_LEAST.search(said.message) is not None
+    return Overflow(tokens=said.n_prompt_tokens or tokens, maximum=said.n_ctx or maximum, at_least=bound)
+
+
+def error_told(body: str) -> ErrorTold:
+    """The error in a body: an object, bare text, or the body itself; without a message where there is none."""
+    try:
+        found = decode(_body, body)
+        raw = bytes(found.error)
+        if raw.startswith(b"{"):
+            return decode(_error, raw)
+        if raw.startswith(b'"'):
+            return ErrorTold(message=decode(_text, raw))
+        return decode(_error, body)
+    except msgspec.DecodeError:
+        return ErrorTold()
+
+
+def _numbers(message: str) -> tuple[int, int]:
+    """Prompt and maximum, as sentences have them: the larger number was asked for, the first other one is the limit."""
+    numbers = [int(number) for number in _NUMBERS.findall(message)[:8]]
+    tokens = max(numbers, default=0)
+    named = _MAXIMUM.search(message)
+    maximum = int(named[1]) if named else next((number for number in numbers if number != tokens), 0)
+    part = _OF_PROMPT.search(message)
+    return (int(part[1] or part[2]) if part else tokens), maximum
+
+
+# Sampling: the options of one reply, the same for every backend; a wire writes them under its own names.
+
+DEFAULT_MAX_TOKENS = 1024
+"""Default maximum tokens of a reply: without a limit a small model may never stop."""
+
+_WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", "response_format", "format"})
+"""Fields of a request that forge writes itself."""
+
+
+_Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
+_Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
+_Candidates: TypeAlias = Annotated[int, Meta(ge=-1)]
+"""All candidates: some servers use 0 for it, some -1."""
+_Factor: TypeAlias = Annotated[float, Meta(gt=0, le=100)]
+_Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
+
+
+class Sampling(Options, frozen=True, kw_only=True):
+    """Options of one request; what is unset is the server's to choose, but for `max_tokens`: see `limit`.
+
+    `extra` are further fields of the request, sent as they are (`chat_template_kwargs`, `thinking`, `id_slot` …).
+    ValueError, in words, for one that forge writes itself, and for a value that no server takes.
+    """
+
+    temperature: _Temperature | UnsetType = UNSET
+    top_p: _Share | UnsetType = UNSET
+    top_k: _Candidates | UnsetType = UNSET
+    min_p: Fraction | UnsetType = UNSET
+    repeat_penalty: _Factor | UnsetType = UNSET
+    presence_penalty: _Penalty | UnsetType = UNSET
+    frequency_penalty: _Penalty | UnsetType = UNSET
+    seed: int | UnsetType = UNSET
+    stop: tuple[str, ...] | UnsetType = UNSET
+    max_tokens: Tokens | UnsetType = UNSET
+    extra: Mapping[str, object] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse what would stand twice in a request, and what is out of range."""
+        super().__post_init__()
+        if self.stop is not UNSET and "" in self.stop:
+            raise OptionError(("Sampling: stop holds an empty text, which stops every reply; leave it out",))
+        if taken := _WRITTEN & self.extra.keys():
+            raise ValueError(f"sampling.extra has {min(taken)!r}, which forge writes itself; leave it out")
+
+    @property
+    def limit(self) -> int:
+        """Tokens that a reply may take: always sent, and left free in the context."""
+        return DEFAULT_MAX_TOKENS if self.max_tokens is UNSET else self.max_tokens
+
+    def over(self, base: Self) -> Self:
+        """These options, and those of `base` where these are unset; `extra` key by key."""
+        given = {name: value for name, value in asdict(self).items() if value is not UNSET}
+        return replace(base, **{**given, "extra": {**base.extra, **self.extra}})
+
+
+def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
+    """The options that are set, under the backend's names for them, without `extra`.
+
+    ValueError for an option that the backend does not have: its name there is empty.
+    """
+    given = {**asdict(sampling), "max_tokens": sampling.limit}
+    del given["extra"]
+    given = {name: value for name, value in given.items() if value is not UNSET}
+    if foreign := [name for name in given if names.get(name) == ""]:
+        raise ValueError(f"it has no {', '.join(foreign)}; leave it out of the sampling options")
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+# Streaming: the common part of the wires' incremental decoders. Bytes in, pieces of a reply out.
+
+StreamRead = tuple[Piece | Fault, ...]
+"""What a decoder read. After `Ended` or a Fault, nothing else counts."""
+
+
+class Decoder(Protocol):
+    """The state of reading one reply's stream: a value, like all of the core."""
+
+    def advance(self, chunk: bytes) -> tuple["Decoder", StreamRead]:
+        """The decoder after the next bytes, and what they add."""
+        ...
+
+    def finish(self) -> StreamRead:
+        """What the end of the stream adds; empty if it came too early."""
+        ...
+
+
+LINE_LIMIT = 16 * 1024 * 1024
+"""Maximum bytes of one line of a stream: a server may give the whole reply in one."""
+
+
+class _Reader(Protocol):
+    """A decoder that reads payloads one by one."""
+
+    @property
+    def lines(self) -> Lines:
+        """The stream split into lines so far."""
+        ...
+
+    def read(self, payload: bytes) -> tuple[Self, StreamRead]:
+        """The decoder after the next payload, and what it adds."""
+        ...
+
+
+_R = TypeVar("_R", bound=_Reader)
+
+
+def read_all(reader: _R, payloads: Iterable[bytes]) -> tuple[_R, StreamRead]:
+    """The reader after these payloads, and all that they add; at the end the fault of a line that is too long."""
+    pieces: list[Piece | Fault] = []
+    for payload in payloads:
+        if (fault := too_many_objects(payload)) is not None:
+            return reader, (*pieces, fault)
+        reader, added = reader.read(payload)
+        pieces += added
+    if reader.lines.size > LINE_LIMIT:
+        pieces.append(Fault(kind="too_large", detail=f"a line of the stream has more than {LINE_LIMIT} bytes"))
+    return reader, tuple(pieces)

@@ -1,29 +1,37 @@
-"""A request that forge serves, in forge's nouns: the same whichever protocol the client speaks.
+"""What all server wires share: requests as data, what a reply is written with, and how one passes unchanged."""
 
-Forge is the server here. `decode_request` of a protocol makes a `ServerRequest` of a body, or a `RequestError` that
-says what to write instead. The body is kept: to a backend of the client's own protocol it can go as it came, with all
-that forge has no noun for. To a backend of another protocol only the nouns go, and each `Foreign` says what becomes of
-the rest:
-
-- `refused`: the request makes no sense without it, and the client can leave it out: `refusal` is the answer.
-- `noted`: a few words in brackets stand for it in the text, as the conversation must go on.
-- `dropped`: nothing stands for it: tools that another server would run, hints for caches and accounting.
-
-Fields that forge does not know are dropped as well, and not listed.
-"""
-
-from typing import Literal
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, Protocol, Self, TypeVar, assert_never
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import asdict, replace
 
-from stages.effect import Request
-from stages.message import History
-from stages.repair.decoding import decode_unread
+from stages.effect import Fault, RawCall, Request
+from stages.message import Assistant, History
+from stages.repair.decoding import decode, decode_unread, objects
 from stages.tool import ToolSpec
-from stages.wire.sampling import Sampling
+from stages.wire import wires
+from stages.wire.anthropic import messages as anthropic
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, Sampling, TextDelta, appended
+from stages.wire.wires import Constrain, Wire
 
-Protocol = Literal["chat", "responses", "messages"]
+# A request that forge serves, in forge's nouns: the same whichever protocol the client speaks.
+#
+# Forge is the server here. `decode_request` of a protocol makes a `ServerRequest` of a body, or a `RequestError` that
+# says what to write instead. The body is kept: to a backend of the client's own protocol it can go as it came, with
+# all that forge has no noun for. To a backend of another protocol only the nouns go, and each `Foreign` says what
+# becomes of the rest:
+#
+# - `refused`: the request makes no sense without it, and the client can leave it out: `refusal` is the answer.
+# - `noted`: a few words in brackets stand for it in the text, as the conversation must go on.
+# - `dropped`: nothing stands for it: tools that another server would run, hints for caches and accounting.
+#
+# Fields that forge does not know are dropped as well, and not listed.
+
+ServerProtocol = Literal["chat", "responses", "messages"]
 """OpenAI's chat completions, OpenAI's Responses, Anthropic's Messages."""
 
 
@@ -46,7 +54,7 @@ class OfferedTool(Struct, frozen=True, kw_only=True):
     """A tool that the client will run itself. `spec.name` is what the model calls it.
 
     The client may know it by `own_name` within a `namespace`. A `custom` tool takes a text instead of JSON
-    (`stages.wire.custom_tools`). `strict`: the arguments must fit the schema.
+    (`stages.wire.served`). `strict`: the arguments must fit the schema.
     """
 
     spec: ToolSpec
@@ -99,7 +107,7 @@ class ServerRequest(Struct, frozen=True, kw_only=True):
     `n`, `logprobs` and `usage_in_stream` are for the answer; `n` and `logprobs` need a backend of the same protocol.
     """
 
-    protocol: Protocol
+    protocol: ServerProtocol
     body: bytes
     model: str
     history: History
@@ -151,3 +159,614 @@ def as_sent(request: ServerRequest) -> Request:
     head, tail = ({name: given[name] for name in part} for part in (names[:at], names[at + 1 :]))
     messages = decode_unread(_raws, bytes(given["messages"]))
     return Request(head=Raw(msgspec.json.encode(head)), messages=messages, tail=Raw(msgspec.json.encode(tail)))
+
+
+# Answers: what forge sends to a client, whole or as a stream of events, in any protocol.
+#
+# A stream is a fold: `begin`, then `advance` with each piece of the reply up to `Ended`, which ends the stream. Each
+# step gives the encoder for the next one and the bytes to send now. `ping` keeps a silent connection alive with an
+# event that clients take; `fail` ends the stream with an error. `Passed` is an answer that a server of the protocol
+# has written.
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """What an answer says beside the reply. `id` is the answer's own, `created` seconds since 1970.
+
+    `prompt_tokens` is the size of the prompt where it is known before the reply: Anthropic's streams begin with it.
+    """
+
+    id: str
+    created: int
+    request: ServerRequest
+    model: str = ""
+    """The model that answers, where it is not the one that was asked for."""
+    prompt_tokens: int = 0
+
+    @property
+    def model_name(self) -> str:
+        """The model as the client is told."""
+        return self.model or self.request.model
+
+    def part_id(self, prefix: str, number: int) -> str:
+        """The id of a part of this answer, as unique as its own: `call_3f2a_0`."""
+        own = self.id.replace("-", "_", 1).partition("_")[2] or self.id
+        return f"{prefix}_{own}_{number}"
+
+
+class WireAnswer(Struct, frozen=True, kw_only=True):
+    """A whole answer: its status, its headers beside the usual ones, and its body."""
+
+    body: bytes
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Events(Protocol):
+    """How far a stream of events has been written."""
+
+    def begin(self) -> tuple[Self, bytes]:
+        """The events that open the stream; nothing where it is open."""
+        ...
+
+    def advance(self, piece: Piece) -> tuple[Self, bytes]:
+        """The events of the next piece."""
+        ...
+
+    def ping(self) -> tuple[Self, bytes]:
+        """An event without content."""
+        ...
+
+    def fail(self, error: RequestError) -> bytes:
+        """The event that ends the stream with an error."""
+        ...
+
+
+class Passed(Protocol):
+    """What of a server's own answer has been passed on to a client of the same protocol."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the client has seen the stream's end."""
+        ...
+
+    def advance(self, event: bytes) -> tuple[Self, bool]:
+        """After the server's next event; whether clients take it as it is. If not, it is as if it had not come."""
+        ...
+
+    def takes(self, answer: bytes) -> bool:
+        """Whether clients take a whole answer as it is."""
+        ...
+
+    def go_on(self) -> Events:
+        """What writes the rest of the stream."""
+        ...
+
+
+class CallIds(Struct, frozen=True, kw_only=True):
+    """The ids of an answer's calls: the server's own, or forge's where that is empty or was given before.
+
+    Clients find results by them: without one, or with the same one twice, they stop or mix calls up.
+    """
+
+    envelope: Envelope
+    prefix: str
+    taken: frozenset[str] | None = None
+    """Those of the request's history and of this answer; None: not looked for yet."""
+
+    def of(self, given: str, number: int) -> tuple[Self, str]:
+        """The id of the answer's call number `number`, from 0."""
+        taken = _ids_of(self.envelope.request.history) if self.taken is None else self.taken
+        made = given if given and given not in taken else self.envelope.part_id(self.prefix, number)
+        return msgspec.structs.replace(self, taken=taken | {made}), made
+
+    def of_all(self, calls: tuple[RawCall, ...]) -> tuple[str, ...]:
+        """The ids of all calls of a whole reply."""
+        ids, made = self, list[str]()
+        for number, call in enumerate(calls):
+            ids, one = ids.of(call.id, number)
+            made.append(one)
+        return tuple(made)
+
+    def are_new(self, given: tuple[str, ...]) -> bool:
+        """Whether each of these may stay as it is."""
+        taken = _ids_of(self.envelope.request.history) if given else frozenset()
+        return len({*given} - taken) == len(given) and "" not in given
+
+
+def _ids_of(history: History) -> frozenset[str]:
+    return frozenset({call.id for message in history if isinstance(message, Assistant) for call in message.calls})
+
+
+def custom_names(request: ServerRequest) -> frozenset[str]:
+    """The custom tools, as the model calls them."""
+    return frozenset(tool.spec.name for tool in request.tools if tool.kind == "custom")
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def event(payload: object, name: str = "") -> bytes:
+    """A server-sent event: its name, if it has one, and a line of JSON."""
+    data = payload if isinstance(payload, Raw) else _encode(payload)
+    return (b"event: %b\n" % name.encode() if name else b"") + b"data: %b\n\n" % bytes(data)
+
+
+def headers_of(error: RequestError) -> tuple[tuple[str, str], ...]:
+    """When to try again, and whether to try at all, as the official clients read it."""
+    after = () if error.retry_after is None else (("retry-after", str(max(0, round(error.retry_after)))),)
+    again = () if error.retriable is None else (("x-should-retry", str(error.retriable).lower()),)
+    return (*after, *again)
+
+
+# Blocks: a reply as parts that come one after the other, for protocols whose streams have one part open at a time.
+#
+# Reasoning, text and each call is a block. Text and reasoning are written as they come. Once a call is being written,
+# whatever is not of it is held until the reply ends: its arguments may still grow, and no block is opened twice. So
+# the first call streams, and those after it follow at the end, in order.
+
+BlockKind = Literal["reasoning", "text", "call"]
+
+
+class Block(Struct, frozen=True, kw_only=True):
+    """A part of a reply; `number` counts the blocks, `call` the calls, each from 0."""
+
+    kind: BlockKind
+    number: int
+    call: int = -1
+    name: str = ""
+    id: str = ""
+
+
+class BlockOpened(Struct, frozen=True, kw_only=True):
+    """The block begins."""
+
+    block: Block
+
+
+class BlockGrown(Struct, frozen=True, kw_only=True):
+    """More of its text, or of its arguments."""
+
+    block: Block
+    text: str
+
+
+class BlockClosed(Struct, frozen=True, kw_only=True):
+    """The block ends; `text` is all of it."""
+
+    block: Block
+    text: str
+
+
+BlockEvent = BlockOpened | BlockGrown | BlockClosed
+
+
+class _Call(Struct, frozen=True, kw_only=True):
+    """A call by the index that its pieces have."""
+
+    index: int
+    name: str = ""
+    id: str = ""
+    arguments: tuple[bytes, ...] = ()
+
+
+class _Held(Struct, frozen=True, kw_only=True):
+    """What waits for the end of the reply, each text in few parts."""
+
+    reasoning: tuple[bytes, ...] = ()
+    text: tuple[bytes, ...] = ()
+    calls: tuple[_Call, ...] = ()
+
+
+class Blocks(Struct, frozen=True, kw_only=True):
+    """How far a reply has been written. Begin with `Blocks()`."""
+
+    open: Block | None = None
+    said: tuple[bytes, ...] = ()
+    """What the open block holds so far."""
+    calling: _Call | None = None
+    """The call that is being written. Its block opens with its first arguments: until then its name may grow."""
+    held: _Held = _Held()
+    count: int = 0
+    calls: int = 0
+
+
+_Written = tuple[Blocks, tuple[BlockEvent, ...]]
+
+
+def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
+    """The next piece, and what it writes; `Ended` closes all that is open, and writes what was held."""
+    match piece:
+        case TextDelta(text=text):
+            return _grown(blocks, "text", text) if blocks.calling is None else (_hold(blocks, piece), ())
+        case ReasoningDelta(text=text):
+            return _grown(blocks, "reasoning", text) if blocks.calling is None else (_hold(blocks, piece), ())
+        case CallStarted(index=index, name=name, id=given):
+            if blocks.calling is None or (blocks.calling.index == index and not _is_written(blocks)):
+                return replace(blocks, calling=_Call(index=index, name=name, id=given)), ()
+            return (blocks if blocks.calling.index == index else _hold(blocks, piece)), ()
+        case CallDelta(index=index, arguments=more):
+            calling = blocks.calling or _Call(index=index)
+            if calling.index != index:
+                return _hold(blocks, piece), ()
+            return _grown(replace(blocks, calling=calling), "call", more)
+        case Ended():
+            return _ended(blocks)
+        case _:
+            assert_never(piece)
+
+
+def _is_written(blocks: Blocks) -> bool:
+    return blocks.open is not None and blocks.open.kind == "call"
+
+
+def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
+    """With more of a block of that kind, opened where another is."""
+    if not text:
+        return blocks, ()
+    before: tuple[BlockEvent, ...] = ()
+    if blocks.open is None or blocks.open.kind != kind:
+        blocks, before = _opened(blocks, kind)
+    if blocks.open is None:
+        return blocks, before
+    grown = BlockGrown(block=blocks.open, text=text)
+    return replace(blocks, said=appended(blocks.said, text.encode())), (*before, grown)
+
+
+def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
+    blocks, before = close_block(blocks)
+    block = Block(kind=kind, number=blocks.count)
+    if kind == "call" and blocks.calling is not None:
+        block = replace(block, call=blocks.calls, name=blocks.calling.name, id=blocks.calling.id)
+    after = replace(blocks, open=block, count=blocks.count + 1, calls=blocks.calls + (kind == "call"))
+    return after, (*before, BlockOpened(block=block))
+
+
+def close_block(blocks: Blocks) -> _Written:
+    if blocks.open is None:
+        return blocks, ()
+    closed = BlockClosed(block=blocks.open, text=_joined(blocks.said))
+    return replace(blocks, open=None, said=()), (closed,)
+
+
+def _ended(blocks: Blocks) -> _Written:
+    events: list[BlockEvent] = []
+
+    def add(written: _Written) -> None:
+        nonlocal blocks
+        blocks, more = written
+        events.extend(more)
+
+    held = blocks.held
+    if blocks.calling is not None and not _is_written(blocks):
+        add(_opened(blocks, "call"))
+    add(close_block(blocks))
+    blocks = replace(blocks, calling=None, held=_Held())
+    add(_grown(blocks, "reasoning", _joined(held.reasoning)))
+    add(_grown(blocks, "text", _joined(held.text)))
+    for call in sorted(held.calls, key=lambda call: call.index):
+        add(_opened(replace(blocks, calling=call), "call"))
+        add(_grown(blocks, "call", _joined(call.arguments)))
+    add(close_block(blocks))
+    return blocks, tuple(events)
+
+
+def _hold(blocks: Blocks, piece: TextDelta | ReasoningDelta | CallStarted | CallDelta) -> Blocks:
+    return replace(blocks, held=_added(blocks.held, piece))
+
+
+def _added(held: _Held, piece: TextDelta | ReasoningDelta | CallStarted | CallDelta) -> _Held:
+    match piece:
+        case TextDelta(text=text):
+            return replace(held, text=appended(held.text, text.encode()))
+        case ReasoningDelta(text=text):
+            return replace(held, reasoning=appended(held.reasoning, text.encode()))
+        case CallStarted(index=index, name=name, id=given):
+            return _with_call(held, replace(_call(held, index), name=name, id=given))
+        case CallDelta(index=index, arguments=more):
+            call = _call(held, index)
+            return _with_call(held, replace(call, arguments=appended(call.arguments, more.encode())))
+        case _:
+            assert_never(piece)
+
+
+def _call(held: _Held, index: int) -> _Call:
+    return next((call for call in held.calls if call.index == index), _Call(index=index))
+
+
+def _with_call(held: _Held, call: _Call) -> _Held:
+    others = (other for other in held.calls if other.index != call.index)
+    return replace(held, calls=(*others, call))
+
+
+def _joined(parts: tuple[bytes, ...]) -> str:
+    return b"".join(parts).decode()
+
+
+# Custom tools, which take a text instead of JSON: the model is shown a function with one argument, `input`.
+
+CUSTOM_PARAMETERS = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+"""Those of the function."""
+
+
+class _Arguments(Struct):
+    input: str
+
+
+_arguments = msgspec.json.Decoder(_Arguments)
+
+
+def as_arguments(text: str) -> str:
+    """The function's arguments for that text."""
+    return msgspec.json.encode(_Arguments(input=text)).decode()
+
+
+def input_text(arguments: str) -> str:
+    """The text in the function's arguments; the arguments themselves where they are not of this form."""
+    try:
+        return decode(_arguments, arguments).input
+    except msgspec.DecodeError:
+        return arguments
+
+
+# The body of a client's request: read within bounds, and every fault told by the path of its field.
+
+T = TypeVar("T")
+
+BODY_LIMIT = 32 * 1024 * 1024
+"""Bytes of a request: what Anthropic's API takes."""
+
+OBJECTS_LIMIT = 250_000
+"""Objects and arrays of a request that are decoded: 10,000 tools with a dozen parameters each, and no more memory
+than a few times the body."""
+
+NAME_LIMIT = 256
+"""Characters of a tool's name."""
+
+_AT = " - at `$"
+_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+
+
+_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+_TYPE = re.compile(rf"\b(?:{'|'.join(_JSON_TYPES)})\b")
+
+
+class Refused(Exception):  # noqa: N818 - it never leaves the decoders: `decode_request` returns the error in it
+    """Raised within a decoder; `error` is what it returns."""
+
+    def __init__(self, message: str, param: str = "", *, status: int = 400, code: str = "") -> None:
+        super().__init__(message)
+        said = f"{param}: {message}" if param else message
+        self.error = RequestError(message=said, param=param, status=status, code=code)
+
+
+def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """The fields of the body. Refused for one too large, too deep or too crowded, and for a field of another type."""
+    if len(body) > BODY_LIMIT:
+        raise Refused(f"the request has more than {BODY_LIMIT} bytes", status=413)
+    if not body.isascii() and not _is_utf8(body):
+        raise Refused("the request's body is no UTF-8")
+    if len(body) > OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > OBJECTS_LIMIT:
+        raise Refused(f"the request has more than {OBJECTS_LIMIT} JSON objects and arrays", status=413)
+    try:
+        return decode_unread(decoder, body)
+    except msgspec.ValidationError as error:
+        said, path = _located(str(error))
+        raise Refused(said if path else f"the request's body: {said}", path) from None
+    except msgspec.DecodeError as error:
+        raise Refused(f"the request's body is not valid JSON: {error}") from None
+
+
+def _is_utf8(body: bytes) -> bool:
+    """Parts of a body are left unread, and go on as they came."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:
+    """The value of a field that was left unread; its faults are told under its path."""
+    given = bytes(part)
+    try:
+        return decoder.decode(given)  # its nesting is the body's, which was counted
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        return decode(decoder, given)
+    except msgspec.DecodeError as error:
+        said, path = _located(str(error))
+        raise Refused(said, f"{at}{'.' * (path[:1] not in ('[', ''))}{path}") from None
+
+
+def _located(error: str) -> tuple[str, str]:
+    """What msgspec says, in JSON's words, and the path of the field, as clients write paths: `messages[0].role`."""
+    said, at, path = error.rpartition(_AT)
+    said, path = (said, path.removesuffix("`").removeprefix(".")) if at else (error, "")
+    if missing := _MISSING.fullmatch(said):
+        return "it is missing", f"{path}.{missing['field']}".lstrip(".")
+    if said.startswith("Expected"):
+        said = _TYPE.sub(lambda word: _JSON_TYPES[word[0]], said).replace("`", "")
+    return said[:1].lower() + said[1:], path
+
+
+def sampling(called: Mapping[str, str], stop: Sequence[str] = (), **given: float | None) -> Sampling:
+    """The options that are set, held to their ranges; `called` has the client's names of those with another.
+
+    An empty stop text would stop every reply, and is left out.
+    """
+    chosen = tuple((name, value) for name, value in given.items() if value is not None)
+    stops = tuple(filter(None, stop))
+    try:
+        made = _numbers(chosen)
+    except msgspec.ValidationError as error:
+        said, path = _located(str(error))
+        raise Refused(said, called.get(path, path)) from None
+    return replace(made, stop=stops) if stops else made
+
+
+@lru_cache(maxsize=256)
+def _numbers(chosen: tuple[tuple[str, float], ...]) -> Sampling:
+    """Kept, as clients send the same options with every request, and to check them takes longer than to read a body."""
+    return msgspec.convert(dict(chosen), Sampling)
+
+
+KEPT_LIMIT = 256 * 1024
+"""Bytes of a part that is kept: 16 MiB in all."""
+
+
+def kept(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
+    """The function, which keeps what it last made of 64 parts: clients send the same tools with every request."""
+    remembering = lru_cache(maxsize=64)(decode_part)
+
+    def decoded(part: Raw) -> T:
+        given = bytes(part)
+        return remembering(given) if len(given) <= KEPT_LIMIT else decode_part(given)
+
+    return decoded
+
+
+def above_zero(limit: int | None) -> int | None:
+    """A limit of tokens; clients of llama.cpp say -1 where they mean none."""
+    return None if limit is None or limit < 0 else limit
+
+
+def share(value: float | None) -> float | None:
+    """`top_p`; 0 means the likeliest token alone, and a share is more than nothing."""
+    return 1e-6 if value == 0 else value
+
+
+def offered(tool: OfferedTool, at: str, parameters: str = "parameters") -> OfferedTool:
+    """The tool. Refused for a name that is empty or too long, and for parameters that are no JSON Schema object."""
+    if not tool.spec.name.strip() or len(tool.spec.name) > NAME_LIMIT:
+        raise Refused(f"a tool's name has 1 to {NAME_LIMIT} characters", f"{at}.name")
+    schema_of(tool.spec.parameters, f"{at}.{parameters}")
+    return tool
+
+
+def spec(name: str, description: str | None, parameters: Raw) -> ToolSpec:
+    """A tool of the client's, as the stages know it."""
+    given = NO_PARAMETERS if bytes(parameters) == b"null" else parameters
+    return ToolSpec(name=name, description=description or "", parameters=given)
+
+
+def schema_of(given: Raw, at: str) -> Raw | None:
+    """A JSON Schema; None where there is none. Refused for what is no object."""
+    if bytes(given) == b"null":
+        return None
+    if not bytes(given).startswith(b"{"):
+        raise Refused("it must be a JSON Schema", at)
+    return given
+
+
+def distinct(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
+    """The tools by name, the first of each: a model cannot tell two of one name apart."""
+    known: dict[str, OfferedTool] = {}
+    for tool in tools:
+        known.setdefault(tool.spec.name, tool)
+    return tuple(known.values())
+
+
+def chosen(choice: Choice, tools: tuple[OfferedTool, ...]) -> Choice:
+    """The choice. Refused where it names a tool that is not offered, or demands a call where there is none to make."""
+    names = {tool.spec.name for tool in tools}
+    if unknown := [name for name in choice.tools if name not in names]:
+        raise Refused(f"{unknown[0]!r} is none of the tools of this request", "tool_choice")
+    if choice.mode == "required" and not tools:
+        raise Refused("a call is required, and the request has no tools", "tool_choice")
+    return choice
+
+
+def named(history: History) -> dict[str, str]:
+    """The tool that each call of a history was made to, by the call's id; of two with one id the later."""
+    return {call.id: call.name for message in history if isinstance(message, Assistant) for call in message.calls}
+
+
+# Errors that a client is told of, in forge's noun: what a backend did, a prompt that is too long.
+
+_STATUS = {"timeout": 504, "too_large": 502, "malformed": 502, "interrupted": 502, "unreachable": 502, "tls": 502}
+"""The status that stands for a fault of which the backend said none: it is behind a gateway, which forge is here."""
+
+
+def error_of(fault: Fault) -> RequestError:
+    """What the client is told of a fault: the backend's own status where it gave one, and what it says of retries."""
+    status = fault.status if fault.status is not None and fault.status >= 400 else _STATUS.get(fault.kind, 502)
+    return RequestError(message=fault.detail, status=status, retry_after=fault.retry_after, retriable=fault.retriable)
+
+
+def too_long(tokens: int, maximum: int, *, at_least: bool = False) -> RequestError:
+    """The error of a prompt over the maximum, by whose code (Codex) and words (Claude Code) clients compact."""
+    said = f"prompt is too long: {'at least ' if at_least else ''}{tokens} tokens > {maximum} maximum"
+    return RequestError(message=said, param="messages", code="context_length_exceeded", retriable=False)
+
+
+# A request's options for a backend of another protocol: what that protocol has, in its own words.
+#
+# The tools that are demanded have a field of their own (`wires.demanding`). Options that the backend has not are
+# dropped: a client of one protocol does not know which.
+
+_OBJECT = Raw(b'{"type":"object"}')
+
+_EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
+"""How much thought Anthropic's API can be asked for."""
+
+
+def translated_sampling(request: ServerRequest, wire: Wire) -> Sampling:
+    """The options of a reply for that backend; how much it is to think, and that it makes one call, are in `extra`.
+
+    So is the form of the text for Anthropic's API; for others it is `format_field`.
+    """
+    names: Mapping[str, str] = anthropic.OPTION_NAMES if wire.name == "anthropic" else wire.dialect.option_names
+    given = asdict(request.sampling)
+    lacks = {name: UNSET for name, own in names.items() if own == "" and name in given}
+    return replace(request.sampling, **lacks, extra={**request.sampling.extra, **_extra(request, wire)})
+
+
+def _extra(request: ServerRequest, wire: Wire) -> dict[str, object]:
+    one = bool(request.tools) and not request.parallel
+    effort = request.thinking.effort
+    match wire.name:
+        case "openai":
+            thought = {"reasoning_effort": effort} if effort else {}
+            return {**thought, **({"parallel_tool_calls": False} if one else {})}
+        case "anthropic":
+            config = {**({"effort": effort} if effort in _EFFORTS else {}), **_output_format(request)}
+            output = {"output_config": config} if config else {}
+            # A demand of a call is a `tool_choice` of its own.
+            alone = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+            return {**output, **(alone if one and request.choice.mode == "auto" else {})}
+        case "ollama":
+            # Models that cannot think refuse to be told to, but not to be told not to.
+            return {"think": False} if effort == "none" or request.thinking.wanted is False else {}
+        case other:
+            assert_never(other)
+
+
+def _output_format(request: ServerRequest) -> dict[str, object]:
+    """Anthropic's API keeps the text to a schema; it has no word for any object at all."""
+    if request.format is None or request.format.schema is None:
+        return {}
+    return {"format": {"type": "json_schema", "schema": request.format.schema}}
+
+
+def format_field(form: Format, wire: Wire) -> bytes:
+    """The field of a request that asks for a text of that form; empty for Anthropic's API: see translated_sampling."""
+    if wire.name == "anthropic":
+        return b""
+    match wire.dialect.constrain:
+        case "json_object" | "format" | "structured_outputs" | "guided_json" as way:
+            return wires.field(form.schema or _OBJECT, way)
+        case "none" | "json_schema" | "strict":
+            # Chat completions have the field, whether or not forge would have calls constrained by it.
+            return b'"response_format":' + msgspec.json.encode(_response_format(form, wire.dialect.constrain))
+        case other:
+            assert_never(other)
+
+
+def _response_format(form: Format, way: Constrain) -> dict[str, object]:
+    # LM Studio takes a schema, but no `json_object`.
+    if form.schema is None and way != "json_schema":
+        return {"type": "json_object"}
+    strict = {"strict": True} if form.strict else {}
+    schema = {"name": form.name or "answer", "schema": form.schema or _OBJECT, **strict}
+    return {"type": "json_schema", "json_schema": schema}

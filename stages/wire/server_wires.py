@@ -5,21 +5,18 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.effect import Reply
-from stages.wire.answers import Envelope, Events, Passed, WireAnswer
-from stages.wire.anthropic.errors import encode_error as encode_anthropic_error
-from stages.wire.anthropic.messages_events import message_events
-from stages.wire.anthropic.messages_passing import passed_message
-from stages.wire.anthropic.messages_reply import encode_reply as encode_message
-from stages.wire.anthropic.messages_request import decode_request as decode_messages_request
-from stages.wire.openai.chat_events import completion_events
-from stages.wire.openai.chat_passing import passed_chat
-from stages.wire.openai.chat_reply import encode_reply as encode_chat_reply
-from stages.wire.openai.chat_request import decode_request as decode_chat_request
-from stages.wire.openai.errors import encode_error as encode_openai_error
-from stages.wire.openai.responses_events import response_events
-from stages.wire.openai.responses_reply import encode_reply as encode_response
-from stages.wire.openai.responses_request import decode_request as decode_responses_request
-from stages.wire.served import Protocol, RequestError, ServerRequest
+from stages.wire.anthropic.messages_server import decode_request as decode_messages_request
+from stages.wire.anthropic.messages_server import encode_error as encode_anthropic_error
+from stages.wire.anthropic.messages_server import encode_reply as encode_message
+from stages.wire.anthropic.messages_server import message_events, passed_message
+from stages.wire.openai.chat_server import completion_events, passed_chat
+from stages.wire.openai.chat_server import decode_request as decode_chat_request
+from stages.wire.openai.chat_server import encode_error as encode_openai_error
+from stages.wire.openai.chat_server import encode_reply as encode_chat_reply
+from stages.wire.openai.responses_server import decode_request as decode_responses_request
+from stages.wire.openai.responses_server import encode_reply as encode_response
+from stages.wire.openai.responses_server import response_events
+from stages.wire.served import Envelope, Events, Passed, RequestError, ServerProtocol, ServerRequest, WireAnswer
 
 
 class ServerWire(Struct, frozen=True, kw_only=True):
@@ -30,7 +27,7 @@ class ServerWire(Struct, frozen=True, kw_only=True):
     protocol.
     """
 
-    name: Protocol
+    name: ServerProtocol
     path: str
     prefix: str
     decode_request: Callable[[bytes], ServerRequest | RequestError]

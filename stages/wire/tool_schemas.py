@@ -9,16 +9,15 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.grounding.calculated_arguments import constraint_of
-from stages.grounding.seen_values import values_for
-from stages.grounding.value_lists import listed_values
+from stages.arithmetic import constraint_of
 from stages.schema import Target, project
-from stages.schema.nullable_members import optional_members, written_or_null
+from stages.schema.projection import optional_members, written_or_null
 from stages.schema.value import Json
+from stages.seen import listed_values, values_for
 from stages.state import SourceValues
 from stages.tool import ToolSpec
-from stages.wire.constrained import Branch, branch
-from stages.wire.openai.strict import encode_strict_tools, strict_refusals
+from stages.wire.openai.chat import encode_strict_tools, strict_refusals
+from stages.wire.wires import Branch, branch
 
 
 class ToolSchemas(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The wires as values: what a stage or an interpreter must know of a protocol."""
+"""The client wires: which request a server is sent in each mode, and how its answer is read."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -10,20 +10,177 @@ from msgspec.structs import replace
 
 from stages.effect import Fault, Reply, Request
 from stages.message import History
+from stages.repair.decoding import decode
 from stages.tool import ToolSpec
-from stages.wire import choice, constrained, valid
+from stages.wire import valid
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.anthropic.messages_stream import AnthropicStream
-from stages.wire.choice import ToolChoice
-from stages.wire.constrained import Constrain
+from stages.wire.anthropic.messages import AnthropicStream
+from stages.wire.deltas import Decoder, Sampling
 from stages.wire.ollama import chat as ollama
-from stages.wire.ollama.chat_stream import OllamaStream
+from stages.wire.ollama.chat import OllamaStream
+from stages.wire.openai import chat
 from stages.wire.openai import chat as openai
-from stages.wire.openai import strict
-from stages.wire.openai.chat_logprobs import LOGPROBS_FIELDS
-from stages.wire.openai.chat_stream import OpenAIStream
-from stages.wire.sampling import Sampling
-from stages.wire.streaming import Decoder
+from stages.wire.openai.chat import LOGPROBS_FIELDS, OpenAIStream
+
+# Tool choice: the field of a request that demands a call, in each protocol.
+
+ToolChoice = Literal["none", "required", "named"]
+"""What a backend supports: no demand, a demand for some call, or for a call of a named tool."""
+
+
+def openai_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
+    """The field `tool_choice`: the tool, if it is the only one and may be named; else any."""
+    if name := _one(takes, tools):
+        return _encoded({"type": "function", "function": {"name": name}})
+    return _encoded("required")
+
+
+def anthropic_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
+    """The field of the Messages API, which refuses it with extended thinking."""
+    if name := _one(takes, tools):
+        return _encoded({"type": "tool", "name": name})
+    return _encoded({"type": "any"})
+
+
+def _one(takes: ToolChoice, tools: tuple[str, ...]) -> str | None:
+    return tools[0] if takes == "named" and len(tools) == 1 else None
+
+
+def _encoded(choice: object) -> bytes:
+    return b'"tool_choice":' + msgspec.json.encode(choice)
+
+
+# Constrained replies: the JSON Schema of what a reply may be now, for servers that can constrain decoding.
+
+Constrain = Literal["none", "json_schema", "strict", "json_object", "format", "structured_outputs", "guided_json"]
+"""How a backend is asked to keep a reply to a JSON Schema.
+
+`json_schema` and `strict` in `response_format`, the latter in OpenAI's strict subset; `json_object` there too, with
+the schema beside the type, as llama-cpp-python's server has it; `format` is Ollama's,
+`structured_outputs` vLLM's since version 0.11, `guided_json` its older one.
+"""
+
+Branch = tuple[bytes, Mapping[str, object]]
+"""The schema of one tool's call, and the definitions that it refers to."""
+
+
+def branch(tool: ToolSpec, parameters: Raw) -> Branch:
+    """The schema of one tool's call, and the definitions that it refers to, named after the tool.
+
+    `parameters` is what the backend's grammar supports of the tool's own. Made once per workflow.
+    """
+    schema = msgspec.json.decode(parameters, type=dict[str, object])
+    definitions = schema.pop("$defs", {})
+    prefix = f"#/$defs/{tool.name}."
+    call: dict[str, object] = {
+        "type": "object",
+        "properties": {"tool": {"const": tool.name}, "args": _moved(schema, prefix)},
+        "required": ["tool", "args"],
+        "additionalProperties": False,
+    }
+    moved = definitions.items() if isinstance(definitions, dict) else ()
+    return msgspec.json.encode(call), {f"{tool.name}.{name}": _moved(value, prefix) for name, value in moved}
+
+
+def _moved(schema: object, prefix: str) -> object:
+    """The schema with its local references pointing to where the definitions are now."""
+    match schema:
+        case dict():
+            return {key: _reference(key, value, prefix) for key, value in schema.items()}
+        case list():
+            return [_moved(item, prefix) for item in schema]
+        case _:
+            return schema
+
+
+def _reference(key: str, value: object, prefix: str) -> object:
+    if key == "$ref" and isinstance(value, str):
+        return value.replace("#/$defs/", prefix, 1)
+    return _moved(value, prefix)
+
+
+def one_of(branches: list[Branch], *, wrapped: bool = False) -> Raw:
+    """The schema of a reply that is one of these calls; `wrapped`: as the only member of an object, `call`."""
+    return _reply([call for call, _ in branches], branches, wrapped=wrapped)
+
+
+MAX_LISTED = 8
+"""Maximum number of calls in a list: a small model that has begun to repeat itself would not end it."""
+
+
+def list_of(branches: list[Branch], *, words: bool, wrapped: bool = False) -> Raw:
+    """The schema of a reply that is a list of these calls, or, with `words`, an object whose `answer` is a text."""
+    # Strict mode has not had bounds of arrays everywhere.
+    bounds = b"" if wrapped else b',"minItems":1,"maxItems":%d' % MAX_LISTED
+    calls = b'{"type":"array","items":%b%b}' % (_any_of([call for call, _ in branches]), bounds)
+    return _reply([calls, _ANSWER] if words else [calls], branches, wrapped=wrapped)
+
+
+_ANSWER = (
+    b'{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}'
+)
+
+
+def _reply(alternatives: list[bytes], branches: list[Branch], *, wrapped: bool) -> Raw:
+    definitions = {name: value for _, defined in branches for name, value in defined.items()}
+    reply = _any_of(alternatives)[1:-1]
+    if wrapped:
+        rest = b'},"required":["call"],"additionalProperties":false'
+        reply = b'"type":"object","properties":{"call":{' + reply + b"}" + rest
+    return Raw(b"{" + reply + (b',"$defs":' + msgspec.json.encode(definitions) if definitions else b"") + b"}")
+
+
+def _any_of(schemas: list[bytes]) -> bytes:
+    return b'{"anyOf":[' + b",".join(schemas) + b"]}"
+
+
+def field(schema: Raw, constrain: Constrain) -> bytes:
+    """The field of a request that asks for a reply of this schema. ValueError where the backend has none."""
+    given = bytes(schema)
+    match constrain:
+        case "json_schema":
+            return b'"response_format":{"type":"json_schema","json_schema":{"name":"tool_call","schema":%b}}' % given
+        case "strict":
+            named = b'{"name":"tool_call","strict":true,"schema":%b}' % given
+            return b'"response_format":{"type":"json_schema","json_schema":%b}' % named
+        case "json_object":
+            return b'"response_format":{"type":"json_object","schema":%b}' % given
+        case "format":
+            return b'"format":%b' % given
+        case "structured_outputs":
+            return b'"structured_outputs":{"json":%b}' % given
+        case "guided_json":
+            return b'"guided_json":%b' % given
+        case "none":
+            raise ValueError("this backend takes no JSON Schema of the reply; use the mode native or prompted")
+        case other:
+            assert_never(other)
+
+
+class _Summary(msgspec.Struct, forbid_unknown_fields=True):
+    done_and_found: str
+    did_not_work: str
+    still_open: str
+
+
+SUMMARY = Raw(msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False}))
+"""The schema of a reply that is a summary: a small model that only ever made calls would make one more."""
+
+
+_summary = msgspec.json.Decoder(_Summary)
+
+
+def decode_summary(text: str) -> str:
+    """The words of a reply under `SUMMARY`; a reply in another form as it is."""
+    try:
+        found = decode(_summary, text)
+    except msgspec.DecodeError:
+        return text
+    parts = {"": found.done_and_found, "Did not work: ": found.did_not_work, "Still open: ": found.still_open}
+    return "\n".join(f"{title}{words.strip()}" for title, words in parts.items() if words.strip())
+
+
+# The wires as values: what a stage or an interpreter must know of a protocol.
 
 WireName = Literal["openai", "ollama", "anthropic"]
 
@@ -110,7 +267,7 @@ def _openai(dialect: Dialect) -> Wire:
         name="openai",
         path="/chat/completions",
         head=lambda model, sampling, _: openai.request_head(model, sampling, dialect.body, dialect.option_names),
-        tools=strict.encode_strict_tools if strictly else openai.encode_tools,
+        tools=chat.encode_strict_tools if strictly else openai.encode_tools,
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
         tail=_tail(dialect),
         decode=openai.decode_reply,
@@ -120,7 +277,7 @@ def _openai(dialect: Dialect) -> Wire:
         lists_models=True,
         constraints=("json_schema", "strict", "json_object", "structured_outputs", "guided_json"),
         strict=strictly,
-        demand=choice.openai_choice,
+        demand=openai_choice,
         logprobs=LOGPROBS_FIELDS,
     )
 
@@ -155,7 +312,7 @@ def _anthropic(dialect: Dialect) -> Wire:
         decode=anthropic.decode_reply,
         stream=AnthropicStream(),
         dialect=dialect,
-        demand=choice.anthropic_choice,
+        demand=anthropic_choice,
         excludes_demand=("thinking",),
         counts_at="/messages/count_tokens",
     )
@@ -167,7 +324,7 @@ def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
 
     def tail(tools: Raw | None, schema: Raw | None) -> Raw:
         asked = b"" if tools is None else b'"tools":' + bytes(tools)
-        bound = b"" if schema is None else constrained.field(schema, dialect.constrain)
+        bound = b"" if schema is None else field(schema, dialect.constrain)
         return Raw(b"{" + b",".join(filter(None, (asked, along if asked else b"", bound))) + b"}")
 
     return tail

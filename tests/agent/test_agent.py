@@ -17,11 +17,11 @@ from forge.agent.memory import Fact, Facts, InProcessStore, Session, SQLiteStore
 from forge.errors import DefinitionError, ForgeError, MaxIterationsError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
-from stages.effect import Approved, Ask, Fault, HandOff, NeedsInput, Said
+from stages.effect import Approved, Ask, Budget, Fault, HandOff, NeedsInput, Said
 from stages.events import CallsAccepted, Event, Warned
 from stages.halt import BackendFailed, BudgetSpent, Cancelled, JournalFailed
 from stages.message import Kind, System, Tool, User
-from stages.state import Budget, Completed, Done, State
+from stages.state import Completed, Done, State
 from tests.agent.keepers import FileKeeper, FullKeeper
 from tests.agent.killed import agent as killed_agent
 

@@ -32,9 +32,9 @@ from forge.agent.events import (
 )
 from forge.errors import WatcherError
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from stages.effect import Approved, Ask, Fault, Rejected
+from stages.effect import Approved, Ask, Budget, Fault, Rejected
 from stages.halt import BudgetSpent, Cancelled
-from stages.state import Budget, Completed
+from stages.state import Completed
 from stages.wire.deltas import Delta, Ended
 
 LOOK = call("look", what="a")

@@ -25,11 +25,11 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import journal_parts, read_journal, replay, resume_journal, states
 from forge.outcome import Finished
 from forge.runtime.runs import resume, run
-from stages.effect import Approved, Ask, Execute, Fault, NeedsInput, Reply, Said, Usage
+from stages.effect import Approved, Ask, Budget, Execute, Fault, NeedsInput, Price, Reply, Said, Usage
 from stages.halt import BudgetSpent, Cancelled
 from stages.message import Tool
 from stages.saved import load, save
-from stages.state import Awaiting, Budget, Price, State
+from stages.state import Awaiting, State
 
 TASK = call("expert", task="Add 3 and 4.")
 WHICH = call("ask_question", question="Which order?", suggestions=["A-17", "B-2"])

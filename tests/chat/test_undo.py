@@ -3,7 +3,7 @@
 from forge import Agent, tool
 from forge.cli.chat.undo import taken_back
 from forge.interpreters.scripted import Scripted, call
-from stages.memory.facts import Fact, with_facts
+from stages.memory import Fact, with_facts
 from stages.state import Ready, State
 
 

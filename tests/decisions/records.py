@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from stages.confidence.token_probability import TokenProbability
-from stages.effect import RawCall, Reply, Usage
+from stages.effect import RawCall, Reply, TokenProbability, Usage
 
 RUNS = Path(__file__).parent / "runs.jsonl.gz"
 TURNS = Path(__file__).parent / "turns.jsonl.gz"

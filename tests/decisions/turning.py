@@ -10,8 +10,7 @@ from forge.proxy.tools import Guards
 from forge.proxy.turn import Again, Step
 from forge.proxy.upstream import Caller, Connected, Post
 from stages.effect import Replied, Send
-from stages.wire.answers import Envelope
-from stages.wire.served import RequestError
+from stages.wire.served import Envelope, RequestError
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.wires import ANTHROPIC
 from tests.decisions.records import Turn, digest

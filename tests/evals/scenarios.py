@@ -50,7 +50,7 @@ from functools import partial
 from threading import Event
 from forge.evals import Player
 from forge.evals.player import PlayerMissing
-from stages.state import Price
+from stages.effect import Price
 
 PRICE = Price(prompt=1.0, completion=2.0, cached=0.5)
 WAYS = [

@@ -7,7 +7,7 @@ from forge.evals import Played, Scenario, World, play
 from forge.evals.ablations import ABLATIONS
 from forge.evals.plain_player import PLAIN
 from forge.interpreters.scripted import Line, call
-from stages.policy.order import Use
+from stages.rules import Use
 
 
 @tool(effect="read")

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from forge import Workflow
 from forge.errors import ForgeError
-from forge.evals.calibration import (
-    expected_calibration_error,
-    judged_confidences,
-    reliability,
-    risk_at,
-    risk_coverage,
-)
+from forge.evals.calibration import expected_calibration_error, judged_confidences, reliability, risk_at, risk_coverage
 from forge.evals.cells import Cell
 from forge.evals.forge_player import FORGE
 from forge.evals.report import report_of

@@ -6,7 +6,7 @@ from msgspec import Raw
 from forge.evals.scenario import PerformedCall, Trajectory
 from forge.evals.suite.checks import answer, looked_up, mentions, miswritten, same, sent, told
 from stages.effect import NeedsInput, Said
-from stages.phase import Completed
+from stages.state import Completed
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from msgspec import Raw
 from forge.connection import Connection, Setup
 from forge.evals.metering import metered, request_seed, seeded
 from forge.evals.record import Record
-from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered, Usage
-from stages.state import Price
+from stages.effect import Fault, Price, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.wire.wires import Dialect
 
 ASK = Send(request=Request(head=Raw(b'{"model":"m","options":{"temperature":1}}')), turn=1)

@@ -10,8 +10,7 @@ from forge import Conversation, ToolDef, Workflow, tool
 from forge.evals.record import Record
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.tools import IdempotencyKey
-from stages.effect import NeedsInput, Usage
-from stages.state import Price
+from stages.effect import NeedsInput, Price, Usage
 
 
 def played(*tools: object, replies: list[object], **options: object) -> Record:

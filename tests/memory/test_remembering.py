@@ -9,9 +9,10 @@ from forge import Workflow, follow, resume
 from forge.agent.memory import Facts, Session, SQLiteStore, fact_tools
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.outcome import Finished
+from stages.effect import Said
 from stages.memory import with_facts
 from stages.message import History, Tool
-from stages.state import Said, State
+from stages.state import State
 from tests.memory.running import asynchronous
 
 

@@ -27,7 +27,7 @@ from stages.effect import (
 from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
 from stages.pipeline import Stage
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.serialize import Mode
 from stages.state import Awaiting, State
 from stages.tool import Prerequisite, ToolSpec

@@ -9,8 +9,7 @@ from msgspec import to_builtins
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User
 from stages.tool import ToolSpec
-from stages.wire.lines import Lines, payloads
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Lines, Sampling, payloads
 
 
 def body_of(history: History, sampling: Sampling, tools: Iterable[ToolSpec]) -> bytes:

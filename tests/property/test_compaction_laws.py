@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from forge.testing import assert_compactor_laws, budgets, histories
 from stages.compaction import Compacted, Compactor, ContextBudget, Meter, NoCompact, SlidingWindowCompact, TieredCompact
-from stages.compaction.exchange import exchanges
+from stages.compaction.history import exchanges
 from stages.message import History
 
 COMPACTORS: list[Compactor] = [

@@ -14,9 +14,9 @@ from forge.interpreters.http import Http
 from forge.outcome import Finished, Halted
 from forge.runtime.watcher import OnChunk
 from forge.runtime.watching import Watching
+from stages.effect import Budget
 from stages.halt import BackendFailed
-from stages.policy.retry import Backoff
-from stages.state import Budget
+from stages.retry import Backoff
 from stages.wire.deltas import Delta, Ended, Retry
 from tests.faulty import MARK, faulty
 from tests.flows import Desk

@@ -15,11 +15,18 @@ from stages import enforce, execute, pipeline, send, serialize
 from stages.effect import Ask, Execute, Send
 from stages.guards import guards_of, order
 from stages.message import Assistant, Tool, ToolCall
-from stages.policy.escalation import demanded_tools, offered_tools
-from stages.policy.levels import Escalation, EscalationLevel
-from stages.policy.order import Change, Use, obstacle
-from stages.policy.rules import Rules, blocking_unknown_outcome, legal_tools
-from stages.policy.rules import succeeded_names as names_of
+from stages.offer import demanded_tools, offered_tools
+from stages.rules import (
+    Change,
+    Escalation,
+    EscalationLevel,
+    Rules,
+    Use,
+    blocking_unknown_outcome,
+    legal_tools,
+    obstacle,
+)
+from stages.rules import succeeded_names as names_of
 from stages.serialize import Mode
 from stages.state import Awaiting, Folded, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec

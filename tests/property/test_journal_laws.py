@@ -36,7 +36,7 @@ from stages.effect import (
 )
 from stages.rescue.chat_template import Markers
 from stages.state import State
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from stages.wire.wires import Dialect
 from tests.flows import Desk
 from tests.journals import journal_of

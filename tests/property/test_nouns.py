@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from stages import events
 from stages.compaction import Compacted, ContextBudget, Meter
-from stages.confidence.unsure import AskLarger, AskPerson, StopRun, ThinkFirst, Vote, WhenUnsure
-from stages.effect import CallResult, Effect, Fault, Outcome, RawCall, Reply
+from stages.confidence.measure import AskLarger, AskPerson, StopRun, ThinkFirst, Vote, WhenUnsure
+from stages.effect import Budget, CallResult, Effect, Fault, Outcome, RawCall, Reply
 from stages.halt import Halt
 from stages.message import CUT_PHASE, Kind, Message
 from stages.objection import Objection
-from stages.policy.retry import Backoff
-from stages.policy.rules import Rules
-from stages.state import SCHEMA_VERSION, Budget, Ledger, Phase, State
+from stages.retry import Backoff
+from stages.rules import Rules
+from stages.state import SCHEMA_VERSION, Ledger, Phase, State
 from stages.tool import ToolSpec
 
 ROOT = Path(__file__).parents[2]

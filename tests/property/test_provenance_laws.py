@@ -11,7 +11,7 @@ from msgspec import Raw
 from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.effect import Reply
 from stages.message import Assistant, Tool, ToolCall, User
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.state import Answered, State, Vetted
 from stages.tool import ToolSpec
 from stages.validate import validate

@@ -16,17 +16,12 @@ from forge.interpreters.scripted import Scripted, call
 from stages.compaction import NoCompact
 from stages.effect import Reply, Request
 from stages.guards import guards_of
-from stages.ledger import Attempt, Ledger
 from stages.message import Assistant, History, Kind, Tool, ToolCall, User
-from stages.objection import Custom, Objection
-from stages.policy.listing import Each
-from stages.policy.order import Change, Use
-from stages.policy.rules import legal_tools, pending
-from stages.policy.session_ledger import recount
+from stages.objection import Custom, Guard, Objection, Stop
+from stages.rules import Change, Each, Use, legal_tools, pending, recount
 from stages.schema.canonical_json import canonical
-from stages.state import Done, Ready, State
-from stages.verdict import Guard, Stop
-from stages.wire.sampling import Sampling
+from stages.state import Attempt, Done, Ledger, Ready, State
+from stages.wire.deltas import Sampling
 from stages.wire.served import ServerRequest
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire

@@ -11,15 +11,14 @@ from stages.compaction import ContextBudget, TieredCompact
 from stages.deliver import deliver
 from stages.events import observe
 from stages.fold import FailedAttempts, Reasoning
-from stages.gathered import Gathered
 from stages.guards import prerequisites, required_steps
 from stages.halt import Halt
 from stages.pipeline import Stage
 from stages.saved import load, save, without_memory
 from stages.serialize import Mode
-from stages.state import Awaiting, Done, Sent, State
+from stages.state import Awaiting, Done, Gathered, Sent, State
+from stages.view.notes import note_progress, warn_of_calls
 from stages.view.summary import Summarize, ask_for_summary
-from stages.view.warnings import note_progress, warn_of_calls
 from tests.property.machine import RULES, outcomes, reachable
 from tests.property.strategies import states
 

@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stages.schema import Fits, Misfit, checker, project
-from stages.schema.compilation import compiled
-from stages.schema.judging import Judge
+from stages.schema.judging import Judge, compiled
 from stages.schema.value import Json, at_pointer
 from tests.property.schemas import Specimen, any_schemas, any_values, mistaken, specimens
 

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from stages.effect import Fault, RawCall, Reply
-from stages.reasoning.cutting import Split
+from stages.reasoning import Split
 from stages.rescue import split_reasoning
 from stages.wire.deltas import (
+    CALLS_LIMIT,
     CallDelta,
     CallStarted,
+    Decoder,
     Delta,
     Ended,
+    Lines,
     Piece,
     ReasoningDelta,
     Reclassified,
@@ -28,9 +31,6 @@ from stages.wire.deltas import (
     reply_pieces,
     watched_deltas,
 )
-from stages.wire.faults import CALLS_LIMIT
-from stages.wire.lines import Lines
-from stages.wire.streaming import Decoder
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.property import servers, streams
 from tests.property.test_wire_laws import replies as any_replies

@@ -495,7 +495,7 @@ def fill(bench: Bench, line: str) -> None:
     flow = orders.replace("workflow = ", "support = ").replace('"orders"', '"support"')
     if ":cascade" in line:
         unsure = "unsure=WhenUnsure(below=0.6, then=AskLarger()), terminal_tool"
-        flow = "from stages.confidence.unsure import AskLarger, WhenUnsure\n" + flow.replace("terminal_tool", unsure)
+        flow = "from stages.confidence.measure import AskLarger, WhenUnsure\n" + flow.replace("terminal_tool", unsure)
         flow = flow.replace("support = ", "cascade = ")
     if ":agent" in line:
         flow = block("docs/chat.md", "python")

@@ -18,7 +18,7 @@ from forge.backends.doctor.limits import DAMAGED
 from forge.backends.doctor.toolcalls import CALLS
 from forge.cli import demo
 from stages.state import Completed
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from tests.real.conftest import served
 
 QUICK = (*IDENTIFY, REPLY, CALLS, SCHEMA, DAMAGED)

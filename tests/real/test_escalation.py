@@ -7,9 +7,9 @@ from forge import ToolResolutionError, Workflow, run_sync, tool
 from forge.backends import Server
 from forge.backends.profile import named_profile
 from stages import events
-from stages.policy.levels import Escalation, EscalationLevel
+from stages.rules import Escalation, EscalationLevel
 from stages.serialize import Mode
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 
 LLAMA = replace(named_profile("llama-server"), tool_choice="required")
 

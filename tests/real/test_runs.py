@@ -16,11 +16,12 @@ from forge.backends import Server
 from forge.cli import demo
 from forge.connection import Connection
 from forge.testing import assert_answered
+from stages.effect import Said
 from stages.message import History
 from stages.serialize import Mode
-from stages.state import Completed, Said
+from stages.state import Completed
+from stages.wire.deltas import Sampling
 from stages.wire.openai.chat import encode_history
-from stages.wire.sampling import Sampling
 
 SHORT = dataclasses.replace(demo.workflow, max_iterations=3)
 """What holds of ten turns holds of three."""

@@ -11,8 +11,8 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.ablation import Ablated, ablate
 from stages.effect import RawCall, Reply
 from stages.message import ToolCall
+from stages.objection import Guard, Stop, Verdict
 from stages.state import State
-from stages.verdict import Guard, Stop, Verdict
 from tests.flows import Desk
 
 LOOK = call("look", what="a")

@@ -11,7 +11,7 @@ from forge.errors import ApprovalError, ForgeError, as_error
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Scripted, call, calls
 from stages.effect import Approved, Ask, Execute, Rejected
-from stages.execution.batch import call_digest
+from stages.execution import call_digest
 from stages.halt import ApprovalNeeded
 from stages.message import Assistant, Tool, ToolCall
 from stages.saved import load, save

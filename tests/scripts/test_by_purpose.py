@@ -17,9 +17,8 @@ from forge.connection import Connection
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import read_journal, replay
 from forge.outcome import Finished
-from stages.effect import Fault, Reply, Usage
+from stages.effect import Fault, Price, Reply, Usage
 from stages.events import Event, SummaryFailed
-from stages.state import Price
 
 NOTE = "I have read pages 1 to 3. Each has many words and nothing else. Open: the other pages, then the answer."
 ROOM = 1024 + 1000  # for a reply, and for the prompt

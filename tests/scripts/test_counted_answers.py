@@ -17,9 +17,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages.deliver import interrupt
 from stages.effect import Said
 from stages.message import Tool
-from stages.policy.order import Use
-from stages.policy.rules import pending
-from stages.policy.session_ledger import recount
+from stages.rules import Use, pending, recount
 from stages.state import Completed, State
 
 

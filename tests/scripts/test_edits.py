@@ -14,11 +14,10 @@ from stages import events
 from stages.effect import Approved, Ask
 from stages.message import Assistant, ToolCall
 from stages.message import Tool as Result
-from stages.objection import Custom, Objection
-from stages.policy.order import Use
+from stages.objection import Custom, Objection, Verdict
+from stages.rules import Use
 from stages.state import State
 from stages.tool import Prerequisite
-from stages.verdict import Verdict
 
 
 class Bank:

@@ -11,12 +11,12 @@ from forge import errors as forge_errors
 from forge.errors import CallbackError, DefinitionError
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
 from stages import halt as halts
-from stages.effect import Fault, RawCall, Reply, Usage
+from stages.effect import Fault, Price, RawCall, Reply, Said, Usage
 from stages.message import Assistant, Kind, Tool, ToolCall, User
 from stages.objection import BareText, Custom, Objection
-from stages.policy.rules import RepairLimits
 from stages.rescue import Claim, Family, Names, Read
-from stages.state import Completed, Price, Said
+from stages.rules import RepairLimits
+from stages.state import Completed
 from tests.flows import Desk
 
 LOOK = call("look", what="a")

@@ -30,7 +30,7 @@ from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Settled
 from stages.events import Event
 from stages.halt import BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool as Answer
-from stages.policy.order import Use
+from stages.rules import Use
 from stages.saved import load, save
 
 SCRIPT: list[Line] = [

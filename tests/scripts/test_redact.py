@@ -21,10 +21,9 @@ from forge.journal.marks import PROTOCOL
 from forge.journal.records import read_journal
 from forge.journal.redaction import Field, Redact
 from forge.runtime.recovery import resume_journal
-from stages.confidence.token_probability import TokenProbability
-from stages.effect import Approved, Ask, RawCall, Replied, Reply
+from stages.candidates import placeholder_arguments
+from stages.effect import Approved, Ask, RawCall, Replied, Reply, TokenProbability
 from stages.message import ToolCall
-from stages.policy.placeholder_values import placeholder_arguments
 from stages.serialize import Mode
 from stages.state import State
 from tests.flows import Desk
@@ -171,7 +170,7 @@ def test_a_hash_of_a_secret_is_no_way_to_it(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     recorded(path, [call("close", card=CARD)], RULES)
     (ask,) = [entry.effect for entry in read_journal(path).entries if isinstance(entry.effect, Ask)]
-    from stages.execution.batch import call_digest
+    from stages.execution import call_digest
 
     assert ask.digest == call_digest(ask.call)
     assert CARD not in ask.call.arguments

@@ -14,8 +14,7 @@ from forge.connection import Connection
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_answered
-from stages.effect import Execute, Fault
-from stages.ledger import Budget
+from stages.effect import Budget, Execute, Fault
 from stages.message import Tool as Answer
 from stages.saved import load, save
 from stages.state import Awaiting, State

@@ -16,7 +16,7 @@ from forge.interpreters.scripted import Line, Scripted, call, worded
 from forge.journal import replay
 from forge.outcome import Finished, Halted
 from forge.runtime import follow
-from stages.confidence.unsure import AskLarger, AskPerson, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
+from stages.confidence.measure import AskLarger, AskPerson, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
 from stages.effect import Fault, NeedsInput, Reply
 from stages.events import CallsAccepted, Event
 from stages.halt import BackendFailed, BudgetSpent, Unsure

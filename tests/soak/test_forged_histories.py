@@ -16,8 +16,7 @@ from forge.proxy.tools import Guards
 from forge.proxy.turn import Again, judged, opening, verbatim_turn, with_constrained_retries, written_turn
 from stages.effect import RawCall, Reply, Request
 from stages.message import Assistant, History, Tool, ToolCall
-from stages.wire.answers import Envelope
-from stages.wire.served import RequestError, refusal
+from stages.wire.served import Envelope, RequestError, refusal
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 
 POLICY = """

@@ -8,8 +8,7 @@ from stages.compaction import Compacted, ContextBudget, NoCompact, TieredCompact
 from stages.compaction.budget import Compactor
 from stages.halt import CannotFit
 from stages.message import Assistant, History, System, Tool, ToolCall, User
-from stages.phase import Folded, Ready, SummaryOrder
-from stages.state import State
+from stages.state import Folded, Ready, State, SummaryOrder
 
 BUDGET = ContextBudget(tokens=1_000)
 

@@ -7,12 +7,14 @@ from stages.deliver import deliver, interrupt, reopened
 from stages.effect import (
     Approved,
     Ask,
+    Budget,
     Effect,
     Execute,
     Fault,
     InDoubt,
     NotRun,
     Outcome,
+    Price,
     Rejected,
     Replied,
     Reply,
@@ -25,12 +27,10 @@ from stages.effect import (
     Undelivered,
     Usage,
 )
-from stages.execution.batch import call_digest
+from stages.execution import call_digest
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
-from stages.ledger import Budget, Price
 from stages.message import Assistant, Tool, ToolCall
-from stages.phase import Answered, Awaiting, Batch, Edited, Executed, Ready
-from stages.state import State
+from stages.state import Answered, Awaiting, Batch, Edited, Executed, Ready, State
 
 CALL = ToolCall(id="call_1", name="write", arguments='{"text":"t"}')
 DIGEST = call_digest(CALL)

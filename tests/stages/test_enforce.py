@@ -5,10 +5,9 @@ import pytest
 from stages import enforce
 from stages.halt import Cancelled
 from stages.message import Assistant, Kind, Tool, ToolCall
-from stages.objection import Custom, Objection
-from stages.policy.rules import OnViolation
+from stages.objection import Custom, Guard, Objection, Stop, Verdict
+from stages.rules import OnViolation
 from stages.state import Ready, State, Vetted
-from stages.verdict import Guard, Stop, Verdict
 
 LOOK = ToolCall(id="call_1", name="look", arguments="{}")
 WRITE = ToolCall(id="call_2", name="write", arguments="{}")

@@ -5,7 +5,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.compaction import ContextBudget
-from stages.effect import Ask, Execute, Reply, Request, Send, Succeeded
+from stages.effect import Ask, Budget, Execute, Reply, Request, Send, Succeeded
 from stages.events import (
     ApprovalAsked,
     CallsAccepted,
@@ -23,10 +23,8 @@ from stages.events import (
     new_messages,
     observe,
 )
-from stages.ledger import Budget, Compaction
 from stages.message import Assistant, Kind, Tool, ToolCall, User
-from stages.phase import Answered, Awaiting, Batch, Completed, Done, Executed, Phase, SummaryOrder
-from stages.state import State
+from stages.state import Answered, Awaiting, Batch, Compaction, Completed, Done, Executed, Phase, State, SummaryOrder
 
 CALL = ToolCall(id="call_1", name="look", arguments="{}")
 BEFORE = State(history=(User(text="Go."),)).note(turn=1, budget=Budget(calls=4))

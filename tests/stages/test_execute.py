@@ -18,11 +18,10 @@ from stages.effect import (
     Succeeded,
     Unresolved,
 )
-from stages.execution.batch import call_digest
+from stages.execution import call_digest
 from stages.halt import ToolsFailing
 from stages.message import Assistant, Tool, ToolCall, User
-from stages.phase import Awaiting, Batch, Completed, Done, Executed, Ready, Vetted
-from stages.state import State
+from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from tests.property.machine import RULES
 
 LOOK = ToolCall(id="call_1", name="look", arguments='{"what":"a"}')

@@ -20,11 +20,12 @@ from forge.outcome import Halted
 from forge.workflow.stage_list import STAGES, StageName
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
+from stages.effect import Budget
 from stages.halt import BadReplies, BudgetSpent, Halt
 from stages.message import ToolCall
+from stages.objection import Verdict
 from stages.pipeline import StageError, StuckError, advance
-from stages.state import Answered, Awaiting, Budget, Folded, Prepared, Ready, State, Vetted
-from stages.verdict import Verdict
+from stages.state import Answered, Awaiting, Folded, Prepared, Ready, State, Vetted
 from stages.wire.deltas import Delta, TextDelta
 from tests.flows import Desk
 

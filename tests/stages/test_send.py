@@ -4,14 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from stages import send
-from stages.effect import Ask, Request, Send
-from stages.execution.batch import call_digest
+from stages.effect import Ask, Budget, Request, Send
+from stages.execution import call_digest
 from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
-from stages.ledger import Budget, Success
 from stages.message import ToolCall
-from stages.phase import Awaiting, Prepared
-from stages.policy.order import Use
-from stages.state import State
+from stages.rules import Use
+from stages.state import Awaiting, Prepared, State, Success
 from tests.property.machine import RULES
 
 REQUEST = Request(messages=())

@@ -10,14 +10,12 @@ from msgspec.structs import replace
 
 from stages import compact, fold, on, pipeline, serialize
 from stages.compaction import ContextBudget, TieredCompact
-from stages.ledger import Attempt, Ledger, Success
 from stages.message import Assistant, History, System, Tool, ToolCall, User
-from stages.phase import Folded, Prepared, Ready, SummaryOrder
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.serialize import Mode, overhead
-from stages.state import Cleared, State
+from stages.state import Attempt, Cleared, Folded, Ledger, Prepared, Ready, State, Success, SummaryOrder
 from stages.tool import Calculated, Grounded, ToolSpec
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.property.machine import RULES
 

@@ -3,7 +3,7 @@
 import pytest
 
 from stages.effect import Reply
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.state import Answered, Ready, State, Vetted
 from stages.validate import validate
 from tests.flows import Desk

@@ -24,7 +24,7 @@ from forge.workflow.suggestions import did_you_mean
 from forge.workflow.template import literal
 from forge.workflow.workflow import Workflow
 from stages.effect import Said
-from stages.policy.levels import Escalation
+from stages.rules import Escalation
 from stages.tool import ToolEffect
 
 _INSTRUCTIONS = """\

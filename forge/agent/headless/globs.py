@@ -5,7 +5,7 @@ end, is about a name in any folder; one with a slash is about a path from the ro
 in it.
 """
 
-from stages.policy.wildcards import matches
+from stages.rules import matches
 
 
 def covers(pattern: str, path: tuple[str, ...], *, any_case: bool = False) -> bool:

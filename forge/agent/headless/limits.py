@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from forge.agent.headless.changes import Changes, Path, change_of, changes_of
 from forge.agent.headless.globs import covers
+from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
-from stages.objection import Custom, Objection
-from stages.state import Price, State
+from stages.objection import Custom, Guard, Objection, Verdict
+from stages.state import State
 from stages.tool import ToolEffect
-from stages.verdict import Guard, Verdict
 
 WRITES = ("write_file", "edit_file")
 """The tools whose paths are held to `write` and `never_write`."""

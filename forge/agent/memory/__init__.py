@@ -6,7 +6,7 @@ from forge.agent.memory.facts import Facts
 from forge.agent.memory.protocol import FactStore, Memory, SavedSession, SessionStore, SessionSummary
 from forge.agent.memory.session import Session
 from stages._later import later
-from stages.memory.facts import Fact
+from stages.memory import Fact
 
 if TYPE_CHECKING:
     from forge.agent.memory.in_process import InProcessStore as InProcessStore

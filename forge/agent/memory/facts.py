@@ -4,8 +4,8 @@ from forge.agent.memory.names import checked_name
 from forge.agent.memory.protocol import FactStore
 from forge.errors import DefinitionError
 from forge.runtime.options import checked_options
-from stages.memory.facts import Fact
-from stages.options.types import Count
+from stages.memory import Fact
+from stages.options import Count
 from stages.repair.decoding import sound
 
 LONGEST_FACT = 2000

@@ -7,9 +7,7 @@ from msgspec import Struct
 
 from forge.agent.memory.protocol import SavedSession, SessionSummary
 from forge.errors import SessionChangedError
-from stages.memory.facts import Fact
-from stages.memory.ranking import ranked
-from stages.memory.selection import title
+from stages.memory import Fact, ranked, title
 from stages.saved import load, save
 from stages.state import State
 

@@ -4,8 +4,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from stages.memory.facts import Fact
-from stages.memory.selection import Role
+from stages.memory import Fact, Role
 from stages.message import History, Message
 from stages.state import State
 

@@ -10,10 +10,9 @@ from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedE
 from forge.runtime.options import checked_options
 from forge.runtime.start import last_id
 from stages.halt import CannotFit
-from stages.memory.pruning import pruned
-from stages.memory.selection import Role, branched, in_turn, last_messages, misplaced, of_roles
+from stages.memory import Role, branched, in_turn, last_messages, misplaced, of_roles, pruned
 from stages.message import History, Message, turn_of
-from stages.options.types import Count, Tokens
+from stages.options import Count, Tokens
 from stages.repair.decoding import sound_struct
 from stages.state import Done, Ready, State
 

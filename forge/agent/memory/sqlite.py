@@ -9,10 +9,8 @@ from forge.agent.memory.protocol import SavedSession, SessionSummary
 from forge.agent.memory.sqlite_file import SQLiteFile
 from forge.errors import SessionChangedError, StoreError
 from forge.runtime.options import checked_options
-from stages.memory.facts import Fact
-from stages.memory.ranking import query_words, ranked, words_of
-from stages.memory.selection import title
-from stages.options.types import Seconds
+from stages.memory import Fact, query_words, ranked, title, words_of
+from stages.options import Seconds
 from stages.saved import SavedParts, load_parts, save_parts
 from stages.state import State
 

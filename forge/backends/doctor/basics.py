@@ -6,11 +6,11 @@ from msgspec.structs import replace
 from forge.backends.doctor.chat_requests import ASKED, question, reply, system
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, is_page, told
 from forge.backends.questions import ServerAnswer, decoded
-from stages.confidence.token_probability import ALTERNATIVES
+from stages.confidence.measure import ALTERNATIVES
 from stages.effect import Reply
 from stages.message import User
 from stages.rescue import split_reasoning
-from stages.wire.openai.chat_logprobs import LOGPROBS_FIELDS
+from stages.wire.openai.chat import LOGPROBS_FIELDS
 
 
 class _Thought(Struct):

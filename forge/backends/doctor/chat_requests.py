@@ -14,9 +14,8 @@ from stages.repair.decoding import decode
 from stages.rescue import rescue
 from stages.rescue.found import FoundCall
 from stages.tool import ToolSpec
-from stages.wire.constrained import Constrain
-from stages.wire.sampling import Sampling
-from stages.wire.wires import Dialect, Wire, wire
+from stages.wire.deltas import Sampling
+from stages.wire.wires import Constrain, Dialect, Wire, wire
 
 WEATHER = ToolSpec(
     name="get_weather",

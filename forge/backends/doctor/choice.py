@@ -5,8 +5,7 @@ from msgspec.structs import replace
 from forge.backends.doctor.facts import Facts, constrains
 from forge.backends.profile import Profile
 from stages.serialize import Mode
-from stages.wire.choice import ToolChoice
-from stages.wire.constrained import Constrain
+from stages.wire.wires import Constrain, ToolChoice
 
 
 def choose(facts: Facts, known: Profile) -> Profile:

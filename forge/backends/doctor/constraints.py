@@ -9,8 +9,8 @@ from forge.backends.questions import ServerAnswer
 from stages.message import User
 from stages.schema import project
 from stages.tool import ToolSpec
-from stages.wire import constrained
-from stages.wire.constrained import Constrain
+from stages.wire import wires
+from stages.wire.wires import Constrain
 
 _CAPITAL = (User(text="What is the capital of France?"),)
 _WORDS = ("vlorp-73", "kwint-19")
@@ -33,10 +33,9 @@ _NONSENSE = tuple(
 def _schema(constrain: Constrain) -> Raw:
     strict = constrain == "strict"
     branches = [
-        constrained.branch(t, project(t.parameters, "openai-strict" if strict else "llama.cpp").schema)
-        for t in _NONSENSE
+        wires.branch(t, project(t.parameters, "openai-strict" if strict else "llama.cpp").schema) for t in _NONSENSE
     ]
-    return constrained.one_of(branches, wrapped=strict)
+    return wires.one_of(branches, wrapped=strict)
 
 
 def _obeyed(text: str) -> bool:

@@ -10,8 +10,7 @@ from forge.backends.doctor.chat_requests import TOOLS, question, spoken
 from forge.backends.doctor.facts import Facts, Finding, Probe, Question, one_line, told
 from forge.backends.questions import ServerAnswer
 from stages.effect import Fault
-from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, TextDelta
-from stages.wire.streaming import StreamRead
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, StreamRead, TextDelta
 
 
 class Stream(Struct, frozen=True, kw_only=True):

@@ -14,9 +14,9 @@ from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.llama_cpp import LlamaCpp, Settings, random_key
 from forge.connection import Connection
 from forge.runtime.options import checked_options
-from stages.options.types import Seconds, Tokens
+from stages.options import Seconds, Tokens
 from stages.serialize import Mode
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Sampling
 
 
 class Local:

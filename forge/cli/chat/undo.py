@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from stages.memory.selection import branched
+from stages.memory import branched
 from stages.message import Kind, Message, User
 from stages.state import State
 

@@ -8,7 +8,7 @@ from msgspec import Raw
 from forge.evals.player import RunEnd, Task
 from forge.interpreters import Interpreter
 from stages.effect import Replied, Reply, Request, Send, Undelivered
-from stages.wire.sampling import options
+from stages.wire.deltas import options
 
 ChatMessage = Mapping[str, object]
 

@@ -17,8 +17,8 @@ from forge.interpreters import Interpreter
 from forge.runtime.advancing import advanced
 from forge.workflow.turn import turn_of
 from stages.deliver import deliver
-from stages.effect import Execute, Reply, Send
-from stages.state import Awaiting, Done, Said, State
+from stages.effect import Execute, Reply, Said, Send
+from stages.state import Awaiting, Done, State
 from stages.wire.openai.chat import encode_tools
 
 

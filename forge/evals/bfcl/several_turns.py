@@ -14,10 +14,9 @@ from forge.evals.forge_player import Connected
 from forge.evals.player import RunEnd, Task
 from forge.interpreters import Interpreter
 from forge.runtime.conversation import Conversation
-from stages.effect import Execute, Failed, Results, Succeeded
+from stages.effect import Execute, Failed, Results, Said, Succeeded
 from stages.halt import BadReplies, ToolsFailing
 from stages.message import ToolCall
-from stages.state import Said
 
 
 async def forge_conversation(task: Task) -> RunEnd:

@@ -8,7 +8,7 @@ from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from stages.policy.order import Use
+from stages.rules import Use
 
 _WORDS = ("lantern", "harbour", "walnut", "compass", "saffron", "glacier", "mandolin", "orchard", "pebble", "thistle")
 _PROSE = (

@@ -8,7 +8,7 @@ import msgspec
 
 from forge.evals.scenario import PerformedCall, Trajectory
 from stages.effect import Said
-from stages.phase import Completed
+from stages.state import Completed
 
 Fact = str | float
 """A word or several, found as such; or a number, found by its value."""

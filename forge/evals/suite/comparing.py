@@ -11,7 +11,7 @@ from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, miswritten, sent
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from stages.policy import Each, Use
+from stages.rules import Each, Use
 
 
 class _Flat(Struct, frozen=True):

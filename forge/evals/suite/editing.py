@@ -9,8 +9,7 @@ from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM
-from stages.guards import PastCall
-from stages.policy.order import Use
+from stages.rules import PastCall, Use
 
 _RULES: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "port": ("a number from 1024 to 65535", lambda value: value.isdecimal() and 1024 <= int(value) <= 65535),

@@ -7,7 +7,7 @@ from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, miswritten, sent
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from stages.policy.order import Use
+from stages.rules import Use
 
 _REASONS = ("too large", "ordered twice", "not as expected", "a gift that nobody wanted")
 

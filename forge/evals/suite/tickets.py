@@ -9,7 +9,7 @@ from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from stages.policy import Each, Use
+from stages.rules import Each, Use
 from stages.tool import Prerequisite
 
 Queue = Literal["billing", "shipping", "technical", "account", "sales"]

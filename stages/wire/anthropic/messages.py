@@ -1,25 +1,344 @@
-"""Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages.
-
-It differs from chat completions: the system prompt is a field of its own, a message is a list of blocks, user and
-assistant take turns, the results of a batch stand at the beginning of the one message after it, and no text block
-is blank. Thinking goes back with its signature, as it came (`Assistant.sealed`): the API refuses a call whose
-thinking is missing or was touched. https://platform.claude.com/docs/en/build-with-claude/extended-thinking.
-"""
+"""The Messages API, as a client: requests written, answers read whole and as streams."""
 
 import re
-from collections.abc import Mapping
-from typing import assert_never
+from collections.abc import Iterable, Mapping
+from typing import Self, TypeVar, assert_never
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
+from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
+from stages.repair.decoding import decode
 from stages.tool import ToolSpec
-from stages.wire.anthropic.messages_answer import decode_reply
-from stages.wire.anthropic.thinking import unsealed_blocks
-from stages.wire.openai.chat import encode_messages
-from stages.wire.sampling import Sampling, options
+from stages.wire.deltas import (
+    CALLS_LIMIT,
+    CallDelta,
+    CallStarted,
+    Ended,
+    Lines,
+    ReasoningDelta,
+    Sampling,
+    StreamRead,
+    TextDelta,
+    appended,
+    cut_body,
+    options,
+    payloads,
+    read_all,
+    reported_fault,
+    too_many_calls_fault,
+    too_many_objects,
+)
+from stages.wire.openai.chat import arguments_text, encode_messages
 from stages.wire.valid import valid_history
+
+# Thinking of Anthropic's models: its blocks go through a history and back to the API unchanged.
+
+THINKING = frozenset({"thinking", "redacted_thinking"})
+"""Types of the blocks that hold thinking."""
+
+_decode_blocks = msgspec.json.Decoder(tuple[Raw, ...])
+
+
+def unsealed_blocks(sealed: str) -> tuple[Raw, ...]:
+    """Thinking as the API gave it; none where it came over another wire."""
+    try:
+        return decode(_decode_blocks, sealed) if sealed else ()
+    except msgspec.DecodeError:
+        return ()
+
+
+def sealed_blocks(blocks: Iterable[Raw | bytes]) -> str:
+    """Blocks of thinking as a reply carries them through a history; the empty text for none."""
+    joined = b",".join(map(bytes, blocks))
+    return f"[{joined.decode(errors='replace')}]" if joined else ""
+
+
+class _Kind(Struct):
+    type: str = ""
+
+
+class _Whole(Struct):
+    """An answer's blocks as they stand."""
+
+    content: list[Raw]
+
+
+_kind = msgspec.json.Decoder(_Kind)
+_whole = msgspec.json.Decoder(_Whole)
+
+
+def sealed_reply(body: bytes) -> str:
+    """The thinking of a whole answer, sealed; empty for none."""
+    blocks = decode(_whole, body).content
+    return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in THINKING)
+
+
+# Answers of Anthropic's Messages API: a whole reply, and the token counts of one.
+
+
+class AnswerBlock(Struct):
+    """A block of an answer."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw(b"null")
+
+
+class AnthropicUsage(Struct):
+    """Tokens, as the API has them; in a stream some come first and some last."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Answer(Struct):
+    content: list[AnswerBlock] | None = None
+    stop_reason: str | None = None
+    usage: AnthropicUsage | None = None
+    error: Raw = Raw(b"null")
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+"""The API's words in those of chat completions, which the stages read; any other stays as it is."""
+
+
+def decode_reply(body: bytes) -> Reply | Fault:
+    """The reply that an answer holds; a Fault says what a body that is none lacks, or what the API reports."""
+    if (fault := too_many_objects(body)) is not None:
+        return fault
+    try:
+        return _reply(decode(_answer, body), body)
+    except msgspec.DecodeError as error:
+        return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut_body(body))
+
+
+def _reply(answer: _Answer, body: bytes) -> Reply | Fault:
+    if bytes(answer.error) != b"null":
+        return reported_fault(answer.error)
+    if answer.content is None:
+        return Fault(kind="malformed", detail="the server's answer has no content", body=cut_body(body))
+    calls = [block for block in answer.content if block.type == "tool_use"]
+    if len(calls) > CALLS_LIMIT:
+        return too_many_calls_fault()
+    return Reply(
+        text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
+        reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
+        sealed=sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
+        calls=tuple(map(_raw_call, calls)),
+        finish=finish_of(answer.stop_reason),
+        usage=usage_of(answer.usage),
+    )
+
+
+def finish_of(reason: str | None) -> str:
+    """Why the reply ended, in the words of chat completions."""
+    return _FINISH.get(reason or "end_turn", reason or "")
+
+
+def _raw_call(block: AnswerBlock) -> RawCall:
+    return RawCall(id=block.id or "", name=block.name or "", arguments=arguments_text(block.input))
+
+
+def usage_of(usage: AnthropicUsage | None) -> Usage | None:
+    """Tokens; what was read from the cache or written to it is part of the prompt, and the API counts it apart."""
+    if usage is None:
+        return None
+    cached = usage.cache_read_input_tokens or 0
+    prompt = (usage.input_tokens or 0) + (usage.cache_creation_input_tokens or 0) + cached
+    return Usage(prompt=prompt, completion=usage.output_tokens or 0, cached=cached)
+
+
+# Streams of Anthropic's Messages API: https://platform.claude.com/docs/en/build-with-claude/streaming.
+
+_BLOCKS_LIMIT = 256
+"""Maximum number of a reply's blocks of thinking that are kept for the API."""
+
+
+class _Delta(Struct):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    partial_json: str | None = None
+    signature: str | None = None
+    stop_reason: str | None = None
+
+
+class _Message(Struct):
+    usage: AnthropicUsage | None = None
+
+
+class _Event(Struct):
+    type: str = ""
+    index: int = 0
+    message: _Message | None = None
+    content_block: Raw = Raw(b"null")
+    delta: _Delta | None = None
+    usage: AnthropicUsage | None = None
+    error: Raw = Raw(b"null")
+
+
+class _Thought(Struct, frozen=True, kw_only=True, tag="thinking"):
+    """A block of thinking in the form that goes back to the API."""
+
+    thinking: str
+    signature: str
+
+
+_event = msgspec.json.Decoder(_Event)
+_block = msgspec.json.Decoder(AnswerBlock)
+
+
+class AnthropicStream(Struct, frozen=True, kw_only=True):
+    """The state of reading a streamed message. Its blocks come one after the other."""
+
+    lines: Lines = Lines()
+    calls: int = 0
+    input: str = ""
+    """The arguments that the open block began with, until others come."""
+    said_in: int = -1
+    """The last block with text; -1: none. The text of another block begins with a blank line."""
+    thought_in: int = -1
+    thought: tuple[bytes, ...] = ()
+    """The thinking of the open block, in a few parts."""
+    signature: str = ""
+    sealed: tuple[bytes, ...] = ()
+    """The complete blocks of thinking."""
+    hidden: bool = False
+    """Whether the open block is thinking that is not shown."""
+    stop_reason: str = ""
+    usage: AnthropicUsage | None = None
+
+    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
+        """The decoder after the next bytes, and what they add."""
+        lines, ended = self.lines.advance(chunk)
+        return read_all(replace(self, lines=lines), payloads(ended))
+
+    def finish(self) -> StreamRead:
+        """What the end of the stream adds: a stream with a stop reason may omit `message_stop`."""
+        after, pieces = read_all(self, payloads(self.lines.finish()))
+        return (*pieces, _ended(after)) if after.stop_reason else pieces
+
+    def read(self, payload: bytes) -> tuple[Self, StreamRead]:
+        """The next event."""
+        try:
+            return _read(self, decode(_event, payload))
+        except msgspec.DecodeError as error:
+            said = f"an event of the stream is none: {error}"
+            return self, (Fault(kind="malformed", detail=said, body=cut_body(payload)),)
+
+
+_S = TypeVar("_S", bound=AnthropicStream)
+
+
+def _ended(stream: AnthropicStream) -> Ended:
+    finish = finish_of(stream.stop_reason or None)
+    return Ended(finish=finish, usage=usage_of(stream.usage), sealed=sealed_blocks(stream.sealed))
+
+
+def _read(stream: _S, event: _Event) -> tuple[_S, StreamRead]:
+    """What an event adds; unknown ones are ignored, as the API asks."""
+    if bytes(event.error) != b"null":
+        return stream, (reported_fault(event.error),)
+    match event.type:
+        case "message_start" if event.message is not None:
+            return _counted(stream, event.message.usage), ()
+        case "content_block_start" if bytes(event.content_block) != b"null":
+            return _started(stream, event.index, event.content_block)
+        case "content_block_delta" if event.delta is not None:
+            return _grown(stream, event.index, event.delta)
+        case "content_block_stop":
+            return _stopped(stream)
+        case "message_delta":
+            reason = event.delta.stop_reason if event.delta else None
+            return replace(_counted(stream, event.usage), stop_reason=reason or stream.stop_reason), ()
+        case "message_stop":
+            return stream, (_ended(stream),)
+        case _:
+            return stream, ()
+
+
+def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:
+    """The stream with new counts; missing ones stay."""
+    if usage is None:
+        return stream
+    given = {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}
+    return replace(stream, usage=replace(stream.usage or AnthropicUsage(), **given))
+
+
+def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
+    block = decode(_block, bytes(given))
+    if block.type == "redacted_thinking":
+        if len(stream.sealed) == _BLOCKS_LIMIT:
+            return stream, (Fault(kind="too_large", detail=f"the stream has over {_BLOCKS_LIMIT} blocks of thinking"),)
+        return replace(stream, sealed=(*stream.sealed, bytes(given)), hidden=True), ()
+    if block.type != "tool_use":
+        return _said(stream, index, block.text or "", block.thinking or "")
+    if stream.calls == CALLS_LIMIT:
+        return stream, (too_many_calls_fault(),)
+    after = replace(stream, calls=stream.calls + 1, input=arguments_text(block.input))
+    return after, (CallStarted(index=stream.calls, name=block.name or "", id=block.id or ""),)
+
+
+def _stopped(stream: _S) -> tuple[_S, StreamRead]:
+    """The block is closed; of thinking, what the API wants back with it is known now."""
+    if stream.input:
+        return replace(stream, input=""), (CallDelta(index=stream.calls - 1, arguments=stream.input),)
+    if stream.hidden:
+        return replace(stream, hidden=False), _seal(stream.sealed[-1])
+    if stream.signature and len(stream.sealed) < _BLOCKS_LIMIT:
+        thought = _Thought(thinking=b"".join(stream.thought).decode(), signature=stream.signature)
+        block = msgspec.json.encode(thought)
+        return replace(stream, sealed=(*stream.sealed, block), thought=(), signature=""), _seal(block)
+    return (replace(stream, thought=()) if stream.thought else stream), ()
+
+
+def _seal(block: bytes) -> StreamRead:
+    return (ReasoningDelta(text="", sealed=sealed_blocks([block])),)
+
+
+def _grown(stream: _S, index: int, delta: _Delta) -> tuple[_S, StreamRead]:
+    if delta.signature:
+        return replace(stream, signature=delta.signature), ()
+    if not delta.partial_json:
+        return _said(stream, index, delta.text or "", delta.thinking or "")
+    after = replace(stream, input="") if stream.input else stream
+    return after, (CallDelta(index=max(0, stream.calls - 1), arguments=delta.partial_json),)
+
+
+def _said(stream: _S, index: int, text: str, thinking: str) -> tuple[_S, StreamRead]:
+    if thinking:
+        gap = "" if stream.thought_in in (-1, index) else "\n\n"
+        thought = appended(stream.thought, thinking.encode())
+        return replace(stream, thought_in=index, thought=thought), (ReasoningDelta(text=gap + thinking),)
+    if text:
+        gap = "" if stream.said_in in (-1, index) else "\n\n"
+        return replace(stream, said_in=index), (TextDelta(text=gap + text),)
+    return stream, ()
+
+
+# Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages.
+#
+# It differs from chat completions: the system prompt is a field of its own, a message is a list of blocks, user and
+# assistant take turns, the results of a batch stand at the beginning of the one message after it, and no text block is
+# blank. Thinking goes back with its signature, as it came (`Assistant.sealed`): the API refuses a call whose thinking
+# is missing or was touched. https://platform.claude.com/docs/en/build-with-claude/extended-thinking.
 
 __all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "request_head", "system_text"]
 

@@ -1,23 +1,40 @@
-"""Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
-
-It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come from
-forge), sampling options are under `options`, and a JSON Schema is the `format` itself.
-"""
+"""Ollama's chat, as a client: requests written, answers read whole and as streams."""
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Self, TypeVar, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
-from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
-from stages.wire.openai.chat import encode_messages, encode_tools
-from stages.wire.openai.chat_answer import arguments_text
-from stages.wire.sampling import Sampling, options
+from stages.wire.deltas import (
+    CALLS_LIMIT,
+    CallDelta,
+    CallStarted,
+    Ended,
+    Lines,
+    Piece,
+    ReasoningDelta,
+    Sampling,
+    StreamRead,
+    TextDelta,
+    cut_body,
+    options,
+    read_all,
+    reported_fault,
+    too_many_calls_fault,
+    too_many_objects,
+)
+from stages.wire.openai.chat import arguments_text, encode_messages, encode_tools
 from stages.wire.valid import valid_history
+
+# Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
+#
+# It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come
+# from forge), sampling options are under `options`, and a JSON Schema is the `format` itself.
 
 __all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "request_head"]
 
@@ -147,3 +164,64 @@ def usage_of(answer: OllamaAnswer) -> Usage | None:
     if answer.prompt_eval_count is None and answer.eval_count is None:
         return None
     return Usage(prompt=answer.prompt_eval_count or 0, completion=answer.eval_count or 0)
+
+
+# Streams of Ollama's own protocol, one JSON object per line: https://docs.ollama.com/api/streaming.
+
+
+class _Line(OllamaAnswer):
+    done: bool = False
+
+
+_line = msgspec.json.Decoder(_Line)
+
+
+class OllamaStream(Struct, frozen=True, kw_only=True):
+    """The state of reading a stream of /api/chat. Calls come whole, so they are only counted."""
+
+    lines: Lines = Lines()
+    calls: int = 0
+
+    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
+        """The decoder after the next bytes, and what they add."""
+        lines, ended = self.lines.advance(chunk)
+        return read_all(replace(self, lines=lines), ended)
+
+    def finish(self) -> StreamRead:
+        """What the end of the stream adds: the last line may be incomplete until then."""
+        return read_all(self, self.lines.finish())[1]
+
+    def read(self, payload: bytes) -> tuple[Self, StreamRead]:
+        """The next line."""
+        if not payload.strip():
+            return self, ()
+        try:
+            return _read(self, decode(_line, payload))
+        except msgspec.DecodeError as error:
+            return self, (
+                Fault(kind="malformed", detail=f"a line of the stream is none: {error}", body=cut_body(payload)),
+            )
+
+
+_S = TypeVar("_S", bound=OllamaStream)
+
+
+def _read(stream: _S, line: _Line) -> tuple[_S, StreamRead]:
+    if bytes(line.error) != b"null":
+        return stream, (reported_fault(line.error),)
+    message = line.message or AnswerMessage()
+    if stream.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
+        return stream, (too_many_calls_fault(),)
+    calls = tuple(map(raw_call, message.tool_calls or ()))
+    pieces: list[Piece | Fault] = []
+    if message.thinking:
+        pieces.append(ReasoningDelta(text=message.thinking))
+    if message.content:
+        pieces.append(TextDelta(text=message.content))
+    for index, call in enumerate(calls, start=stream.calls):
+        pieces.append(CallStarted(index=index, name=call.name))
+        if call.arguments:
+            pieces.append(CallDelta(index=index, arguments=call.arguments))
+    if line.done:
+        pieces.append(Ended(finish=line.done_reason or "stop", usage=usage_of(line)))
+    return replace(stream, calls=stream.calls + len(calls)) if calls else stream, tuple(pieces)

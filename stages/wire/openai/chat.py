@@ -1,20 +1,196 @@
-"""The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
-
-A request is `request_head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes for
-the same values. `decode_reply` reads a whole answer, or returns the Fault of one that cannot be read.
-"""
+"""Chat completions, as a client: requests written, answers read whole and as streams."""
 
 from collections.abc import Iterable, Mapping
-from typing import assert_never
+from types import MappingProxyType
+from typing import Self, TypeVar, assert_never
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
+from stages.confidence.measure import ALTERNATIVES, token_probability
+from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.repair.decoding import sound_struct
+from stages.repair.decoding import decode, sound_struct
+from stages.schema import project
 from stages.tool import ToolSpec
-from stages.wire.openai.chat_answer import decode_reply
-from stages.wire.sampling import Sampling, options
+from stages.wire.deltas import (
+    CALLS_LIMIT,
+    CallDelta,
+    CallStarted,
+    Ended,
+    Lines,
+    Piece,
+    ReasoningDelta,
+    Sampling,
+    StreamRead,
+    TextDelta,
+    cut_body,
+    options,
+    payloads,
+    read_all,
+    reported_fault,
+    too_many_calls_fault,
+    too_many_objects,
+)
+
+# Log-probabilities of chat completions, as OpenAI, llama.cpp and vLLM give them: asked for and read.
+#
+# https://platform.openai.com/docs/api-reference/chat/object, `choices[].logprobs`. llama.cpp's are the model's own,
+# before sampling and before the grammar of a schema; vLLM's are after the grammar: -9999 for a token that it forbids.
+
+LOGPROBS_FIELDS: Mapping[str, object] = MappingProxyType({"logprobs": True, "top_logprobs": ALTERNATIVES})
+"""The fields of a request that ask for them."""
+
+TOKENS_LIMIT = 4096
+"""Maximum tokens of a reply whose probabilities are kept; of a longer one none are."""
+
+
+class _Alternative(Struct):
+    token: str
+    logprob: float
+
+
+class _Token(Struct):
+    token: str
+    logprob: float
+    top_logprobs: list[_Alternative] | None = None
+
+
+class _Logprobs(Struct):
+    content: list[_Token] | None = None
+
+
+_logprobs = msgspec.json.Decoder(_Logprobs | None)
+
+
+def tokens_of(given: Raw, before: tuple[TokenProbability, ...] | None = ()) -> tuple[TokenProbability, ...] | None:
+    """The tokens of the field `logprobs`, after those before it; None for a field in another form, or for too many.
+
+    A reply without them is a reply all the same: nothing is known of how sure it was.
+    """
+    if before is None or bytes(given) == b"null":
+        return before
+    try:
+        found = decode(_logprobs, bytes(given))
+    except msgspec.DecodeError:
+        return None
+    content = (found.content if found else None) or []
+    if len(before) + len(content) > TOKENS_LIMIT:
+        return None
+    return (*before, *(_kept(token) for token in content))
+
+
+def _kept(token: _Token) -> TokenProbability:
+    others = ((other.token, other.logprob) for other in token.top_logprobs or ())
+    return token_probability(token.token, token.logprob, others)
+
+
+# Answers of chat completions: a whole reply, and the token counts of one.
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: Raw = Raw(b"null")
+
+
+class _Call(Struct):
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Message(Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(Struct):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: Raw = Raw(b"null")
+
+
+class _Details(Struct):
+    cached_tokens: int | None = None
+
+
+class OpenAIUsage(Struct):
+    """Token counts in the protocol's form."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _Details | None = None
+
+
+class _Completion(Struct):
+    choices: list[_Choice] = []
+    usage: OpenAIUsage | None = None
+    error: Raw = Raw(b"null")
+
+
+_string = msgspec.json.Decoder(str)
+_completion = msgspec.json.Decoder(_Completion)
+
+
+def decode_reply(body: bytes) -> Reply | Fault:
+    """The first choice of a chat completion; a Fault for any other body."""
+    if (fault := too_many_objects(body)) is not None:
+        return fault
+    try:
+        return _reply(decode(_completion, body), body)
+    except msgspec.DecodeError as error:
+        return Fault(
+            kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut_body(body)
+        )
+
+
+def _reply(completion: _Completion, body: bytes) -> Reply | Fault:
+    if bytes(completion.error) != b"null":
+        return reported_fault(completion.error)
+    if not completion.choices:
+        return Fault(kind="malformed", detail="the server's answer has no choices", body=cut_body(body))
+    choice = completion.choices[0]
+    message = choice.message
+    if len(message.tool_calls or ()) > CALLS_LIMIT:
+        return too_many_calls_fault()
+    return Reply(
+        text=message.content or "",
+        reasoning=message.reasoning_content or message.reasoning or "",
+        calls=tuple(map(_raw_call, message.tool_calls or ())),
+        finish=choice.finish_reason or "stop",
+        usage=usage_of(completion.usage),
+        tokens=tokens_of(choice.logprobs) or (),
+    )
+
+
+def _raw_call(call: _Call) -> RawCall:
+    function = call.function or _Function()
+    return RawCall(id=call.id or "", name=function.name or "", arguments=arguments_text(function.arguments))
+
+
+def arguments_text(raw: Raw) -> str:
+    """JSON text. Some servers send an object instead of a string: its text is used as well."""
+    given = bytes(raw)
+    if given.startswith(b'"'):
+        return decode(_string, given)
+    return "" if given == b"null" else given.decode(errors="replace")
+
+
+def usage_of(usage: OpenAIUsage | None) -> Usage | None:
+    """Token counts; None if the server gives none."""
+    if usage is None:
+        return None
+    details = usage.prompt_tokens_details
+    cached = (details.cached_tokens or 0) if details else 0
+    return Usage(prompt=usage.prompt_tokens, completion=usage.completion_tokens, cached=cached)
+
+
+# The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
+#
+# A request is `request_head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes
+# for the same values. `decode_reply` reads a whole answer, or returns the Fault of one that cannot be read.
 
 __all__ = [
     "WireMessage",
@@ -112,3 +288,172 @@ def _encoded(message: Struct) -> bytes:
         return _encode(message)
     except UnicodeEncodeError:  # a user's own stage may have added half a character
         return _encode(sound_struct(message))
+
+
+# Tools for OpenAI's strict mode, which keeps the arguments of native calls to their schemas.
+
+
+def encode_strict_tools(tools: tuple[ToolSpec, ...]) -> Raw:
+    """The `tools` of a request, each strict if its schema can be; the others as `strict_refusals` names them."""
+    return Raw(msgspec.json.encode([WireTool(function=_spec(tool)) for tool in tools]))
+
+
+def _spec(tool: ToolSpec) -> WireSpec:
+    projected = project(tool.parameters, "openai-strict")
+    if projected.refused:
+        return WireSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
+    return WireSpec(name=tool.name, description=tool.description, parameters=projected.schema, strict=True)
+
+
+def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
+    """The tools whose schema has no form in the strict mode, and why; a sentence each."""
+    reasons = ((tool.name, project(tool.parameters, "openai-strict").refused) for tool in tools)
+    return tuple(f"{name} cannot be strict: {reason}" for name, reason in reasons if reason)
+
+
+# Streams of chat completions: https://platform.openai.com/docs/api-reference/chat-streaming.
+
+CALL_NAME_LIMIT = 1024
+"""Maximum characters of a name: it is reported again whenever it grows."""
+
+
+class _CallDelta(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_CallDelta] | None = None
+
+
+class _ChoiceDelta(Struct):
+    index: int = 0
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    logprobs: Raw = Raw(b"null")
+
+
+class _Chunk(Struct):
+    choices: list[_ChoiceDelta] | None = None
+    usage: OpenAIUsage | None = None
+    error: Raw = Raw(b"null")
+    object: str | None = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+class _Open(Struct, frozen=True, kw_only=True):
+    """A call in progress; `key` is the server's index of it."""
+
+    key: int | None
+    id: str
+    name: str
+
+
+class OpenAIStream(Struct, frozen=True, kw_only=True):
+    """The state of reading a streamed chat completion."""
+
+    lines: Lines = Lines()
+    calls: tuple[_Open, ...] = ()
+    finish_reason: str = ""
+    usage: Usage | None = None
+    tokens: tuple[TokenProbability, ...] | None = ()
+    """None: nothing is known of them."""
+
+    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
+        """The decoder after the next bytes, and what they add."""
+        lines, ended = self.lines.advance(chunk)
+        return read_all(replace(self, lines=lines), payloads(ended))
+
+    def finish(self) -> StreamRead:
+        """What the end of the stream adds: a stream with a finish reason may omit `[DONE]`."""
+        after, pieces = read_all(self, payloads(self.lines.finish()))
+        return (*pieces, _ended(after)) if after.finish_reason else pieces
+
+    def read(self, payload: bytes) -> tuple[Self, StreamRead]:
+        """The next event."""
+        if payload == b"[DONE]":
+            return self, (_ended(self),)
+        try:
+            return _read(self, decode(_chunk, payload), payload)
+        except msgspec.DecodeError as error:
+            return self, (
+                Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut_body(payload)),
+            )
+
+
+_S = TypeVar("_S", bound=OpenAIStream)
+
+
+def _ended(stream: OpenAIStream) -> Ended:
+    return Ended(finish=stream.finish_reason or "stop", usage=stream.usage, tokens=stream.tokens or ())
+
+
+def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, StreamRead]:
+    if bytes(chunk.error) != b"null" or chunk.object == "error":
+        return stream, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
+    after = replace(stream, usage=usage_of(chunk.usage)) if chunk.usage else stream
+    choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
+    if choice is None:
+        return after, ()
+    if choice.finish_reason:
+        after = replace(after, finish_reason=choice.finish_reason)
+    if bytes(choice.logprobs) != b"null":
+        after = replace(after, tokens=tokens_of(choice.logprobs, after.tokens))
+    return _grown(after, choice.delta or _Delta())
+
+
+def _grown(stream: _S, delta: _Delta) -> tuple[_S, StreamRead]:
+    pieces: list[Piece | Fault] = []
+    if thought := delta.reasoning_content or delta.reasoning:
+        pieces.append(ReasoningDelta(text=thought))
+    if delta.content:
+        pieces.append(TextDelta(text=delta.content))
+    for call in delta.tool_calls or ():
+        stream, added = _called(stream, call)
+        pieces += added
+    return stream, tuple(pieces)
+
+
+def _called(stream: _S, call: _CallDelta) -> tuple[_S, StreamRead]:
+    function = call.function or _Function()
+    at = _place(stream.calls, call)
+    if at == CALLS_LIMIT:
+        return stream, (too_many_calls_fault(),)
+    known = stream.calls[at] if at < len(stream.calls) else None
+    opened = _opened(known, call, function.name or "")
+    if len(opened.name) > CALL_NAME_LIMIT:
+        return stream, (
+            Fault(kind="too_large", detail=f"a tool call's name has more than {CALL_NAME_LIMIT} characters"),
+        )
+    arguments = arguments_text(function.arguments)
+    more = (CallDelta(index=at, arguments=arguments),) if arguments else ()
+    if opened == known:
+        return stream, more
+    calls = (*stream.calls[:at], opened, *stream.calls[at + 1 :])
+    return replace(stream, calls=calls), (CallStarted(index=at, name=opened.name, id=opened.id), *more)
+
+
+def _place(calls: tuple[_Open, ...], call: _CallDelta) -> int:
+    """The call's position: that of its index, unless its id says that it is another.
+
+    Some servers give no index and mean the last call; others give every call the index 0.
+    """
+    for at in range(len(calls) - 1, -1, -1):
+        if call.index is None or calls[at].key == call.index:
+            other = bool(call.id and calls[at].id and call.id != calls[at].id)
+            return len(calls) if other else at
+    return len(calls)
+
+
+def _opened(known: _Open | None, call: _CallDelta, name: str) -> _Open:
+    """The call with what is new. A name may come in parts, or be repeated whole."""
+    if known is None:
+        return _Open(key=call.index, id=call.id or "", name=name)
+    grown = known.name if name in ("", known.name) else known.name + name
+    return replace(known, id=known.id or call.id or "", name=grown)

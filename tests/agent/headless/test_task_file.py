@@ -11,7 +11,7 @@ from forge.agent.headless.gates import Gates
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted
 from forge.tools import tool
-from stages.state import Price
+from stages.effect import Price
 
 WHOLE = """
 task = "Mend add."

@@ -4,11 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from stages.effect import Ask, NotRun, Refused
-from stages.execution.approvals import calls_to_judge, edit_accepted, edit_refused, problem_with_edit, state_for_guards
+from stages.execution import calls_to_judge, edit_accepted, edit_refused, problem_with_edit, state_for_guards
 from stages.message import Assistant, ToolCall, User
 from stages.objection import Custom, Objection
-from stages.phase import Awaiting, Batch, Edited, Executed
-from stages.state import State
+from stages.state import Awaiting, Batch, Edited, Executed, State
 
 LOOK = ToolCall(id="call_1", name="look", arguments='{"what":"a"}')
 WRITE = ToolCall(id="call_2", name="write", arguments='{"text":"model"}')

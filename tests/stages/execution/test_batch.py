@@ -9,15 +9,16 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded
-from stages.execution.batch import (
+from stages.execution import (
     batch_record,
     capped,
+    idempotency_key,
     next_group,
     terminal_success,
     unanswered_calls,
+    unknown_outcomes_after,
     without_terminal,
 )
-from stages.execution.unknown_outcomes import idempotency_key, unknown_outcomes_after
 from stages.message import Assistant, Tool, ToolCall
 from stages.state import Batch
 from stages.tool import ToolEffect, ToolSpec

@@ -2,11 +2,10 @@
 
 from msgspec import Raw
 
-from stages.effect import CallResult, Failed, InDoubt, NeedsInput, NotRun, Paused, Succeeded, Unresolved
-from stages.execution.paused_calls import answered, paused_call, with_exchange, without_lost_pauses, without_pause
-from stages.ledger import Budget, Ledger
+from stages.effect import Budget, CallResult, Failed, InDoubt, NeedsInput, NotRun, Paused, Said, Succeeded, Unresolved
+from stages.execution import answered, paused_call, with_exchange, without_lost_pauses, without_pause
 from stages.message import Assistant, ToolCall, User
-from stages.state import Batch, Done, Executed, Said, State
+from stages.state import Batch, Done, Executed, Ledger, State
 
 ONE = Paused(call_id="1", asks=NeedsInput(question="Which?"), saved="{}")
 TWO = Paused(call_id="2", asks=NeedsInput(question="When?"), saved="{}")

@@ -5,16 +5,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import Ask, Failed, InDoubt, NotRun, Settled, Succeeded
-from stages.execution.unknown_outcomes import (
-    idempotency_key,
-    settled_outcome,
-    unknown_outcome,
-    unknown_outcomes_after,
-    without_unknown_results,
-)
-from stages.ledger import Ledger
+from stages.execution import idempotency_key, settled_outcome, unknown_outcomes_after, without_unknown_results
 from stages.message import Assistant, ToolCall
-from stages.phase import Batch
+from stages.rules import unknown_outcome
+from stages.state import Batch, Ledger
 from stages.tool import ToolEffect, ToolSpec
 
 PAY = ToolCall(id="call_1", name="pay", arguments='{"sum":5}')

@@ -17,15 +17,15 @@ from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
+from stages.arithmetic import argument_check, calculation_pattern, calculation_problems, constraint_of
 from stages.effect import Approved, Ask, Execute, Failed
-from stages.grounding.calculated_arguments import argument_check, calculation_pattern, constraint_of
-from stages.grounding.miscalculations import NumberOverused, NumbersUnseen, PercentageAsAmount, calculation_problems
-from stages.grounding.seen_values import all_numbers, with_values
 from stages.guards import calculated
 from stages.message import Assistant, History, Kind, Tool, ToolCall, User
-from stages.policy.simpler_tools import simpler_tool
+from stages.objection import NumberOverused, NumbersUnseen, PercentageAsAmount
+from stages.offer import simpler_tool
 from stages.schema import Fits
-from stages.schema.pattern import plain_pattern
+from stages.schema.projection import plain_pattern
+from stages.seen import all_numbers, with_values
 from stages.state import State
 from stages.tool import Calculated, ToolSpec
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from stages.effect import Budget
 from stages.guards import tool_calls
 from stages.halt import BudgetSpent
-from stages.ledger import Budget, Ledger, Success
 from stages.message import ToolCall
-from stages.state import State
-from stages.verdict import Stop
+from stages.objection import Stop
+from stages.state import Ledger, State, Success
 from tests.property.machine import RULES
 
 CALLS = tuple(ToolCall(id=f"call_{n}", name="look", arguments="{}") for n in range(3))

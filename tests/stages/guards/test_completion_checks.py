@@ -6,9 +6,10 @@ from forge import Workflow, run_sync, tool
 from forge.errors import CallbackError, DefinitionError
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_guard_laws
-from stages.guards import CompletionCheck, PastCall, completion
+from stages.guards import completion
 from stages.message import ToolCall
 from stages.objection import Incomplete, Objection
+from stages.rules import CompletionCheck, PastCall
 from stages.state import State
 
 

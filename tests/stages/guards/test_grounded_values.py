@@ -13,10 +13,10 @@ from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError, ToolResolutionError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_guard_laws
-from stages.grounding.sources import ungrounded_values, with_shown
 from stages.guards import grounding
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
 from stages.schema.value import Json
+from stages.seen import ungrounded_values, with_shown
 from stages.state import Cleared, State
 from stages.tool import Grounded, ToolSpec
 

@@ -11,14 +11,12 @@ from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
 from stages.guards import guards_of, prerequisites, required_steps
 from stages.halt import PrerequisitesSkipped, StepsSkipped
-from stages.ledger import Attempt
 from stages.message import Assistant, Tool, ToolCall
-from stages.nudges.rendering import render
-from stages.objection import NeedsDecision, Objection, PrerequisiteMissing, StepsPending
-from stages.policy.rules import Rules
-from stages.state import Ledger, State, Success
+from stages.nudges import render
+from stages.objection import NeedsDecision, Objection, PrerequisiteMissing, StepsPending, Stop, Verdict
+from stages.rules import Rules
+from stages.state import Attempt, Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolSpec
-from stages.verdict import Stop, Verdict
 from tests.flows import Desk
 
 RULES = Desk().workflow.rules

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import strategies as st
 
 from forge.testing import assert_guard_laws
-from stages.guards.questions import no_echoes
+from stages.guards import no_echoes
 from stages.message import History, Kind, System, ToolCall, User
 from stages.state import State
 

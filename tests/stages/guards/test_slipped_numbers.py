@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_guard_laws
+from stages.effect import Budget
 from stages.guards import slipped_numbers
 from stages.message import Assistant, Tool, ToolCall, User
 from stages.objection import SlippedNumber
-from stages.state import Budget, Ledger, State
+from stages.state import Ledger, State
 
 
 @tool(effect="read")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forge.testing import assert_answered, states
-from stages.memory.facts import Fact, facts_message, with_facts
+from stages.memory import Fact, facts_message, with_facts
 from stages.message import Assistant, Kind, User
 from stages.state import State
 

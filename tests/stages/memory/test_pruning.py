@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from forge.testing import assert_answered, histories
 from stages.halt import CannotFit
-from stages.memory.pruning import pruned
+from stages.memory import pruned
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User, size
 from stages.state import Ledger, State
 from stages.tokens import Report, tokens_of

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.memory.facts import Fact
-from stages.memory.ranking import QUERY_WORDS, query_words, ranked, words_of
+from stages.memory import QUERY_WORDS, Fact, query_words, ranked, words_of
 
 FACTS = tuple(
     Fact(id=number, text=text)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from forge.testing import assert_answered, histories, states
-from stages.memory.selection import Role, branched, in_turn, last_messages, misplaced, of_roles, title, whole_prefix
+from stages.memory import Role, branched, in_turn, last_messages, misplaced, of_roles, title, whole_prefix
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.state import Done, Ready, State
 

@@ -6,14 +6,31 @@ from hypothesis import strategies as st
 
 from stages.effect import HandOff, NeedsInput, Said
 from stages.message import Kind, ToolCall
-from stages.nudges.beside import made_once, only_the_first, too_many_calls, waits
-from stages.nudges.context import called, called_before, context_use, few_calls, progress
-from stages.nudges.guidance import how_to_end
-from stages.nudges.outcomes import ended, in_doubt, not_approved, rejected_before, tool_failed, tool_raised, unresolved
-from stages.nudges.quoting import listed, quote
-from stages.nudges.refused_calls import refusals
-from stages.nudges.rendering import render
-from stages.nudges.replies import no_such_tool, text_for_reply
+from stages.nudges import (
+    called,
+    called_before,
+    context_use,
+    ended,
+    few_calls,
+    how_to_end,
+    in_doubt,
+    listed,
+    made_once,
+    no_such_tool,
+    not_approved,
+    only_the_first,
+    progress,
+    quote,
+    refusals,
+    rejected_before,
+    render,
+    text_for_reply,
+    too_many_calls,
+    tool_failed,
+    tool_raised,
+    unresolved,
+    waits,
+)
 from stages.objection import (
     BareText,
     Custom,

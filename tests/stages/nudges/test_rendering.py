@@ -16,7 +16,7 @@ from forge.outcome import Finished
 from stages import events
 from stages.effect import RawCall, Reply
 from stages.message import Tool, User, is_nudge
-from stages.policy.order import Use
+from stages.rules import Use
 from stages.state import Ledger
 from stages.tool import Prerequisite
 

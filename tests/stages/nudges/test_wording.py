@@ -8,11 +8,9 @@ from forge.guardrails import CallModel, Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages.effect import RawCall, Reply
 from stages.message import Tool, ToolCall, User, is_nudge
-from stages.nudges.wording import Correction
-from stages.objection import BareText, Custom, Objection
-from stages.policy.mistakes import NudgeKind
+from stages.nudges import Correction
+from stages.objection import BareText, Custom, NudgeKind, Objection, Verdict
 from stages.state import State
-from stages.verdict import Verdict
 from tests.flows import Desk
 
 LOOK, WRITE, FINISH = call("look", what="a"), call("write", what="a", text="t"), call("finish", result="ok")

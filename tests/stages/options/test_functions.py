@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from stages.options.functions import unfit_function
+from stages.options import unfit_function
 
 
 async def slow(state: object, calls: object) -> None: ...

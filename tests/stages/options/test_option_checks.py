@@ -33,11 +33,12 @@ from forge.errors import DefinitionError, ForgeError
 from forge.interpreters.scripted import Scripted, call
 from stages import compact, enforce, execute, fold, send, serialize, validate
 from stages.compaction import ContextBudget
+from stages.effect import Budget, Price
 from stages.guards import repetition, required_steps
 from stages.message import User
-from stages.options.option_checks import OptionError
-from stages.policy.rules import Rules
-from stages.state import Budget, Price, State
+from stages.options import OptionError
+from stages.rules import Rules
+from stages.state import State
 from tests.flows import Desk
 
 FLOW = Desk().workflow

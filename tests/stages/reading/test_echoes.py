@@ -15,7 +15,7 @@ from stages.effect import Said
 from stages.guards import own_words
 from stages.halt import BadReplies
 from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
-from stages.nudges.rendering import render
+from stages.nudges import render
 from stages.objection import (
     BadArguments,
     BareText,
@@ -28,11 +28,11 @@ from stages.objection import (
     Repeated,
     StepsPending,
     UnknownTool,
+    mistake_of,
 )
-from stages.policy.mistakes import mistake_of
 from stages.reading.echoes import is_echo
 from stages.saved import load, save
-from stages.schema.problems import Problem
+from stages.schema.check import Problem
 from stages.state import Sent, State
 
 ASKED = User(text="What does the invoice come to?")

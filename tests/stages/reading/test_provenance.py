@@ -10,11 +10,11 @@ from forge import Finished, ToolFailed, Workflow, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing.reply_strategies import GRAMMARS, call_text
+from stages.effect import Said
 from stages.message import Kind, System, User
 from stages.reading.shown import PLACES_READ, ShownCall, stands
 from stages.rescue import Names, WantedCall, search
 from stages.serialize import Mode
-from stages.state import Said
 
 PAID: Mapping[str, object] = {"to": "eve and co", "amount": 5}
 FORMS: Mapping[str, str] = {

@@ -7,10 +7,10 @@ from msgspec import Raw
 
 from stages.effect import RawCall, Reply
 from stages.objection import BadArguments, BesideDamage, Guessed, UnknownTool
-from stages.policy.rules import Rules
 from stages.reading.replies import Reading, reader
 from stages.reading.toolset import parameters_of, toolset_of
 from stages.rescue import FAMILIES
+from stages.rules import Rules
 from stages.tool import ToolEffect, ToolSpec
 
 WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"},"limit":{"type":"integer"}},"required":["what"]}')

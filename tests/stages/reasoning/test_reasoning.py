@@ -4,10 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reasoning import split_reasoning
-from stages.reasoning.cutting import Split
-from stages.reasoning.splitting import SplitDelta, advance_split, finish_split, join_split, without_reasoning
-from stages.reasoning.tags import may_hold_reasoning, open_tag_start
+from stages.reasoning import (
+    Split,
+    SplitDelta,
+    advance_split,
+    finish_split,
+    join_split,
+    may_hold_reasoning,
+    open_tag_start,
+    split_reasoning,
+    without_reasoning,
+)
 
 CALL = '<tool_call>{"name":"look"}</tool_call>'
 TAGS = [

@@ -8,18 +8,9 @@ from forge.testing.reply_strategies import GRAMMARS, call_text
 from stages.effect import Reply
 from stages.objection import BadArguments
 from stages.options import OptionError
-from stages.policy.rules import Rules
 from stages.reading.replies import reader
-from stages.rescue import (
-    FAMILIES,
-    Claim,
-    Family,
-    Names,
-    Read,
-    rescue,
-    rescuer,
-    split_reasoning,
-)
+from stages.rescue import FAMILIES, Claim, Family, Names, Read, rescue, rescuer, split_reasoning
+from stages.rules import Rules
 from stages.tool import ToolSpec
 from tests.rescue_corpus import Case, Meant, arguments, cases
 

@@ -19,12 +19,12 @@ from stages.effect import Reply
 from stages.events import Event, PrefixLost
 from stages.fold import FailedAttempts, Reasoning
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User, size
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.serialize import Mode
 from stages.state import Ready, State
 from stages.tool import ToolSpec
+from stages.view.notes import warn_of_calls
 from stages.view.prefix_reuse import Loss, Prefix, common_length, common_prefix, prefix_loss, shared_bytes
-from stages.view.warnings import warn_of_calls
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 
 GOAL: History = (System(text="Do the work."), User(text="Go."))

@@ -15,9 +15,10 @@ from stages import execute
 from stages.compaction import Compacted, Compactor, ContextBudget
 from stages.effect import Execute, Succeeded, Unresolved
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
-from stages.policy.rules import Rules
+from stages.rules import Rules
 from stages.state import Awaiting, Batch, Cleared, Ledger, State, Vetted
-from stages.view.recall import RECALL, answer_recalls, with_cut_results
+from stages.tool import RECALL
+from stages.view.recall import answer_recalls, with_cut_results
 from tests.property.strategies import histories
 
 

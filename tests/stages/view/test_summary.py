@@ -28,17 +28,16 @@ from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
 from forge.workflow.turn import turn_of
-from stages import events, pipeline
+from stages import events, nudges, pipeline
 from stages.compaction import Compactor, ContextBudget
-from stages.compaction.exchange import is_protected
+from stages.compaction.history import is_protected
 from stages.deliver import deliver
-from stages.effect import Fault, Replied, Reply, Send, Undelivered
+from stages.effect import Budget, Fault, Replied, Reply, Send, Undelivered
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
-from stages.nudges import context
 from stages.saved import load, save
 from stages.serialize import Mode
-from stages.state import Awaiting, Budget, Done, Ledger, Ready, State
+from stages.state import Awaiting, Done, Ledger, Ready, State
 from stages.view.summary import SUMMARY_PHASE, Summarize, ask_for_summary
 from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies
@@ -165,8 +164,8 @@ def test_it_is_asked_for_in_each_mode(mode: Mode, fields: set[str], answer: str)
         (call("look", what="z"), "the model called a tool instead"),
         ('{"tool": "look", "args": {"what": "z"}}', "the model called a tool instead"),
         ('<tool_call>{"name": "look", "argu', "the model called a tool instead"),
-        (context.summarize(300), "it repeats what it was asked"),
-        (f"{NOTE} {context.summarize(300)[105:260]}", "it repeats what it was asked"),
+        (nudges.summarize(300), "it repeats what it was asked"),
+        (f"{NOTE} {nudges.summarize(300)[105:260]}", "it repeats what it was asked"),
         (Reply(text=NOTE, finish="length"), "it was cut off by the length limit of a reply"),
         ("So much was done. " * 500, "it is no shorter than what it would replace"),
         (Fault(kind="timeout", detail="too slow"), "it did not come: too slow"),

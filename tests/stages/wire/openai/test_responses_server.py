@@ -12,12 +12,9 @@ from pydantic import BaseModel
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, turn_of
-from stages.wire.answers import Envelope
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, reply_pieces
-from stages.wire.openai.responses_events import response_events
-from stages.wire.openai.responses_reply import encode_reply
-from stages.wire.openai.responses_request import decode_request
-from stages.wire.served import Choice, Foreign, Format, RequestError, ServerRequest, refusal
+from stages.wire.openai.responses_server import decode_request, encode_reply, response_events
+from stages.wire.served import Choice, Envelope, Foreign, Format, RequestError, ServerRequest, refusal
 from stages.wire.server_wires import RESPONSES
 from tests.wire_client import Endpoint, pieces, said, schema_of
 

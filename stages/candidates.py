@@ -1,0 +1,557 @@
+"""Candidates: the values that are left to try for an argument, and texts that are nobody's value."""
+
+import re
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+from toolz import unique
+
+from stages.execution import call_digest
+from stages.message import Assistant, Kind, System, Tool, ToolCall, User
+from stages.rules import Rules, repeated_attempts
+from stages.schema.canonical_json import canonical
+from stages.schema.projection import optional_members
+from stages.schema.value import ANY_VALUE, Json
+from stages.seen import (
+    Given,
+    evidence,
+    given_latest_first,
+    leaves,
+    like_an_id,
+    look,
+    named_values,
+    normalized,
+    texts_given,
+    ungrounded_values,
+    values_nowhere,
+    values_within,
+)
+from stages.state import Attempt, Ledger, State, Success
+from stages.tool import Grounded, ToolSpec
+
+# Example forms: a refused value, written as the example in the refusal is.
+
+_PART = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
+"""Digits, letters, or what stands between them."""
+
+_FRACTION = re.compile(r"\d+[.,]\d+")
+"""A number, which is another one if zeros are put before the digits of its fraction."""
+
+
+def in_the_form_of(example: str, value: str) -> str | None:
+    """The value written like the example: `0019` for 19 like 0007, `2024-03-07` for 2024/3/7 like 2023-05-01.
+
+    Digits are filled up with zeros where the example's begin with one, letters (of ASCII) are in its case, and what
+    stands between them is the example's. None if the value has other parts, or is written like it already, and for an
+    example that is but a word, which may be any.
+    """
+    parts = _PART.findall(example)
+    if not (example.isupper() or any(map(str.isdecimal, parts))) or _FRACTION.fullmatch(example):
+        return None
+    if not (value[:1].isalnum() and value[-1:].isalnum()):
+        return None
+    models = [part for part in parts if part.isalnum()]
+    runs = [part for part in _PART.findall(value) if part.isalnum()]
+    if len(models) != len(runs):
+        return None
+    written = [_like(model, run) for model, run in zip(models, runs, strict=True)]
+    left = iter(written)
+    text = "".join((next(left) or "") if part.isalnum() else part for part in parts)
+    return None if None in written or text == value else text
+
+
+def _like(model: str, run: str) -> str | None:
+    """The digits, or the letters, like those of the example; None if they cannot be."""
+    if model.isdecimal() != run.isdecimal():
+        return None
+    if not model.isdecimal():
+        if not run.isascii():
+            return run  # the other case of some letters is another letter
+        return run.upper() if model.isupper() else run.lower() if model.islower() else run
+    if len(run) < len(model) and model.startswith("0"):
+        return run.zfill(len(model))
+    return run if len(run) == len(model) else None
+
+
+# Placeholder values: arguments that only stand for a value, such as `<customer_id>`.
+
+_WRAPPED = re.compile(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
+_PATH = re.compile(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
+_WORD = re.compile(r"[^\W_]+")
+_SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
+_AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
+_LINKS = frozenset({"of", "by", "in", "call", "calling", "tool", "returned"})
+_OPENS = "<{$[%"
+"""First characters of wrapped values; texts with any other are not matched against the longer pattern."""
+_DOCUMENTS = frozenset(
+    {"content", "contents", "code", "source", "template", "html", "markdown", "script", "snippet", "patch", "diff"}
+)
+"""Last words of the names of arguments that are documents, of which `{{name}}`, `<div>` or `f()` may be all."""
+
+_COPIED = 20
+"""Minimum of characters of a text that was copied from a tool's description: shorter ones may be there by chance."""
+
+_EXAMPLE = re.compile(
+    r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
+)
+"""What a description, or an error, gives as an example."""
+
+_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
+
+
+def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
+    """The arguments of a call that only stand for a value, with their texts: `<customer_id from get_order>`.
+
+    Whatever the user said, or the tool's schema lists, is a value, however it looks. So is a document, unless it
+    names the result of a tool: `<content from read_file>`.
+    """
+    found: list[tuple[str, str]] = []
+    writes = tools[call.name].effect == "write"
+    for name, value in _members.decode(call.arguments).items():
+        if isinstance(value, str) and ("\n" in value.strip() or (writes and _is_document(name))):
+            found += [(name, value)] if _stands_for_a_result(value.strip(), tools) else []
+        elif isinstance(value, str):
+            found += [(name, value)] if _stands_for(value, name, tools) else []
+        elif isinstance(value, list | dict):
+            texts = [leaf for _, leaf in values_within(value) if isinstance(leaf, str)]
+            found += [(name, text) for text in texts if _stands_for(text, name, tools)]
+    if not found:
+        return ()
+    schema = _properties(tools[call.name])
+    return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
+
+
+def described_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[tuple[str, str], ...]:
+    """The arguments whose text is their own description, or stands in the tool's: models copy what they are shown.
+
+    Only texts of three words count, of the tool's description of twenty characters too. What the user said is a value
+    here too, and so is what the schema lists.
+    """
+    schema = bytes(tool.parameters)
+    texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and v.count(" ") >= 2]
+    of_tool = [(n, v) for n, v in texts if len(v.strip()) >= _COPIED and v.strip().rstrip(".") in tool.description]
+    # Most texts stand nowhere in the schema, and then it need not be decoded.
+    copied = [(name, text) for name, text in texts if msgspec.json.encode(text.strip().rstrip("."))[1:-1] in schema]
+    if not copied and not of_tool:
+        return ()
+    schemas = _properties(tool)
+    own = [(n, text) for n, text in copied if _describes(text, schemas.get(n))]
+    own += [(n, text) for n, text in of_tool if not _listed(text, schemas.get(n))]
+    return tuple((n, text) for n, text in dict.fromkeys(own) if not _said(text, state))
+
+
+def example_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
+    """The arguments of a write that are an example in a tool's description, `As in 19:30`, which nobody has given.
+
+    Only texts with a digit count that are no numbers: a time, a date, an id. `EUR` may be what the user calls euros,
+    and an example of `10` what is usual.
+    """
+    if tools[call.name].effect == "read":
+        return ()
+    texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and _is_a_code(v)]
+    described = (text for tool in tools.values() for text in (tool.description, *_descriptions(tool)))
+    examples = set(map(normalized, examples_in(described))) if texts else set[str]()
+    found = [(n, v) for n, v in texts if normalized(v) in examples]
+    return tuple((n, v) for n, v in found if values_nowhere([v], Grounded(argument=n), state))
+
+
+def _is_a_code(text: str) -> bool:
+    return any(map(str.isdigit, text)) and not text.strip(" +-").translate(_OF_NUMBERS).isdigit()
+
+
+_OF_NUMBERS = str.maketrans(dict.fromkeys(".,"))
+
+
+def examples_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """What these texts give as examples: of `such as '0007'`, 0007."""
+    return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.findall(text))
+
+
+def _descriptions(tool: ToolSpec) -> Iterator[str]:
+    return (_property(schema).description for schema in _properties(tool).values())
+
+
+def _describes(text: str, schema: Raw | None) -> bool:
+    """Whether the text is the description of an argument of this schema, and not one of the values that it lists."""
+    known = _property(schema)
+    return known.description.strip().rstrip(".") == text.strip().rstrip(".") and text not in known.listed
+
+
+def _is_document(name: str) -> bool:
+    return not _DOCUMENTS.isdisjoint(_WORD.findall(name.lower())[-1:])
+
+
+def _stands_for_a_result(text: str, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the whole text, in brackets, names a tool and speaks of its result."""
+    wrapped = _WRAPPED.fullmatch(text) if text[:1] in _OPENS else None
+    if wrapped is None:
+        return False
+    inner = next(group for group in wrapped.groups() if group is not None)
+    words, path = _words(inner), _PATH.fullmatch(inner.strip())
+    named = any(_words(tool) <= words for tool in tools)
+    return (named and not words.isdisjoint(_SPEAKS_OF_RESULTS)) or (path is not None and path[1] in tools)
+
+
+def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
+    plain = text.strip()
+    if len(plain) > 120:
+        return False
+    if plain[:1] in _OPENS and (wrapped := _WRAPPED.fullmatch(plain)):
+        words = _words(next(group for group in wrapped.groups() if group is not None))
+        return not words.isdisjoint(_SPEAKS_OF_RESULTS) or _names(words, name, tools)
+    # Most values stand for nothing else, and a look at the first word shows it.
+    if _first_word(name) in plain.lower() and _words(plain) - _AROUND == _words(name):
+        return True
+    if not any(map(plain.__contains__, tools)):
+        return False
+    path = _PATH.fullmatch(plain)
+    return (path is not None and path[1] in tools) or _says_only_where_it_is(plain, name, tools)
+
+
+def _says_only_where_it_is(plain: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the text is `the customer id from get_order` and no more: a sentence about a result is a value."""
+    words = _words(plain)
+    if words.isdisjoint(_SPEAKS_OF_RESULTS):
+        return False
+    left = words - _SPEAKS_OF_RESULTS - _AROUND - _LINKS - _words(name)
+    return any(left <= _words(tool) for tool in tools if tool in plain)
+
+
+def _first_word(text: str) -> str:
+    word = _WORD.search(text.lower())
+    return word[0] if word else ""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def _names(words: frozenset[str], name: str, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the words name the argument or any tool."""
+    return _words(name) <= words or any(_words(tool) <= words for tool in tools)
+
+
+def _listed(text: str, schema: Raw | None) -> bool:
+    """Whether the argument's schema lists the text: as an enum or a default."""
+    return schema is not None and msgspec.json.encode(text) in bytes(schema)
+
+
+def _said(text: str, state: State) -> bool:
+    wanted = normalized(text)
+    said = (m.text for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
+    return any(wanted in normalized(one) for one in said)
+
+
+class _Property(msgspec.Struct):
+    description: str = ""
+    listed: list[object] = msgspec.field(default_factory=list, name="enum")
+
+
+def _property(schema: Raw | None) -> _Property:
+    try:
+        return msgspec.json.decode(schema or b"{}", type=_Property)
+    except msgspec.ValidationError:  # `true`, any value at all
+        return _Property()
+
+
+class _Schema(msgspec.Struct):
+    properties: dict[str, Raw] = {}
+
+
+def _properties(tool: ToolSpec) -> dict[str, Raw]:
+    return msgspec.json.decode(tool.parameters, type=_Schema).properties
+
+
+# Untried values: what a model may try instead, if it keeps calling a tool with the same value.
+
+_LONGEST = 80
+"""Maximum characters of a proposed value."""
+
+_MOST = 32
+"""Maximum number of proposed values, the latest ones."""
+
+_VALUE = re.compile(
+    r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})\""""
+    r"|(?<![\w.@/-])((?=[^\d\s]{0,40}\d|[\w-]{1,40}[._@/]\w)[\w-](?:[\w.@/-]{0,78}[\w-]))"
+)
+"""Quoted texts, and words with a digit or a point in them, as ids and file names have."""
+
+
+_RECENT = 256
+"""Calls that are looked through for values that were used, and texts for values to try, beside the user's first."""
+
+Said = Literal["words", "ids", "nothing"]
+"""What of the user's is among the values to try: also words of theirs, only what looks like an id, or nothing."""
+
+
+def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[str, ...]:
+    """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
+
+    No recent call of any tool has used them. A value that the tool has refused with an example of how to write it is
+    meant so, and no other is among them. Once this tool has succeeded with some values, they look like one of those
+    (`C-311` like `A-17`), or stand beside one: under the same name in the same result, as names of one list do.
+    Empty for a terminal tool: its value is not to be guessed.
+    """
+    argument = _needed_text(tool)
+    if argument is None or tool.effect == "terminal":
+        return ()
+    ledger = state.ledger
+    done, vain = ledger.successes[-_RECENT:], ledger.attempts[-_RECENT:]
+    made = [*(success.arguments for success in done), *(attempt.arguments for attempt in vain)]
+    used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
+    if put_right := tuple(unique(value for value in _as_in_examples(tool, argument, state) if value not in used)):
+        return put_right[:_MOST]
+    good = [_value(success.arguments, argument) for success in done if success.name == tool.name]
+    known = frozenset(value for value in good if isinstance(value, str))
+    looks = frozenset(map(look, known))
+    given = (one for one in _recently_given(state) if one.tool or said != "nothing")
+    seen = ((one, value) for one in given for value in _no_examples(one, _alike(one.text, known, looks)))
+    wanted = (value for one, value in seen if one.tool or said == "words" or like_an_id(value))
+    return tuple(islice(unique(value for value in wanted if value not in used), _MOST))
+
+
+def _no_examples(given: Given, values: Iterable[str]) -> Iterator[str]:
+    """The values but those that a tool's text has as examples only: `such as '0007'` says what a value looks like."""
+    examples = set(map(normalized, examples_in((given.text,)))) if given.tool else set[str]()
+    return (value for value in values if not examples or normalized(value) not in examples)
+
+
+def _recently_given(state: State) -> Iterator[Given]:
+    """The latest texts, the latest first, and what was given before the first reply: so the user's own ids."""
+    history = state.history
+    opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
+    yield from islice(given_latest_first(state), _RECENT)
+    yield from reversed(tuple(texts_given(history[:opening], recalled=True)))
+
+
+def _alike(text: str, known: frozenset[str], looks: frozenset[str]) -> Iterator[str]:
+    """The values of a text that look like known ones or stand beside one; without any, all."""
+    beside = {name for name, value in named_values(text) if isinstance(value, str) and value in known}
+    return (value for name, value in _values(text) if not known or look(value) in looks or name in beside)
+
+
+def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]) -> frozenset[str]:
+    """The values, normalized, that need not be looked up again: in vain, or while others like them were not tried.
+
+    Only of a tool that reads and takes one text. A write, or a compaction, may have changed what an answer is worth.
+    """
+    argument = only_text_argument(tool)
+    if argument is None or tool.effect != "read" or tool.repeatable:
+        return frozenset()
+    writes = {other.name for other in rules.tools if other.effect == "write"}
+    recent = ledger.successes[-_RECENT:]
+    changed = (success.turn for success in reversed(recent) if success.name in writes)
+    since = max(next(changed, -1), ledger.compactions[-1].turn if ledger.compactions else -1)
+
+    def values(calls: Iterable[Success | Attempt]) -> frozenset[str]:
+        made = (_value(call.arguments, argument) for call in calls if call.name == tool.name and call.turn > since)
+        return frozenset(value for value in made if isinstance(value, str))
+
+    found = values(recent)
+    vain = frozenset(map(normalized, values(a for a in ledger.attempts[-_RECENT:] if a.answer) - found))
+    tried, alike = frozenset(map(normalized, found)), {_kind(value) for value in found}
+    left = any(_kind(text) in alike and normalized(text) not in tried | vain for text in texts)
+    return tried | vain if left else vain
+
+
+def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
+    """The values, normalized, that the tool has said it does not have, in calls since the last progress.
+
+    Of several values of a call, those that its answer names. Whatever is new since then may have changed that.
+    For a look-up with one text, also the one of the last call, if that was refused in another way.
+    """
+    refused = ((m.text, arguments) for m, arguments in _refused(tool, state) if m.status == "unresolved")
+    denied = {normalized(value) for text, arguments in refused for value in _in_question(text, arguments) if value}
+    last, argument = refused_call(state), only_text_argument(tool)
+    if last is not None and last.name == tool.name and argument is not None and tool.effect == "read":
+        value = _value(last.arguments, argument)
+        denied |= {normalized(value)} if isinstance(value, str) else set()
+    return frozenset(denied)
+
+
+def refused_call(state: State) -> ToolCall | None:
+    """The call that was all of the last reply, if a guard, a person or the tool itself refused it.
+
+    None where the user has said something since. What raised is not refused: the next try may do. Of several calls,
+    those beside a refused one are to be made again.
+    """
+    recent = [*takewhile(lambda m: not isinstance(m, Assistant), reversed(state.history))]
+    if any(isinstance(m, User) and m.kind is Kind.USER_INPUT for m in recent) or len(recent) == len(state.history):
+        return None
+    match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
+        case Assistant(calls=(call,)), [Tool() as answer] if _refuses(answer, call, state):
+            return call
+        case _:
+            return None
+
+
+def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
+    match answer.status:
+        case _ if answer.kind is not Kind.TOOL_RESULT:
+            return True
+        case "unresolved":  # for want of data, which a call without arguments may find later
+            return canonical(call.arguments) != "{}"
+        case "not_run":  # or left to be made again
+            return call_digest(call) in state.ledger.rejected
+        case status:
+            return status == "final"
+
+
+def _as_in_examples(tool: ToolSpec, argument: str, state: State) -> Iterator[str]:
+    """The values that the tool has refused since the last progress, each written as the example in its answer."""
+    for answer, arguments in _refused(tool, state):
+        value = _value(arguments, argument)
+        if isinstance(value, str) and len(value) <= _LONGEST:
+            written = (in_the_form_of(example, value.strip()) for example in examples_in((answer.text,)))
+            yield from filter(None, written)
+
+
+def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
+    """The answers of the tool's calls that failed since the last progress, with their arguments, the latest first."""
+    progress = state.ledger.progress
+    recent = [*takewhile(lambda m: not isinstance(m, System) and m.turn > progress, reversed(state.history))]
+    made = {call.id: call.arguments for said in recent if isinstance(said, Assistant) for call in said.calls}
+    answers = (m for m in recent if isinstance(m, Tool) and m.name == tool.name)
+    return [(m, made[m.call_id]) for m in answers if m.status in ("unresolved", "failed") and m.call_id in made]
+
+
+def _in_question(answer: str, arguments: str) -> list[str]:
+    """The texts of a call that its answer may be about."""
+    texts = [value for value in leaves(arguments) if isinstance(value, str)]
+    said = evidence((answer,)) if len(texts) > 1 else None
+    return [text for text in texts if said is None or said.shows(text)]
+
+
+def _kind(value: str) -> tuple[str, bool]:
+    return look(value), value[:1].isupper()
+
+
+def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
+    """The optional arguments of the tool that the last reply had made up: better left out."""
+    last = takewhile(lambda attempt: attempt.turn == state.ledger.turn, reversed(state.ledger.attempts))
+    refused = [attempt.arguments for attempt in last if attempt.name == tool.name and not attempt.answer]
+    made_up = frozenset(bound.argument for text in refused for bound, _ in ungrounded_values(tool, text, state))
+    return made_up & optional_members(msgspec.json.decode(tool.parameters, type=dict)) if made_up else made_up
+
+
+def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
+    """The tool with the only text that it needs limited to these values, and no argument that it does not need."""
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
+    name = _needed_text(tool)
+    properties = {name: {"type": "string", "enum": list(values)}}
+    return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
+
+
+def only_text_argument(tool: ToolSpec) -> str | None:
+    """The only argument of a tool that takes one text and nothing else; a calculated one does not count."""
+    return _single_text(tool, needed=False)
+
+
+def _needed_text(tool: ToolSpec) -> str | None:
+    """The only argument that has to be given or, where none has to be, the only one; None if it is not a text."""
+    return _single_text(tool, needed=True)
+
+
+def _single_text(tool: ToolSpec, *, needed: bool) -> str | None:
+    schema: dict[str, Json] = msgspec.json.decode(tool.parameters, type=dict)
+    properties = schema.get("properties")
+    if tool.calculated or not isinstance(properties, dict):
+        return None
+    optional = optional_members(schema)
+    required = [name for name in properties if name not in optional]
+    match (required if needed else []) or [*properties]:
+        case [name] if isinstance(kind := properties[name], dict) and kind.get("type") == "string":
+            return None if "enum" in kind else name
+        case _:
+            return None
+
+
+def _value(arguments: str, name: str) -> object:
+    return msgspec.json.decode(msgspec.json.decode(arguments, type=dict[str, Raw]).get(name, Raw(b"null")))
+
+
+def _values(text: str) -> Iterator[tuple[str, str]]:
+    """The values of a text that may be tried, each with the name of its member; empty for none."""
+    for name, leaf in named_values(text):
+        if not isinstance(leaf, str):
+            continue
+        if leaf is text:  # no JSON, but words
+            yield from (("", next(group for group in found.groups() if group)) for found in _VALUE.finditer(leaf))
+        elif leaf.strip() and len(leaf) <= _LONGEST:
+            yield name, leaf
+
+
+# Other texts: the only text of a tool limited to anything but what it was called with before.
+
+_LONGEST_EXCLUDED = 24
+"""Maximum characters of a text that is left out; the pattern has a class of characters for each."""
+
+_MOST_EXCLUDED = 4
+"""Maximum number of texts that are left out, the latest ones."""
+
+_SIGNS = " _.,:;@#%&=!~<>/'`*+?(){}|$-"
+_LETTERS = string.ascii_letters + string.digits + _SIGNS
+_WRITABLE = frozenset(_LETTERS)
+"""Characters of the other texts: those that a grammar can write into JSON as they are."""
+
+_ANY = f"[A-Za-z0-9{_SIGNS}]*"
+
+
+def with_other_texts(tool: ToolSpec, ledger: Ledger) -> ToolSpec:
+    """The tool without the texts that it keeps being called with since the last progress; others as it is.
+
+    Only of a tool that reads and takes one text: what a write is given instead may do harm. The other texts are of
+    ASCII, without quotation marks: an offer for a reply or two, not a rule.
+    """
+    again = [attempt.arguments for attempt in repeated_attempts(ledger) if attempt.name == tool.name]
+    return without_calls(tool, again) if again else tool
+
+
+def without_calls(tool: ToolSpec, again: Sequence[str]) -> ToolSpec:
+    """The same without the texts in these arguments of calls."""
+    argument = only_text_argument(tool) if tool.effect == "read" else None
+    if argument is None:
+        return tool
+    made = (msgspec.json.decode(arguments, type=dict[str, object]).get(argument) for arguments in reversed(again))
+    said = dict.fromkeys(text.strip() for text in made if isinstance(text, str))
+    texts = [text for text in said if 0 < len(text) <= _LONGEST_EXCLUDED and _WRITABLE.issuperset(text)][
+        :_MOST_EXCLUDED
+    ]
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
+    own = msgspec.json.decode(schema["properties"], type=dict[str, dict[str, object]])[argument]
+    if not texts or own.keys() - ANY_VALUE:
+        return tool
+    limited = own | {"pattern": f"^({_ways(frozenset(texts), ' ')})$"}
+    schema["properties"] = Raw(msgspec.json.encode({argument: limited}))
+    return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
+
+
+def _unlike(texts: frozenset[str]) -> str:
+    """A pattern of all texts but these, of which there is one at least; nor are they these with blanks around them."""
+    if "" not in texts:
+        return f"({_ways(texts, '')})?"
+    return f"({_ways(texts, ' ')}| ({_ways(_after(' ', texts), ' ')}))"
+
+
+def _ways(texts: frozenset[str], never: str) -> str:
+    """How a text may go on that is none of these, but not with the sign `never`."""
+    begun = sorted({text[0] for text in texts if text} - {never})
+    goes_on = (_spelt(sign) + _unlike(_after(sign, texts)) for sign in begun)
+    return "|".join((f"{_class_without((*begun, never))}{_ANY}", *goes_on))
+
+
+def _after(sign: str, texts: frozenset[str]) -> frozenset[str]:
+    return frozenset(text[1:] for text in texts if text[:1] == sign)
+
+
+def _class_without(signs: Iterable[str]) -> str:
+    return f"[{''.join(sign for sign in _LETTERS if sign not in signs)}]"
+
+
+def _spelt(sign: str) -> str:
+    return f"\\{sign}" if sign in ".*+?(){}|$/-" else sign

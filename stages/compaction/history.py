@@ -1,0 +1,147 @@
+"""A history in exchanges, and what its messages take."""
+
+from itertools import compress
+
+from msgspec import Struct
+
+from stages.message import Assistant, History, Kind, Message, System, Tool, User, is_nudge, turn_of
+
+# Exchanges: a history split so that no call is separated from its result.
+
+Span = tuple[int, int]
+"""From one index of a history up to another: messages that stay or go together."""
+
+_KEPT = frozenset({Kind.USER_INPUT, Kind.SUMMARY})
+"""Kinds in the user's name that are never cut."""
+
+
+_TO_TEXT = frozenset({Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
+"""Kinds that answer a reply without a usable call."""
+
+
+def exchanges(history: History) -> list[Span]:
+    """The whole history as exchanges: a reply and the answers to its calls, or one message alone."""
+    starts = [0, *(i for i in range(1, len(history)) if not _belongs(history[i], history[i - 1]))]
+    return list(zip(starts, [*starts[1:], len(history)], strict=True)) if history else []
+
+
+def without(messages: History, spans: list[Span]) -> History:
+    """The messages that are in none of the spans."""
+    return tuple(compress(messages, kept_indexes(len(messages), spans))) if spans else messages
+
+
+def kept_indexes(length: int, spans: list[Span]) -> bytearray:
+    """For each index below `length`, whether it is in none of the spans."""
+    kept = bytearray(b"\x01") * length
+    for start, end in spans:
+        kept[start:end] = bytes(end - start)
+    return kept
+
+
+def marked(history: History) -> list[int]:
+    """Indexes of all messages but replies and tool results that nobody pinned.
+
+    Types are compared instead of using `isinstance`, which takes five times as long on a msgspec Struct: this runs for
+    every message.
+    """
+    results = Kind.TOOL_RESULT
+    return [
+        index
+        for index, m in enumerate(history)
+        if (type(m) is not Assistant and (type(m) is not Tool or m.kind is not results)) or m.pinned
+    ]
+
+
+def unprotected(history: History, marks: list[int]) -> list[Span]:
+    """The spans between exchanges that hold a protected message; `marks` are those of `marked`."""
+    gaps: list[Span] = []
+    end = 0
+    for index in marks:
+        if index >= end and is_protected(history[index]):
+            start, after = exchange_around(history, index)
+            gaps.append((end, start))
+            end = after
+    return [(start, end) for start, end in (*gaps, (end, len(history))) if start < end]
+
+
+def exchange_around(history: History, index: int) -> Span:
+    """The exchange that this message is part of."""
+    start, end = index, index + 1
+    while start > 0 and _belongs(history[start], history[start - 1]):
+        start -= 1
+    while end < len(history) and _belongs(history[end], history[end - 1]):
+        end += 1
+    return start, end
+
+
+def _belongs(message: Message, before: Message) -> bool:
+    """Whether the message answers the one before it: a tool message, or the nudge after a bare text."""
+    if type(message) is Tool:
+        return True
+    corrects = type(message) is User and message.kind in _TO_TEXT
+    return corrects and type(before) is Assistant and not before.calls
+
+
+def is_protected(message: Message) -> bool:
+    """Whether the message stays as it is: the system prompt, what the user asked, a summary, what is pinned."""
+    return isinstance(message, System) or message.pinned or (type(message) is User and message.kind in _KEPT)
+
+
+def is_failed_attempt(exchange: History) -> bool:
+    """Whether this is a failed attempt: a reply whose answers are all corrections."""
+    answers = exchange[1:]
+    return bool(answers) and all(map(is_nudge, answers))
+
+
+def recent_from(history: History, keep_recent: int) -> int:
+    """The index of the first message of the last `keep_recent` distinct turns; the messages before it are old.
+
+    With fewer turns it is 0: all are recent. `keep_recent` 0 protects none. Turns of earlier requests of the user count
+    like any other.
+    """
+    turns = last = 0
+    for index in range(len(history) - 1, -1, -1):
+        turn = turn_of(history[index])
+        if turn and turn != last:
+            turns, last = turns + 1, turn
+            if turns > keep_recent:
+                return exchange_around(history, index)[1]
+    return 0
+
+
+# Measured history: messages with their sizes, so that no text is counted twice.
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """Messages and the size of each in the prompt, in characters as `tokens.length` counts; `size` is the sum."""
+
+    messages: History
+    sizes: tuple[int, ...]
+    size: int
+
+    def cut_at(self, index: int) -> tuple["Measured", "Measured"]:
+        """The messages before the index, and the rest, which is the shorter part of a long history."""
+        rest = self.sizes[index:]
+        after = Measured(messages=self.messages[index:], sizes=rest, size=sum(rest))
+        return Measured(messages=self.messages[:index], sizes=self.sizes[:index], size=self.size - after.size), after
+
+    def then(self, part: "Measured") -> "Measured":
+        """These messages and then others."""
+        return Measured(
+            messages=self.messages + part.messages, sizes=self.sizes + part.sizes, size=self.size + part.size
+        )
+
+    def without(self, spans: list[Span]) -> "Measured":
+        """Without the messages in these spans."""
+        if not spans:
+            return self
+        kept = kept_indexes(len(self.messages), spans)
+        sizes = tuple(compress(self.sizes, kept))
+        return Measured(messages=tuple(compress(self.messages, kept)), sizes=sizes, size=sum(sizes))
+
+    def inserted(self, index: int, message: Message, size: int) -> "Measured":
+        """With one more message of that size."""
+        messages = (*self.messages[:index], message, *self.messages[index:])
+        return Measured(
+            messages=messages, sizes=(*self.sizes[:index], size, *self.sizes[index:]), size=self.size + size
+        )

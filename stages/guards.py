@@ -1,0 +1,632 @@
+"""Guards: pure functions of the state before a batch and of the batch: what is wrong with its calls."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from itertools import islice
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages.arithmetic import (
+    Calculation,
+    Incalculable,
+    as_json_number,
+    calculate,
+    calculation_problems,
+    calculations_in,
+)
+from stages.candidates import described_arguments, example_arguments, placeholder_arguments, values_to_try
+from stages.halt import BudgetSpent, PrerequisitesSkipped, StepsSkipped
+from stages.message import Kind, ToolCall, User
+from stages.nudges import asked_back
+from stages.objection import (
+    Custom,
+    EchoedArgument,
+    Guard,
+    Incomplete,
+    Miscalculated,
+    Miscalculation,
+    NeedsDecision,
+    NoCalculation,
+    Objection,
+    OutOfOrder,
+    Placeholder,
+    PrerequisiteMissing,
+    Repeated,
+    Seen,
+    SlippedNumber,
+    StepsPending,
+    Stop,
+    Ungrounded,
+    Unseen,
+    Verdict,
+    WrongResult,
+)
+from stages.offer import offered_tools
+from stages.reading.echoes import is_echo
+from stages.rules import (
+    CompletionCheck,
+    Rules,
+    answered_differently,
+    attempts_since_progress,
+    completed,
+    current_successes,
+    denied,
+    listed_values_left,
+    missing_by_call,
+    missing_prerequisites,
+    obstacle,
+    of_both,
+    outdated,
+    past_calls,
+    pending,
+    problem_with,
+    repeating_tools,
+    sees_results,
+    still_withheld,
+    succeeded_names,
+    times_answered,
+    turns_written,
+    unknown_outcome,
+)
+from stages.schema import Check, Misfit, checker
+from stages.schema.projection import optional_members
+from stages.schema.value import Json
+from stages.seen import (
+    everything_given,
+    evidence,
+    given_latest_first,
+    is_own,
+    leaves,
+    normalized,
+    numbers_in,
+    possible_sources,
+    ungrounded_values,
+    values_given_by,
+    values_nowhere,
+)
+from stages.state import Edited, Ledger, State
+from stages.tool import Calculated, Grounded, ToolSpec
+
+# Required steps: no terminal call before every one of them has succeeded.
+
+
+def required_steps(rules: Rules) -> Guard:
+    """Object to premature terminal calls, more pressing each time, then stop (`StepsSkipped`)."""
+    ends = frozenset(rules.terminal)
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        early = [call for call in calls if call.name in ends]
+        steps = pending(rules, state.ledger) if early else ()
+        if not steps:
+            return []
+        attempt = state.ledger.premature + 1
+        if attempt > rules.max_premature:
+            return Stop(halt=StepsSkipped(tool=early[0].name, attempts=attempt, pending=steps))
+        again, left = outdated(rules, state.ledger, steps), listed_values_left(rules, state.ledger)
+        no = denied(rules, state.ledger, steps)
+        wrong = StepsPending(steps=steps, attempt=attempt, again=again, left=left, denied=no)
+        return [Objection(call=call, wrong=wrong) for call in early]
+
+    return guard
+
+
+# Prerequisites: no call before the calls that it depends on have succeeded.
+
+
+def prerequisites(rules: Rules) -> Guard:
+    """Object to calls whose prerequisites are unmet, judged before the batch, then stop."""
+    dependent = {tool.name: tool for tool in rules.tools if tool.prerequisites}
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        ledger = state.ledger
+        dependents = [call for call in calls if call.name in dependent]
+        if not dependents:
+            return []
+        missing = missing_by_call(rules, ledger)
+        unmet_by_call = [(call, missing(dependent[call.name], call.arguments)) for call in dependents]
+        early = [(call, unmet) for call, unmet in unmet_by_call if unmet]
+        attempts = ledger.prerequisite_violations + 1
+        if early and attempts > rules.max_prerequisite_violations:
+            call, unmet = early[0]
+            return Stop(halt=PrerequisitesSkipped(tool=call.name, attempts=attempts, missing=unmet))
+        return [Objection(call=c, wrong=_missing(rules, state, dependent[c.name], unmet)) for c, unmet in early]
+
+    return guard
+
+
+def _missing(rules: Rules, state: State, tool: ToolSpec, unmet: tuple[str, ...]) -> PrerequisiteMissing | NeedsDecision:
+    if barred := tuple(name for name in unmet if (spec := rules.tool(name)) and unknown_outcome(spec, state.ledger)):
+        return NeedsDecision(tools=barred, allowed=tuple(other.name for other in offered_tools(rules, state)))
+    match = tuple(p.match_arg for p in tool.prerequisites if p.match_arg and p.tool in unmet)
+    again, no = outdated(rules, state.ledger, unmet), denied(rules, state.ledger, unmet)
+    return PrerequisiteMissing(tools=unmet, match=match, again=again, denied=no)
+
+
+# Order: no call that the workflow's rules of order forbid now, and none of a tool that it withholds.
+
+_WITHHELD = "it changes something, and no step of this task needs it"
+
+
+def order(rules: Rules) -> Guard:
+    """Object to such calls. Counts as a refusal; the budget bounds it."""
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        reasons = _reasons(rules, state, calls)
+        if not reasons:
+            return []
+        allowed = tuple(tool.name for tool in offered_tools(rules, state))
+        return [
+            Objection(call=call, wrong=OutOfOrder(reason=reasons[call.id], allowed=allowed))
+            for call in calls
+            if call.id in reasons
+        ]
+
+    return guard
+
+
+def _reasons(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> dict[str, str]:
+    """What is wrong with calls of a reply, by id, in the order in which they would run: what ends the run comes last.
+
+    A call that is refused does not run, so none after it depends on it.
+    """
+    withheld = still_withheld(rules, state)
+    ahead: tuple[ToolCall, ...] = ()
+    found: dict[str, str] = {}
+    for call in sorted(calls, key=lambda call: call.name in rules.terminal):
+        if reason := _WITHHELD if call.name in withheld else _reason(rules, state.ledger, call, ahead):
+            found[call.id] = reason
+        else:
+            ahead = (*ahead, call)
+    return found
+
+
+def _reason(rules: Rules, ledger: Ledger, call: ToolCall, ahead: tuple[ToolCall, ...]) -> str | None:
+    if not rules.order:
+        return None  # a long run is not read for nothing
+    left = replace(ledger, successes=current_successes(rules.order, ledger.successes, ahead))
+    names = tuple(one.name for one in ahead)
+    reason = obstacle(rules.order, succeeded_names(ledger), call.name, names, succeeded_names(left))
+    return reason or _outdated(rules, ledger, left, call)
+
+
+def _outdated(rules: Rules, ledger: Ledger, left: Ledger, call: ToolCall) -> str | None:
+    """That the calls ahead of this one in its reply would make steps out of date which it needs.
+
+    `left` is the ledger with the successes that would still count.
+    """
+    tool = rules.tool(call.name)
+    if tool is None or len(left.successes) == len(ledger.successes):
+        return None
+    lacking = {*missing_prerequisites(rules, tool, call.arguments, left)}
+    lacking -= {*missing_prerequisites(rules, tool, call.arguments, ledger)}
+    if tool.effect == "terminal":
+        lacking |= {*pending(rules, left)} - {*pending(rules, ledger)}
+    again = ", ".join(name for name in (one.name for one in rules.tools) if name in lacking)
+    return f"a call before it in the same reply makes {again} necessary again" if again else None
+
+
+# Tool calls: no more of them in a run than its budget has.
+
+
+def tool_calls(rules: Rules) -> Guard:
+    """Stop a run whose reply has more calls than `Budget.tool_calls` leaves: none of them is run."""
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        ledger = state.ledger
+        left = ledger.budget.tool_calls
+        if left is None or len(calls) <= left:
+            return []
+        steps = pending(rules, ledger)
+        return Stop(halt=BudgetSpent(what="tool calls", turns=ledger.turn, completed=completed(ledger), pending=steps))
+
+    return guard
+
+
+# Completion: no call that the user's own check refuses, by its arguments and by what was found out.
+
+
+def completion(checks: Mapping[str, CompletionCheck], tools: tuple[ToolSpec, ...] = ()) -> Guard:
+    """Object to calls of these tools that their checks refuse. Counts as a refusal.
+
+    What `tools` says is calculated, the check is given the result of. Raises TypeError for a check of other parameters.
+    """
+    calculating = {tool.name: tool for tool in tools if tool.calculated}
+    both = {name: of_both(check) for name, check in checks.items()}
+    wanted = {name for name, check in checks.items() if sees_results(check)}
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        checked = [call for call in calls if call.name in both]
+        past = past_calls(state) if any(call.name in wanted for call in checked) else ()
+        problems = ((c, problem_with(both[c.name], c.arguments, calculating.get(c.name), past)) for c in checked)
+        return [Objection(call=call, wrong=Incomplete(problem=problem)) for call, problem in problems if problem]
+
+    return guard
+
+
+# Grounding: no call with a value that nobody gave. A required step proves that a tool ran, not that it was used.
+#
+# What counts as given is what the user said and what tools answered, errors too. An answer is no evidence for what it
+# repeats of its own call. What a value shows is in `stages.seen`.
+
+_MadeUp = tuple[tuple[Grounded, Json], ...]
+
+
+def grounding(rules: Rules) -> Guard:
+    """Object to calls that have an ungrounded value. Counts as a refusal; the budget bounds it."""
+    bound = {tool.name: tool for tool in rules.tools if tool.grounded}
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        found = [
+            (call, made_up)
+            for call in calls
+            if call.name in bound and (made_up := ungrounded_values(bound[call.name], call.arguments, state))
+        ]
+        return [
+            Objection(call=call, wrong=_ungrounded(rules, state, bound[call.name], made_up)) for call, made_up in found
+        ]
+
+    return guard
+
+
+def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) -> Ungrounded:
+    # What it could be called with instead is not said while a person has to decide about a call of it.
+    waits = unknown_outcome(tool, state.ledger) is not None
+    optional = optional_members(msgspec.json.decode(tool.parameters, type=dict))
+    values = tuple(
+        Unseen(
+            argument=b.argument,
+            value=_json(value),
+            sources=b.sources,
+            optional=b.argument in optional,
+            no_id=not values_nowhere([*leaves(_json(value))], b, state),
+        )
+        for b, value in made_up
+    )
+    seen = tuple(
+        Seen(name=b.argument, value=_json(value), tool=source)
+        for b, v in made_up
+        if not waits
+        for value, source in _instead(b, v, state, optional=b.argument in optional)
+    )
+    others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
+    return Ungrounded(values=values, seen=seen, others=others)
+
+
+_PROPOSED_VALUES = 3
+
+
+def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> tuple[tuple[Json, str], ...]:
+    """The latest values that tools gave for it: under the argument's own name, else any of its type; three at most.
+
+    What can be left out is not filled with any value of its type.
+    """
+    alike = dict[tuple[Json, str], None]()
+    named = dict[tuple[Json, str], None]()
+    for one in given_latest_first(state):
+        if not one.tool or not possible_sources(bound, (one,)):
+            continue
+        known = [(n, leaf) for n, leaf in values_given_by(one) if n or leaf is not one.text]
+        for name, leaf in reversed(known):
+            if is_own(bound, name, one.tool):
+                named[leaf, one.tool] = None
+            if isinstance(leaf, str) is isinstance(value, str):
+                alike[leaf, one.tool] = None
+        if len(named) >= _PROPOSED_VALUES:
+            break  # a long history is not read to its beginning
+    return tuple(named or ({} if optional else alike))[:_PROPOSED_VALUES]
+
+
+def _json(value: Json) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+# Placeholders: no call with an argument that only stands for a value: `<customer_id>`, the tool's own words.
+
+
+def no_placeholders(rules: Rules) -> Guard:
+    """Object to such calls. Counts as a refusal; the budget bounds it."""
+    tools = {tool.name: tool for tool in rules.tools}
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        known = [(call, tools[call.name]) for call in calls if call.name in tools]
+        return [Objection(call=call, wrong=wrong) for call, tool in known if (wrong := judged(call, tool, state))]
+
+    def judged(call: ToolCall, tool: ToolSpec, state: State) -> Placeholder | None:
+        again = not unknown_outcome(tool, state.ledger)
+        if found := placeholder_arguments(call, tools, state):
+            return Placeholder(arguments=found, again=again)
+        if copied := described_arguments(call, tool, state):
+            return Placeholder(arguments=copied, again=again, copied="description")
+        examples = example_arguments(call, tools, state)
+        return Placeholder(arguments=examples, again=again, copied="example") if examples else None
+
+    return guard
+
+
+# Own words: no call that ends the run with what forge has told the model as its text.
+
+
+def own_words(rules: Rules) -> Guard:
+    """Object to such calls. Counts as a refusal; the budget bounds it."""
+    names, ends = [tool.name for tool in rules.tools], frozenset(rules.terminal)
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        return [
+            Objection(call=call, wrong=EchoedArgument(argument=argument))
+            for call in calls
+            if call.name in ends and (argument := echoed(call, state))
+        ]
+
+    def echoed(call: ToolCall, state: State) -> str:
+        values = msgspec.json.decode(call.arguments, type=dict[str, object])
+        texts = ((name, value) for name, value in values.items() if isinstance(value, str))
+        return next((name for name, text in texts if is_echo(text, state, names)), "")
+
+    return guard
+
+
+# Questions: none to the user that only repeats what the user has just asked, as small models do.
+
+
+def no_echoes(tool: str, argument: str) -> Guard:
+    """Object to calls of the tool whose argument has the words of the user's last message. Counts as a refusal."""
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        said = next((m for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), None)
+        if said is None:
+            return []
+        words = _words(said.text)
+        return [
+            Objection(call=call, wrong=Custom(text=asked_back(tool)))
+            for call in calls
+            if call.name == tool and words and _words(_value(call, argument)) == words
+        ]
+
+    return guard
+
+
+def _value(call: ToolCall, argument: str) -> str:
+    value = msgspec.json.decode(call.arguments, type=dict[str, object]).get(argument)
+    return value if isinstance(value, str) else ""
+
+
+def _words(text: str) -> list[str]:
+    """The words of the text, without case and punctuation."""
+    return "".join(one if one.isalnum() else " " for one in text.casefold()).split()
+
+
+# Repetition: no call a third time that was answered the same twice, or written twice, with nothing new in between.
+
+_PROPOSED_CALLS = 5
+"""Values that a correction names."""
+
+
+def repetition(rules: Rules) -> Guard:
+    """Object to calls that were answered `max_repeats` times already, and in vain the last time.
+
+    A write that is made again is in vain whatever it answers (`stages.rules`). Tools that are `repeatable`
+    may be called again and again. It never ends a run: the run escalates.
+    """
+    most = rules.max_repeats
+    bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
+    once = repeating_tools(rules).once
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        ledger = state.ledger
+        if most is None or not ledger.attempts:
+            return []
+        again = [
+            (call, count)
+            for call in calls
+            if call.name in bound and (count := _times(call, state, written=call.name in once)) >= most
+        ]
+        others = tuple(tool.name for tool in offered_tools(rules, state)) if again else ()
+        return [
+            Objection(
+                call=call,
+                wrong=Repeated(
+                    times=count,
+                    others=others,
+                    values=_values(bound[call.name], state),
+                    written=call.name in once and answered_differently(ledger, call.name, call.arguments),
+                ),
+            )
+            for call, count in again
+        ]
+
+    return guard
+
+
+def _times(call: ToolCall, state: State, *, written: bool) -> int:
+    """How often it was made in vain; a write also since the user has last said something."""
+    answered = times_answered(state.ledger, call.name, call.arguments)
+    turns = turns_written(state.ledger, call.name, call.arguments) if written else ()
+    if len(turns) <= answered:
+        return answered
+    asked = next((m.turn for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), 0)
+    return max(answered, sum(turn > asked for turn in turns))
+
+
+def _values(tool: ToolSpec, state: State) -> tuple[str, ...]:
+    """What it could be called with instead; nothing while a person has to decide about a call of it."""
+    return () if unknown_outcome(tool, state.ledger) else values_to_try(tool, state)[:_PROPOSED_CALLS]
+
+
+# Calculated: no call with a calculation that cannot be worked out, or whose numbers nobody gave.
+#
+# The model writes the calculation, forge does it (`stages.arithmetic`); what counts as given is in
+# `stages.arithmetic`.
+
+_SHOWN = 6
+"""Numbers that a correction names, the latest ones."""
+
+_Checks = dict[tuple[str, str], Check]
+
+
+def calculated(rules: Rules) -> Guard:
+    """Object to such calls. Counts as a refusal; the budget bounds it."""
+    bound = {tool.name: tool for tool in rules.tools if tool.calculated}
+    checks = {(t.name, c.argument): _check(c) for t in bound.values() for c in t.calculated}
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        return [
+            Objection(call=call, wrong=_miscalculated(rules, state, bound[call.name], problems))
+            for call in calls
+            if call.name in bound and (problems := _problems(bound[call.name], call.arguments, state, checks))
+        ]
+
+    return guard
+
+
+def _check(bound: Calculated) -> Check:
+    """The check of the result, as the only argument of that name."""
+    return checker(msgspec.json.encode({"type": "object", "properties": {bound.argument: bound.number}}))
+
+
+def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[Miscalculation, ...]:
+    # A person who writes a number means it; how they came to it is their own affair.
+    found = () if isinstance(state.phase, Edited) else calculation_problems(tool, arguments, state)
+    return found or _misfits(tool, arguments, checks)
+
+
+def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[Miscalculation, ...]:
+    """Each result that does not fit what the argument may be."""
+    found: list[Miscalculation] = []
+    for bound, text in calculations_in(tool, arguments):
+        name = bound.argument
+        match calculate(text):
+            case Incalculable(problem=problem):
+                found.append(NoCalculation(argument=name, text=text, problem=problem))
+            case Calculation(result=result):
+                fit = checks[tool.name, name](_json({name: as_json_number(result)}))
+                problems = fit.problems if isinstance(fit, Misfit) else ()
+                found += [WrongResult(argument=name, text=text, expected=p.expected, found=p.found) for p in problems]
+    return tuple(found)
+
+
+def _miscalculated(rules: Rules, state: State, tool: ToolSpec, problems: tuple[Miscalculation, ...]) -> Miscalculated:
+    # What it could be called with instead is not said while a person has to decide about a call of it.
+    numbers = () if unknown_outcome(tool, state.ledger) else _numbers(state)
+    seen = tuple(Seen(name=name, value=_json(value), tool=source) for name, value, source in numbers)
+    others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
+    return Miscalculated(problems=problems, seen=seen, others=others)
+
+
+def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:
+    """The latest numbers that tools gave, with their names and the tools, in the order in which they were given."""
+    known = [
+        (n, leaf, one.tool) for one in everything_given(state) if one.tool for n, leaf in values_given_by(one) if n
+    ]
+    numbers = [entry for entry in known if isinstance(entry[1], int | float) and not isinstance(entry[1], bool)]
+    return tuple(dict.fromkeys(numbers))[-_SHOWN:]
+
+
+# Slipped numbers: no answer with a large number that is ten times as large as a given one, or a tenth of it.
+#
+# A model that writes 2411000 with a separator or as millions may lose a zero, or find one: `241,100`, `24.1 million`.
+
+_LARGE = 1000
+"""The least of the numbers that are compared: smaller ones are a tenth of something by chance."""
+
+_SAID = re.compile(r"(?<![\w.,'/-])(\d[\d.,'_]{0,40}\d)(?: (thousand|million|billion)\b)?(?![\w-])")
+_SCALES = {"": Decimal(1), "thousand": Decimal(10**3), "million": Decimal(10**6), "billion": Decimal(10**9)}
+
+_TENTH = frozenset({Decimal(10), Decimal("0.1")})
+"""Where one of these was given, a tenth may be what was asked for."""
+
+_MOST = 32
+"""Maximum of numbers of one answer that are looked at."""
+
+_RECENT = 64
+"""Texts, the latest ones, whose numbers are compared: an answer costs the same, however long the conversation is."""
+
+
+def slipped_numbers(rules: Rules) -> Guard:
+    """Object to such calls, once for each number: who says it again may have found it otherwise.
+
+    Only to those that end the run, and not to the last one that the budget allows. Counts as a refusal.
+    """
+    ends = frozenset(rules.terminal)
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        if state.ledger.budget.calls <= 0:
+            return []
+        found = ((call, _slip(call, state)) for call in calls if call.name in ends)
+        return [Objection(call=call, wrong=wrong) for call, wrong in found if wrong is not None]
+
+    return guard
+
+
+def _slip(call: ToolCall, state: State) -> SlippedNumber | None:
+    """The first such number of the call."""
+    said = [number for number in _said_in(call) if any(value >= _LARGE for value in number.values)]
+    if not said:
+        return None
+    given = evidence(one.text for one in islice(given_latest_first(state), _RECENT)).numbers
+    if not _TENTH.isdisjoint(given):
+        return None
+    known, before = [number for number in given if number >= _LARGE], _said_before(call.name, state.ledger)
+    for number in said:
+        if number.text in before or not given.isdisjoint(number.values) or any(_rounded(number.values, known)):
+            continue
+        moved = [value.scaleb(places) for value in number.values if value >= _LARGE for places in (-1, 1)]
+        if meant := next(_rounded(moved, known), None):
+            return SlippedNumber(argument=number.argument, said=number.text, given=f"{meant:f}")
+    return None
+
+
+class _Said(Struct, frozen=True):
+    """A number in a text of a call: what it may mean, as 113,600 may be a hundred thousand or a hundred."""
+
+    argument: str
+    text: str
+    values: tuple[Decimal, ...]
+
+
+def _said_in(call: ToolCall) -> Iterator[_Said]:
+    arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
+    texts = [(name, normalized(value)) for name, value in arguments.items() if isinstance(value, str) and " " in value]
+    found = ((name, one) for name, text in texts for one in _SAID.finditer(text))
+    for name, one in islice(found, _MOST):
+        scale = _SCALES[one[2] or ""]
+        yield _Said(name, one[0], tuple(number * scale for number in numbers_in(one[1])))
+
+
+def _rounded(values: Iterable[Decimal], known: Collection[Decimal]) -> Iterator[Decimal]:
+    """The known numbers that one of the values is, in as many digits as it has, two at least."""
+    for value in values:
+        sign, digits, exponent = value.normalize().as_tuple()
+        if sign or len(digits) < 2 or not isinstance(exponent, int):
+            continue
+        unit = Decimal(1).scaleb(exponent)
+        for number in known:
+            if value / unit in {(number / unit).to_integral_value(way) for way in (ROUND_HALF_UP, ROUND_DOWN)}:
+                yield number
+
+
+def _said_before(tool: str, ledger: Ledger) -> str:
+    """The arguments of its refused calls since the last progress, normalized."""
+    refused = (attempt for attempt in attempts_since_progress(ledger) if attempt.name == tool and not attempt.answer)
+    return "\n".join(normalized(attempt.arguments) for attempt in refused)
+
+
+def guards_of(rules: Rules) -> tuple[Guard, ...]:
+    """The guards that hold what the rules say, in the order in which they are asked; none that has nothing to say."""
+    grounded = any(tool.grounded for tool in rules.tools)
+    calculating = any(tool.calculated for tool in rules.tools)
+    dependent = any(tool.prerequisites for tool in rules.tools)
+    answering = rules.value_checks and rules.terminal
+    return (
+        *((required_steps(rules),) if rules.required or rules.order else ()),
+        *((prerequisites(rules),) if dependent else ()),
+        *((order(rules),) if rules.order or rules.withheld else ()),
+        *((no_placeholders(rules),) if rules.value_checks else ()),
+        *((grounding(rules),) if grounded else ()),
+        *((calculated(rules),) if calculating else ()),
+        *((own_words(rules), slipped_numbers(rules)) if answering else ()),
+        *((repetition(rules),) if rules.max_repeats is not None else ()),
+        *((completion(rules.checks, rules.tools),) if rules.checks else ()),
+    )

@@ -1,0 +1,377 @@
+"""Options: values from users' code, checked at run time, so that a wrong one is explained in words."""
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, wraps
+from math import isnan
+from operator import contains
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ForwardRef,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from msgspec import Meta, Struct, UnsetType, structs
+from msgspec.structs import astuple
+from typing_extensions import get_protocol_members, is_typeddict
+
+from stages.repair.decoding import is_sound
+
+# Functions from users' code, looked at before they are called: async ones, and those of other arguments.
+
+
+def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
+    """Why that cannot be called with these arguments for an answer at once, as a sentence; None where it may be."""
+    name = getattr(given, "__name__", type(given).__name__)
+    if is_async(given):
+        return f"{name} is async; it is asked for its answer at once, so define it with `def`"
+    try:
+        inspect.signature(given).bind(*arguments)
+    except ValueError:  # some functions written in C have no signature
+        return None
+    except TypeError as error:
+        return f"{name} cannot be called as {name}({', '.join(arguments)}): {error}"
+    return None
+
+
+def is_async(given: Callable[..., object]) -> bool:
+    """Whether calling it gives something to await instead of its answer."""
+    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(kind(function) for kind in kinds for function in (given, type(given).__call__))
+
+
+# Check option types at run time: wrong types and values out of range, each with what to write instead.
+
+Hint: TypeAlias = object
+"""An annotation: classes, choices (`Literal`), ranges (`Annotated[int, Meta(ge=1)]`) and combinations of them."""
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Tokens: TypeAlias = Annotated[int, Meta(ge=1)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+Fraction: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+
+_WORDS: Mapping[Hint, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    NoneType: "None",
+}
+_PLURALS: Mapping[Hint, str] = {int: "whole numbers", float: "numbers", str: "strings"}
+_BOUNDS = {"ge": "at least {}", "gt": "over {}", "le": "at most {}", "lt": "under {}"}
+_SHOWN = 200
+"""Maximum characters of a wrong value that are shown."""
+
+
+def wrong_options(
+    options: Mapping[str, object], hints: Mapping[str, Hint], *, deep: bool = True
+) -> dict[str, tuple[str, ...]]:
+    """The options that do not match their annotations, each with what is wrong.
+
+    `deep` also checks the fields of Structs.
+    """
+    found = {
+        name: tuple(_wrong(name, value, hints[name], deep=deep))
+        for name, value in options.items()
+        if deep or type(value) not in plain_classes(hints[name])
+    }
+    return {name: sentences for name, sentences in found.items() if sentences}
+
+
+def _fits(value: object, hint: Hint, *, deep: bool = True) -> bool:
+    """Whether the value matches the annotation. A bool is no number, and nan is not accepted."""
+    return any(_is(value, kind, deep=deep) for kind in _kinds(hint))
+
+
+def _is(value: object, kind: Hint, *, deep: bool) -> bool:
+    origin, inside = _parts(kind)
+    if kind is object or kind is Any or isinstance(kind, TypeVar):
+        return True
+    if isinstance(kind, ForwardRef):
+        name = kind.__forward_arg__
+        return not name.isidentifier() or any(base.__name__ == name for base in type(value).__mro__)
+    if origin is Annotated:
+        return _fits(value, inside[0], deep=deep) and all(_within(value, meta) for meta in inside[1:])
+    if origin is Literal:
+        return any(value == one and type(value) is type(one) for one in inside)
+    if origin is Callable:
+        # A class is given where its instance is meant, unless anything at all may be called.
+        return callable(value) and (inside[0] is ... or not isinstance(value, type))
+    if origin is tuple and inside[1:] != (...,):
+        several = _is_list(value) and len(value) == len(inside) and zip(value, inside, strict=True)
+        return bool(several) and all(_fits(one, hint, deep=deep) for one, hint in several or ())
+    if is_typeddict(kind):
+        return isinstance(value, dict)
+    if origin in (Sequence, tuple):
+        return _is_list(value) and _all_fit(value, inside[0], deep=deep)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and _all_fit(value.values(), inside[1], deep=deep)
+    if kind in (int, float) and isinstance(value, int):
+        return not isinstance(value, bool)
+    wanted = origin or kind
+    if getattr(wanted, "_is_protocol", False) and isinstance(wanted, type):
+        return not isinstance(value, type) and all(hasattr(value, name) for name in get_protocol_members(wanted))
+    if not isinstance(wanted, type) or not isinstance(value, wanted):
+        return False
+    if deep and isinstance(value, Struct):
+        return all(_fits(getattr(value, inner.name), inner.type) for inner in structs.fields(value))
+    return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
+
+
+def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
+    alike = not deep and {*map(type, values)} <= plain_classes(hint)
+    return alike or all(_fits(value, hint, deep=deep) for value in values)
+
+
+def _within(value: object, meta: object) -> bool:
+    """Whether a number is within the annotated bounds; other values have none."""
+    if not isinstance(meta, Meta) or not isinstance(value, int | float):
+        return True
+    low = (meta.ge is None or value >= meta.ge) and (meta.gt is None or value > meta.gt)
+    return low and (meta.le is None or value <= meta.le) and (meta.lt is None or value < meta.lt)
+
+
+def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]:
+    """What is wrong, at the smallest place: one element of a list, one field of a Struct."""
+    if _fits(value, hint, deep=deep):
+        return
+    inner = {get_origin(kind): get_args(kind) for kind in _kinds(hint)}
+    if Sequence in inner and _is_list(value):
+        for number, one in enumerate(value):
+            yield from _wrong(f"{name}[{number}]", one, inner[Sequence][0], deep=deep)
+    elif Mapping in inner and isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _wrong(f"{name}[{key!r}]", one, inner[Mapping][1], deep=deep)
+    elif deep and isinstance(value, Struct) and type(value) in _kinds(hint):
+        for part in structs.fields(value):
+            yield from _wrong(f"{name}.{part.name}", getattr(value, part.name), part.type, deep=deep)
+    elif isinstance(value, type) and any(_makes(value, kind) for kind in _kinds(hint)):
+        yield f"{name} is the class {value.__name__}; write {value.__name__}()"
+    elif isinstance(value, str) and not is_sound(value):
+        yield f"{name} is {ascii(value)[:_SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
+    else:
+        yield f"{name} is {repr(value)[:_SHOWN]}; it must be {_words(hint)}{_held(name, value, hint)}"
+
+
+def _held(name: str, value: object, hint: Hint) -> str:
+    """Where the wanted value is, if the given one holds it under that name: the state of a run that ended."""
+    wanted = tuple(kind for kind in _kinds(hint) if isinstance(kind, type) and kind.__name__.lower() == name)
+    return f": pass its `.{name}`" if wanted and isinstance(getattr(value, name, None), wanted) else ""
+
+
+def _makes(made: type, kind: Hint) -> bool:
+    """Whether the class itself was given where an instance of it belongs."""
+    origin, inside = _parts(kind)
+    if origin is Annotated:
+        return any(_makes(made, one) for one in _kinds(inside[0]))
+    if getattr(kind, "_is_protocol", False) and isinstance(kind, type):
+        return all(hasattr(made, name) for name in get_protocol_members(kind))
+    return origin is Callable or (isinstance(kind, type) and kind is not object and issubclass(made, kind))
+
+
+@cache
+def _kinds(hint: Hint) -> tuple[Hint, ...]:
+    if isinstance(hint, ForwardRef):
+        names = map(str.strip, hint.__forward_arg__.split("|"))
+        return tuple(NoneType if name == "None" else ForwardRef(name) for name in names)
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+@cache
+def _parts(kind: Hint) -> tuple[object, tuple[Hint, ...]]:
+    """Origin and arguments of an annotation, cached: typing takes microseconds for them."""
+    return get_origin(kind), get_args(kind)
+
+
+@cache
+def plain_classes(hint: Hint) -> frozenset[Hint]:
+    """The classes of the annotation whose instances match without a closer look; not float, because of nan."""
+    return frozenset(kind for kind in _kinds(hint) if isinstance(kind, type) and kind is not float)
+
+
+def _is_list(value: object) -> TypeGuard[Collection[object]]:
+    """Whether it is a collection, so that iterating here takes nothing from it."""
+    return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+
+
+def _words(hint: Hint) -> str:
+    choices = [one for kind in _kinds(hint) if get_origin(kind) is Literal for one in get_args(kind)]
+    others = [_word(kind) for kind in _kinds(hint) if get_origin(kind) is not Literal and kind is not UnsetType]
+    *first, last = dict.fromkeys(([f"one of {', '.join(map(str, choices))}"] if choices else []) + others)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _word(kind: Hint) -> str:
+    origin, inside = _parts(kind)
+    if origin is Annotated:
+        bounds = [
+            words.format(f"{most:g}")
+            for meta in inside[1:]
+            for name, words in _BOUNDS.items()
+            if (most := getattr(meta, name, None)) is not None
+        ]
+        said = next((meta.description for meta in inside[1:] if isinstance(meta, Meta) and meta.description), None)
+        return said or f"{_words(inside[0])}, {' and '.join(bounds)}".removesuffix(", ")
+    if origin is Callable:
+        return "a function"
+    if origin is tuple and inside[1:] != (...,):
+        return f"a tuple of {len(inside)}, each {_words(Union[inside])}"  # noqa: UP007 - made at run time
+    if origin in (Sequence, tuple):
+        plural = _plural(inside[0])
+        return f"a list of {plural}" if plural else f"a list, each value {_words(inside[0])}"
+    if origin is Mapping:
+        return f"a dict, each value {_words(inside[1])}"
+    if isinstance(kind, ForwardRef):
+        return _one(kind.__forward_arg__)
+    return _WORDS.get(kind) or _one(getattr(origin or kind, "__name__", str(kind)))
+
+
+def _plural(hint: Hint) -> str:
+    """The values of the annotation in the plural; empty where several kinds of them, or a class, have none."""
+    kinds = tuple(_kinds(hint))
+    origin, inside = _parts(kinds[0])
+    if len(kinds) > 1 or origin not in (None, Sequence, tuple):
+        return ""
+    if origin is None:
+        return _PLURALS.get(kinds[0], "")
+    inner = _plural(inside[0]) if origin is Sequence or inside[1:] == (...,) else ""
+    return f"lists of {inner}" if inner else ""
+
+
+def _one(name: str) -> str:
+    return f"{'an' if name[:1] in 'AEIO' else 'a'} {name}"
+
+
+# Check option types at run time: functions and Structs whose wrong options are explained in words.
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class OptionError(ValueError):
+    """Options are not what they must be; `problems` lists every mistake, a sentence each."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class Options(Struct, frozen=True):
+    """A Struct that is checked when it is made. OptionError for a field that does not match its annotation."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is wrong."""
+        # Most are of exactly the annotated type, which is quick to see.
+        if all(map(contains, _plain_fields(type(self)), map(type, astuple(self)))):
+            return
+        hints = _fields(type(self))
+        given = {name: getattr(self, name) for name in hints}
+        if wrong := wrong_options(given, hints, deep=False):
+            sentences = (sentence for several in wrong.values() for sentence in several)
+            raise OptionError(tuple(f"{type(self).__name__}: {sentence}" for sentence in sentences))
+
+
+@cache
+def _fields(kind: type[Struct]) -> dict[str, Hint]:
+    """The annotations of a Struct's fields: resolving them takes longer than a turn."""
+    return get_type_hints(kind, include_extras=True)
+
+
+@cache
+def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
+    hints = _fields(kind)
+    return tuple(plain_classes(hints[name]) for name in kind.__struct_fields__)
+
+
+def checking(
+    error: Callable[[tuple[str, ...]], Exception], did_you_mean: Callable[[str, Iterable[str]], str] = lambda *_: ""
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """A decorator that checks the function's arguments against its annotations first, and raises that error."""
+
+    def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+            known = _parameters(function)
+            if known.keywords is not None and (strangers := kwargs.keys() - known.keywords):
+                wrong, right = min(strangers), ", ".join(known.keywords)
+                meant = did_you_mean(wrong, known.keywords)
+                raise TypeError(f"there is no option {wrong!r}; there are: {right}.{meant}")
+            if problems := _wrong_arguments(known, args, kwargs):
+                raise error(problems)
+
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def awaited(*args: _P.args, **kwargs: _P.kwargs) -> object:
+                check(args, kwargs)
+                return await function(*args, **kwargs)
+
+            return awaited  # type: ignore[return-value]  # mypy cannot see that _R is a coroutine here
+
+        @wraps(function)
+        def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            check(args, kwargs)
+            return function(*args, **kwargs)
+
+        return called
+
+    return checked
+
+
+checked = checking(OptionError)
+
+
+class _Parameters(Struct, frozen=True):
+    """`rest` is the name of `*args`, empty where there is none; `keywords` is None where any keyword is taken."""
+
+    positional: tuple[str, ...]
+    rest: str
+    keywords: tuple[str, ...] | None
+    hints: Mapping[str, Hint]
+
+
+def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[str, ...]:
+    """A sentence for each argument that does not match its annotation."""
+    given = {**dict(zip(known.positional, args, strict=False)), **kwargs}
+    if known.rest:
+        given |= {f"{known.rest}[{i}]": one for i, one in enumerate(args[len(known.positional) :])}
+    hinted = {name: known.hints[key] for name in given if (key := name.partition("[")[0]) in known.hints}
+    wrong = wrong_options({name: given[name] for name in hinted}, hinted, deep=False)
+    return tuple(sentence for several in wrong.values() for sentence in several)
+
+
+@cache
+def _parameters(function: Callable[..., object]) -> _Parameters:
+    """What the function takes, and what each of it must be; what an `Unpack` stands for is named one by one."""
+    parameters = inspect.signature(function).parameters.values()
+    hints = _hints(function)
+    by_name = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    keywords: tuple[str, ...] | None = tuple(name for name in by_name if name in hints)  # not self
+    for one in parameters:
+        if one.kind is one.VAR_KEYWORD:
+            packed = hints.pop(one.name, None)
+            fields = _hints(get_args(packed)[0]) if get_origin(packed) is Unpack else None
+            hints |= fields or {}
+            keywords = None if fields is None or keywords is None else (*keywords, *fields)
+    positional = tuple(one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD))
+    rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
+    return _Parameters(positional, rest, keywords, hints)
+
+
+def _hints(owner: Any) -> dict[str, Hint]:
+    """Its annotations; for those that are only imported for type checkers, the name of the class."""
+    try:
+        return get_type_hints(owner, include_extras=True)
+    except NameError:
+        given = inspect.get_annotations(owner)
+        return {name: ForwardRef(hint) if isinstance(hint, str) else hint for name, hint in given.items()}

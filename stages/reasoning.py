@@ -1,0 +1,341 @@
+"""Reasoning separated from a reply's text, in whole replies and in streams."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+# The tags around reasoning, and the markup of calls that must not be mistaken for them.
+
+_THINK = r"(?i:(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)(?::[\w-]{1,20})?)"
+_CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)(?::[\w-]{1,20})?)"
+_OPEN = (
+    rf"<{_THINK}>|\[(?i:THINK)\]|\u25c1think\u25b7|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
+    r"<\|open\|>think<\|sep\|>|<unused94>thought"
+)
+_CLOSE = (
+    rf"</{_THINK}>|\[/(?i:THINK)\]|\u25c1/think\u25b7|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|"
+    r"<\|close\|>think<\|sep\|>|<unused95>"
+)
+_ANALYSIS = r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>"
+_CALL = (
+    rf"<{_CALL_TAG}>|<function=|<invoke name=|\[TOOL_CALLS\]|\[TOOL_REQUEST\]|"
+    r"<[|\uff5c]DSML[|\uff5c] ?(?:tool_|function_)?calls>|<[|\uff5c]tool[\u2581_]calls?[\u2581_]begin[|\uff5c]>|"
+    r"<\|(?:tool_calls_section_begin|tool_call_start|tool_calls?|python_tag|START_ACTION)\|>|"
+    r"<\|open\|>tools<\|sep\|>|<\|tool_call>|<start_function_call>"
+)
+_CALLED = (
+    rf"</{_CALL_TAG}>|</function>|</invoke>|\[END_TOOL_REQUEST\]|</[|\uff5c]DSML[|\uff5c] ?(?:tool_|function_)?calls>|"
+    r"<[|\uff5c]tool[\u2581_]calls?[\u2581_]end[|\uff5c]>|<\|(?:tool_calls_section_end|tool_call_end|/tool_calls?|END_ACTION)\|>|"
+    r"<\|close\|>tools<\|sep\|>|<tool_call\|>|<end_function_call>"
+)
+OPEN_ENDED = ("[TOOL_CALLS]", "<|python_tag|>")
+"""Call markup that has no closing tag."""
+_DRAFT = r'\n\{"name"|\n\{"tool"|\n```json'
+
+TAG = re.compile(
+    rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<analysis>{_ANALYSIS})|(?P<end><\|end\|>)|(?P<turn><\|start\|>assistant)|"
+    rf"(?P<call>{_CALL})|(?P<called>{_CALLED})|(?P<draft>{_DRAFT})"
+)
+"""Every tag that splitting knows, in a group named after what it does."""
+
+_TAGGED = re.compile(
+    rf"{_OPEN}|{_CLOSE}|<\|start\|>assistant<\|channel\|>analysis<\|message\|>|<\|channel\|>analysis<\|message\|>"
+)
+"""A text without any of these contains no reasoning."""
+
+
+def may_hold_reasoning(text: str) -> bool:
+    """Whether any tag of reasoning is in the text."""
+    return ("<" in text or "[" in text or "\u25c1" in text) and _TAGGED.search(text) is not None
+
+
+ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
+"""Before an analysis header: the message is addressed to a tool, so it is a call."""
+
+_LONGEST = 64
+_SEVERAL_PARTS = (
+    "<|start|>assistant<|channel|>analysis<|message|>",
+    "<|channel|>analysis<|message|>",
+    "<|channel>thought",
+    "<unused94>thought",
+    "<|open|>think<|sep|>",
+    "<|close|>think<|sep|>",
+    "<|open|>tools<|sep|>",
+    "<|close|>tools<|sep|>",
+    '\n{"name"',
+    '\n{"tool"',
+    "\n```json",
+)
+_FIRST = re.compile(r"[<\[\u25c1\n]")
+_ONE_PART = re.compile(r"[<\[\u25c1][^>\]\u25b7\n]*")
+
+
+def open_tag_start(buffer: str, start: int) -> int:
+    """Where a tag may begin whose end has not come yet; else the buffer's length."""
+    for first in _FIRST.finditer(buffer, max(start, len(buffer) - _LONGEST)):
+        begun = buffer[first.start() :].lower()
+        if _ONE_PART.fullmatch(begun) or any(tag.startswith(begun) for tag in _SEVERAL_PARTS):
+            return first.start()
+    return len(buffer)
+
+
+# A text or a stream cut into pieces of reasoning and text: the effect of each tag at its place.
+
+BEHIND = 100
+"""Characters before a chunk that are kept, because a tag's meaning depends on what precedes it."""
+
+
+class Split(Struct, frozen=True, kw_only=True):
+    """How far a stream has been split. Begin with `Split()`, feed it with `advance_split`, end with `finish_split`."""
+
+    inside: Literal["text", "block", "analysis"] = "text"
+    calls: int = 0
+    """Call markup that is open."""
+    called: bool = False
+    """Whether call markup has been closed since the last block."""
+    loose: int = 0
+    """Characters of text since the last block."""
+    drafted: int = -1
+    """Characters of the open block since a call began in it; -1: none did."""
+    lead: str = ""
+    """The text's first two characters: whether it is JSON."""
+    quotes: int = 0
+    """Quotation marks in the text since the last block, without escaped ones."""
+    escaping: bool = False
+    """Whether the text ends in a backslash."""
+    reasoned: bool = False
+    behind: str = ""
+    held: str = ""
+
+
+_Kind = Literal["text", "reasoning", "tag", "open", "to_reasoning", "to_text"]
+
+
+class _Piece(Struct, frozen=True):
+    """A piece of the buffer; for a move, the characters before `end` that change sides."""
+
+    kind: _Kind
+    start: int
+    end: int
+
+
+def pieces(split: Split, buffer: str, start: int, *, final: bool) -> Iterator[tuple[Split, _Piece]]:
+    """The pieces of the buffer from `start` on, as far as they are certain, each with the split after it."""
+    limit = len(buffer) if final else open_tag_start(buffer, start)
+    position = start
+    for tag in TAG.finditer(buffer, start):
+        if tag.start() >= limit or (tag.end() == len(buffer) and not final):
+            limit = min(limit, tag.start())
+            break
+        if tag.start() > position:
+            yield (split := _grown(split, buffer[position : tag.start()])), _piece(split, position, tag.start())
+        for after, piece in _at_tag(split, buffer, tag.start(), tag.end(), str(tag.lastgroup)):
+            yield (split := after), piece
+        position = tag.end()
+    if position < limit:
+        yield (split := _grown(split, buffer[position:limit])), _piece(split, position, limit)
+    if final and split.drafted > 0:
+        yield split, _Piece("to_text", len(buffer) - split.drafted, len(buffer))
+
+
+def _piece(split: Split, start: int, end: int) -> _Piece:
+    return _Piece("text" if split.inside == "text" else "reasoning", start, end)
+
+
+def _grown(split: Split, piece: str) -> Split:
+    if split.inside != "text":
+        return replace(split, drafted=split.drafted + len(piece)) if split.drafted >= 0 else split
+    lead = (split.lead + piece[:2] if split.lead else piece.lstrip()[:2])[:2]
+    quotes = piece.count('"') - piece.count('\\"') - (split.escaping and piece.startswith('"'))
+    return replace(
+        split,
+        loose=split.loose + len(piece),
+        lead=lead,
+        quotes=split.quotes + quotes,
+        escaping=piece.endswith("\\") if piece else split.escaping,
+    )
+
+
+def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iterator[tuple[Split, _Piece]]:
+    """The effect of a tag at its place: it opens or closes a block, or is ordinary text."""
+    if split.inside == "text" and not _is_text(split, buffer, start, end, group):
+        opened = "analysis" if group == "analysis" else "block"
+        if group == "close" and split.reasoned and split.called:
+            # One closing tag too many: what it follows was said after the reasoning.
+            yield replace(split, loose=0), _Piece("tag", start, end)
+        elif group == "close":
+            if split.reasoned:
+                yield split, _Piece("open", start, start)
+            yield split, _Piece("to_reasoning", start - split.loose, start)
+            yield replace(split, loose=0, reasoned=True, lead="", quotes=0), _Piece("tag", start, end)
+        else:
+            if split.reasoned:
+                yield split, _Piece("open", start, start)
+            yield (
+                replace(split, inside=opened, loose=0, drafted=-1, reasoned=True, called=False),
+                _Piece("tag", start, end),
+            )
+    elif _closes(split, buffer, start, end, group):
+        closed = replace(split, inside="text", drafted=-1, loose=0)
+        yield closed, _Piece("text" if group == "turn" else "tag", start, end)
+    else:
+        if split.inside == "text":
+            depth = max(0, split.calls + (group == "call") - (group == "called"))
+            if group == "call" and buffer[start:end] in OPEN_ENDED:
+                split = replace(split, lead="{")  # what follows is JSON, and nothing says where it ends
+            else:
+                split = replace(split, calls=depth, called=split.called or group == "called")
+        elif split.inside == "block" and group in ("call", "draft") and split.drafted < 0:
+            split = replace(split, drafted=0)
+        split = _grown(split, buffer[start:end])
+        yield split, _piece(split, start, end)
+
+
+def _is_text(split: Split, buffer: str, start: int, end: int, group: str) -> bool:
+    if group not in ("open", "close", "analysis"):
+        return True
+    if group == "close" and _takes_back(split, buffer, start) and not _is_quoted(buffer, start, end):
+        return False
+    in_call = split.calls > 0 or split.lead in ("{", "[{", "``") or split.lead.startswith("{")
+    addressed = group == "analysis" and ADDRESSED_TO_TOOL.search(buffer, max(0, start - BEHIND), start) is not None
+    return in_call or addressed or _is_quoted(buffer, start, end)
+
+
+_BEFORE = re.compile(r"[}\])>`]\s*\Z")
+
+
+def _takes_back(split: Split, buffer: str, start: int) -> bool:
+    """Whether a closing tag stands right after the end of what begins like JSON, outside of its strings."""
+    return (
+        not split.calls and split.quotes % 2 == 0 and _BEFORE.search(buffer, max(0, start - BEHIND), start) is not None
+    )
+
+
+def _closes(split: Split, buffer: str, start: int, end: int, group: str) -> bool:
+    match split.inside:
+        case "block":
+            return group == "close" and not _is_quoted(buffer, start, end)
+        case "analysis":
+            return group in ("end", "turn")
+        case "text":
+            return False
+        case other:
+            assert_never(other)
+
+
+def _is_quoted(buffer: str, start: int, end: int) -> bool:
+    before, after = buffer[start - 1 : start], buffer[end : end + 1]
+    return before == after and before in ("`", '"', "'")
+
+
+# Reasoning separated from text: all kinds of tags, whole replies and streams alike.
+#
+# A closed block is reasoning, whatever it contains. An unclosed block is reasoning up to the first call in it: the
+# model forgot the tag, not the call. A closing tag alone ends reasoning whose opening tag was in the prompt. Tags
+# inside the markup of a call, and tags in quotes, are text.
+
+
+class SplitDelta(Struct, frozen=True, kw_only=True):
+    """What a chunk adds: first, earlier characters may change sides, then new ones are added.
+
+    `to_reasoning`: the number of the text's last characters that turned out to be reasoning, by its closing tag.
+    `to_text`: the number of the reasoning's last characters that turned out to be a call.
+    """
+
+    to_reasoning: int = 0
+    to_text: int = 0
+    reasoning: str = ""
+    text: str = ""
+
+
+def split_reasoning(text: str) -> tuple[str, str]:
+    """A whole reply as (reasoning, text), blocks joined by blank lines, both stripped."""
+    if not may_hold_reasoning(text):
+        return "", text.strip()
+    split, deltas = advance_split(Split(), text)
+    return join_split((*deltas, *finish_split(split)))
+
+
+def join_split(deltas: Iterable[SplitDelta]) -> tuple[str, str]:
+    """The (reasoning, text) of a whole stream: the same however it was cut into chunks."""
+    reasoning: list[str] = []
+    text: list[str] = []
+    for delta in deltas:
+        reasoning += _taken_back(text, delta.to_reasoning)
+        text += _taken_back(reasoning, delta.to_text)
+        reasoning.append(delta.reasoning)
+        text.append(delta.text)
+    return "".join(reasoning).strip(), "".join(text).strip()
+
+
+def _taken_back(said: list[str], count: int) -> list[str]:
+    """Remove and return the last `count` characters."""
+    taken: list[str] = []
+    while count > 0 and said:
+        last = said.pop()
+        kept = max(0, len(last) - count)
+        said.append(last[:kept])
+        taken.append(last[kept:])
+        count -= len(last) - kept
+        if count > 0:
+            said.pop()
+    return taken[::-1]
+
+
+def advance_split(split: Split, chunk: str) -> tuple[Split, tuple[SplitDelta, ...]]:
+    """The split after the next chunk of a stream, and what the chunk adds."""
+    return _fed(split, split.behind + split.held + chunk, final=False)
+
+
+def finish_split(split: Split) -> tuple[SplitDelta, ...]:
+    """What the end of the stream adds."""
+    return _fed(split, split.behind + split.held, final=True)[1]
+
+
+def without_reasoning(text: str) -> str:
+    """The text with blanks in place of its reasoning, so that every position stays what it was."""
+    if not may_hold_reasoning(text):
+        return text
+    hidden: list[tuple[int, int]] = []
+    for _, piece in pieces(Split(), text, 0, final=True):
+        match piece.kind:
+            case "reasoning" | "tag" | "open" | "to_reasoning":
+                hidden.append((piece.start, piece.end))
+            case "to_text":
+                hidden = [(start, min(end, piece.start)) for start, end in hidden if start < piece.start]
+            case "text":
+                pass
+            case other:
+                assert_never(other)
+    visible, position = [], 0
+    for start, end in sorted(hidden):
+        visible.append(text[position:start])
+        visible.append(" " * (end - max(start, position)))
+        position = max(position, end)
+    return "".join((*visible, text[position:]))
+
+
+def _fed(split: Split, buffer: str, *, final: bool) -> tuple[Split, tuple[SplitDelta, ...]]:
+    deltas: list[SplitDelta] = []
+    done = len(split.behind)
+    for after, piece in pieces(split, buffer, done, final=final):
+        split, done = after, piece.end
+        match piece.kind:
+            case "text":
+                deltas.append(SplitDelta(text=buffer[piece.start : piece.end]))
+            case "reasoning":
+                deltas.append(SplitDelta(reasoning=buffer[piece.start : piece.end]))
+            case "to_reasoning":
+                deltas.append(SplitDelta(to_reasoning=piece.end - piece.start))
+            case "to_text":
+                deltas.append(SplitDelta(to_text=piece.end - piece.start))
+            case "open":
+                deltas.append(SplitDelta(reasoning="\n\n"))
+            case "tag":
+                pass
+            case other:
+                assert_never(other)
+    return replace(split, behind=buffer[max(0, done - BEHIND) : done], held=buffer[done:]), tuple(deltas)

@@ -1,0 +1,821 @@
+"""Seen: where the values of a call come from, among all that a run was shown."""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from itertools import islice
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages.message import Assistant, History, Kind, Message, Status, Tool, User, with_calls
+from stages.repair.decoding import decode
+from stages.schema.value import ANY_VALUE, MAX_DEPTH, Json
+from stages.state import Shown, SourceValues, State, known_messages
+from stages.tool import RECALL, Grounded, ToolSpec
+
+# Evidence: whether a value occurs in a text that the model was given, by itself and not as part of another.
+#
+# Numbers are compared as numbers: 99.5, 99.50, 1,299.00, 1.299,00, #17, 19th and 12-minute are read; texts ignoring
+# case, spaces and forms of Unicode. Parts of an id, a date or a longer number do not count: 17 is not in A-17, nor in
+# 2024-05-17, nor in 17.5. Linear in the length of the text.
+
+_LONGEST = 100
+"""Maximum length of a text that may be a number."""
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """The content of texts: every number, and all of the words."""
+
+    numbers: frozenset[Decimal]
+    words: str
+
+    def shows(self, value: Json) -> bool:
+        """Whether the value occurs; of a list or an object, all values in it. True, false and null always do."""
+        match value:
+            case None | bool():
+                return True
+            case int() | float():
+                return decimal_of(value) in self.numbers
+            case str():
+                return self._says(value)
+            case list():
+                return all(map(self.shows, value))
+            case dict():
+                return all(map(self.shows, value.values()))
+
+    def marked(self) -> str:
+        """The words, and a mark for each number: what `marks_of` is looked for in."""
+        return "\n".join((self.words, *sorted(map(_mark, self.numbers))))
+
+    def has_the_words_of(self, text: str) -> bool:
+        """Whether all words of the text occur, in any order: those of `John Smith`."""
+        return bool(self.with_all_words([normalized(text)]))
+
+    def with_all_words(self, texts: Iterable[str]) -> frozenset[str]:
+        """Those of the normalized texts that have words, all of which occur, in any order."""
+        known = {*_WORD.findall(self.words)}
+        return frozenset(text for text in texts if (words := {*_WORD.findall(text)}) and words <= known)
+
+    def _says(self, value: str) -> bool:
+        wanted = normalized(value)
+        # A sign at its edge would hide what it is a part of: `A-` is one of A-17.
+        if not wanted or _occurs(wanted.strip(_JOINING) or wanted, self.words):
+            return True
+        return any(number in self.numbers for number in _readings(wanted))
+
+
+_WORD = re.compile(r"\w+")
+
+
+def evidence(texts: Iterable[str]) -> Evidence:
+    """The evidence of these texts; JSON is taken apart, so its numbers need not be searched in text."""
+    numbers: set[Decimal] = set()
+    words: list[str] = []
+    for text in texts:
+        for leaf in leaves(text):
+            if isinstance(leaf, str):
+                said = normalized(leaf)
+                words.append(said)
+                numbers.update(numbers_in(said))
+            elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
+                numbers.add(decimal_of(leaf))
+    return Evidence(numbers=frozenset(numbers), words="\n".join(words))
+
+
+def searchable(text: str, *, numbers: bool = True) -> str:
+    """The words of a text, normalized, and a mark for each of its numbers: what `marks_of` is looked for in."""
+    if not numbers:
+        return "\n".join(normalized(leaf) for leaf in leaves(text) if isinstance(leaf, str))
+    return evidence((text,)).marked()
+
+
+def marks_of(values: Iterable[Json]) -> frozenset[str]:
+    """Short texts of which one at least is in `searchable(text)` if that text shows one of these values.
+
+    To look for them is many times faster than to read the text. A text that has one may still not show the value.
+    """
+    return frozenset(mark for value in values for mark in _marks(value))
+
+
+def has_numbers(marks: Iterable[str]) -> bool:
+    """Whether a number is among what they stand for: words alone are found without reading a text's numbers."""
+    return any(mark.startswith("#") for mark in marks)
+
+
+def _marks(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        said = normalized(value)
+        yield said.strip(_JOINING) or said
+        yield from map(_mark, _readings(said))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield _mark(decimal_of(value))
+    else:
+        yield ""  # any text may show it
+
+
+def _mark(number: Decimal) -> str:
+    return f"#{hash(number)};"  # equal numbers have equal hashes, however they are written
+
+
+def number_counts(texts: Iterable[str]) -> Counter[Decimal]:
+    """How often each number occurs in these texts."""
+    return Counter(number for text in texts for leaf in leaves(text) for number in _numbers_of(leaf))
+
+
+def percentage_counts(texts: Iterable[str]) -> Counter[Decimal]:
+    """How often each number occurs in these texts as a percentage: `19 %`, `19%`, `19 percent`."""
+    said = (normalized(leaf) for text in texts for leaf in leaves(text) if isinstance(leaf, str))
+    return Counter(number for one in said for found in _PERCENTAGE.finditer(one) for number in _readings(found[1]))
+
+
+def _numbers_of(leaf: Json) -> Iterator[Decimal]:
+    if isinstance(leaf, str):
+        yield from numbers_in(normalized(leaf))
+    elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
+        yield decimal_of(leaf)
+
+
+def normalized(text: str) -> str:
+    """The text normalized for comparison: `Dune by Ada` for `"DUNE"  by Ada`."""
+    return " ".join(plainly_spelled(text).casefold().split())
+
+
+def plainly_spelled(text: str) -> str:
+    """The text without forms of Unicode that mean the same, and without quotation marks, which only stand around it."""
+    return unicodedata.normalize("NFKC", text).translate(_PLAIN)
+
+
+_PLAIN = str.maketrans(
+    {0x2018: "'", 0x2019: "'", 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x2212: "-"}
+    | dict.fromkeys((0x201C, 0x201D, 0x22), " ")
+)
+"""Typographic apostrophes, hyphens, dashes and minus signs as on a keyboard; a blank for quotation marks."""
+
+
+def leaves(text: str) -> Iterator[Json]:
+    """All values in a JSON text, nested ones too; for any other text, the text itself."""
+    return (value for _, value in named_values(text))
+
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
+def named_values(text: str) -> Iterator[tuple[str, Json]]:
+    """All values in a JSON text, each with the name of its member; empty for none."""
+    try:
+        value = decode(_any, text)
+    except msgspec.DecodeError:
+        value = text
+    return values_within(value)
+
+
+def values_within(value: Json) -> Iterator[tuple[str, Json]]:
+    """All values in a JSON value, each with the name of its member."""
+    stack: list[tuple[str, Json, int]] = [("", value, 0)]
+    while stack:
+        name, value, depth = stack.pop()
+        if isinstance(value, dict | list) and depth < MAX_DEPTH:
+            inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
+            stack.extend((key, item, depth + 1) for key, item in inner)
+        else:
+            yield name, value
+
+
+def _occurs(wanted: str, words: str) -> bool:
+    """Whether it occurs with nothing around it that would make it part of something else."""
+    start = words.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        digits = any(character.isdigit() for character in wanted)
+        before, after = words[max(0, start - 2) : start][::-1], words[end : end + 2]
+        if not (_goes_on(wanted[0], before, digits=digits) or _goes_on(wanted[-1], after, digits=digits)):
+            return True
+        # Continue after it: a value that overlaps itself would be searched once per character.
+        start = words.find(wanted, end)
+    return False
+
+
+def _goes_on(edge: str, beside: str, *, digits: bool) -> bool:
+    """Whether a value with that edge continues in what is beside it; the nearest character comes first."""
+    if not beside or not _in_word(edge):
+        return False
+    if _in_word(beside[0]):
+        return True
+    joined = len(beside) > 1 and beside[0] in _JOINING and _in_word(beside[1])
+    # A hyphen joins words that stand for themselves (Lisbon-based), and the parts of an id or of a number.
+    return joined and (beside[1].isdigit() if beside[0] in ".,'" else digits or beside[1].isdigit())
+
+
+_JOINING = "-.,/'"
+"""Signs that may join the parts of a value."""
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+_CHUNK = re.compile(r"[^\s\"()\[\]{}<>:;=|]+")
+_NUMBER = re.compile(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
+_PERCENTAGE = re.compile(r"(?<![\d.,])(\d[\d.,'_]{0,40}) ?(?:%|per ?cent\b)")
+_CODE = re.compile(r"0\d\d")
+_DECIMAL = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
+_GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
+
+
+def numbers_in(text: str) -> Iterator[Decimal]:
+    """Every number in a normalized text, in each way it can be read, as often as it is there; not in ids and dates."""
+    for found in _CHUNK.finditer(text):
+        chunk = found[0].strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
+        if len(chunk) <= _LONGEST:
+            yield from _readings(chunk) or _listed(chunk) or _counted(chunk)
+
+
+def _listed(chunk: str) -> list[Decimal]:
+    """The numbers of a list without spaces, and the two of a range or a fraction."""
+    for mark in ",/-":
+        parts = [_readings(part) for part in chunk.split(mark)]
+        if all(parts) and (len(parts) == 2 or mark == ","):
+            return [number for part in parts for number in part]
+    return []
+
+
+_SHORTEST_NOUN = 3
+"""Letters; what is joined to a number with fewer is a part of an id (17-A)."""
+
+
+def _counted(chunk: str) -> set[Decimal]:
+    """The number that words are joined to: of `12-minute`, `5-year-old`, `19th-century`."""
+    number, *words = chunk.split("-")
+    return _readings(number) if all(len(word) >= _SHORTEST_NOUN and word.isalpha() for word in words) else set()
+
+
+def _readings(chunk: str) -> set[Decimal]:
+    """The numbers that a word can mean: 1,234 may be one thousand or one; empty for any other word.
+
+    Empty for 0171 too, as for every code or telephone number that begins with a zero: 171 is another one. 05 is 5.
+    """
+    shape = _NUMBER.fullmatch(chunk)
+    if not shape or _CODE.match(shape[2]):
+        return set()
+    sign, digits = "-" if shape[1] == "-" else "", shape[2]
+    found = {digits.replace(",", ".")} if _DECIMAL.fullmatch(digits) else set()
+    if grouped := _GROUPED.fullmatch(digits):
+        found.add(digits.replace(grouped[1], "").replace(",", "."))
+    return {Decimal(sign + text) for text in found}
+
+
+def decimal_of(number: float) -> Decimal:
+    """The number as it is written in JSON."""
+    return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
+
+
+# Identifiers: once results have shown the ids that an argument wants, nothing that is unlike an id can be one.
+#
+# It holds for arguments that are called ids (`room_id`, `roomIds`), and only if every id that was shown looks like
+# one: without a blank, and with a digit, or a sign such as `-` between letters. After `R-7`, the words `station`, `12`
+# and `12 minutes` are no ids, whoever said them; `K9`, `old/17-b` and `new-york` may be. After `4711`, `12` may be one
+# too.
+
+_NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
+_JOINED = re.compile(r"\w[-_./:#@]\w")
+_AROUND = ",.;:!?()[]{}'"
+"""Signs that stand around a word."""
+
+
+class Ids(Struct, frozen=True, kw_only=True):
+    """The ids that were shown: normalized, and what they look like. `numeric`: some may be read as numbers."""
+
+    values: frozenset[str]
+    looks: frozenset[str]
+    numeric: bool
+
+    def may_have(self, value: str) -> bool:
+        """Whether the value may be an id of theirs."""
+        said = normalized(value)
+        return said in self.values or like_an_id(value) or (" " not in said and look(said) in self.looks)
+
+    def parts_of(self, text: str) -> Iterator[str]:
+        """The parts of a text that have all values in it that may be ids; the text itself if it is one."""
+        if self.may_have(text):
+            yield text
+            return
+        for word in plainly_spelled(text).split():
+            part = word.strip(_AROUND)
+            if _mixed(part) or (self.numeric and any(map(str.isdigit, part))):
+                yield part
+
+
+def shown_ids(values: Iterable[Json]) -> Ids | None:
+    """The ids among values that were shown under the name of one; None unless there are some, and all look like ids."""
+    said = {normalized(f"{one}") for one in values if isinstance(one, str | int) and not isinstance(one, bool)} - {""}
+    if not said or not all(" " not in one and (_mixed(one) or any(map(str.isdigit, one))) for one in said):
+        return None
+    return Ids(values=frozenset(said), looks=frozenset(map(look, said)), numeric=any(map(_a_number, said)))
+
+
+def look(value: str) -> str:
+    """The pattern of a value, each run of letters and of digits as one: what ids of one kind have in common."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
+
+
+def like_an_id(value: str) -> bool:
+    """Whether it looks like an id beside any other: letters with digits or signs, no blank, and no number (`12kg`)."""
+    said = normalized(value)
+    return " " not in said and _mixed(said) and not _a_number(said)
+
+
+def _mixed(part: str) -> bool:
+    return any(map(str.isalpha, part)) and (any(map(str.isdigit, part)) or _JOINED.search(part) is not None)
+
+
+def _a_number(said: str) -> bool:
+    return next(numbers_in(said), None) is not None
+
+
+def is_id(name: str) -> bool:
+    """Whether an argument, or a member of a result, is called an id or a list of them."""
+    return name_words(name)[-1:] in (["id"], ["ids"])
+
+
+def is_own(bound: Grounded, name: str, tool: str) -> bool:
+    """Whether what the tool gives under that name is what the argument is called.
+
+    For `room_id` that is also the `id` that `list_rooms` gives, and what it lists without a name. A mere `id` is
+    anybody's, unless a source is named.
+    """
+    if not is_id(bound.argument) or (name and not is_id(name)):
+        return name == bound.argument
+    wanted, given = name_words(bound.argument)[:-1], name_words(name)[:-1]
+    if not wanted:
+        return not given and tool in bound.sources
+    said = name_words(tool) if name else name_words(tool)[-1:]  # list_room_tags lists no rooms
+    return wanted == given or (not given and not _forms(wanted[-1]).isdisjoint(said))
+
+
+def name_words(name: str) -> list[str]:
+    """The words of a name, in small letters: of `orderId` and of `order_id`, order and id."""
+    return [word.lower() for word in _NAME_PART.findall(name)]
+
+
+def _forms(word: str) -> frozenset[str]:
+    return frozenset((word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies"))
+
+
+# Sources: what the model was given, by its user and its tools, and which values of a call are not in it.
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """One text that the model was given: by a tool, or, with an empty name, by the user.
+
+    `echo` are the values of the call that was answered. The model supplied them itself, so the answer is no evidence
+    for them, wherever and however often they occur in it.
+    """
+
+    tool: str
+    text: str
+    echo: tuple[Json, ...] = ()
+
+
+def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tuple[Grounded, Json], ...]:
+    """The arguments of a call that must have been seen and were not, with their values."""
+    values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+    wanted = [(g, msgspec.json.decode(values[g.argument])) for g in tool.grounded if g.argument in values]
+    return tuple((bound, value) for bound, value in wanted if unseen_values([*leaves(_encoded(value))], bound, state))
+
+
+def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
+    """The values (scalars) that do not occur where the argument's values must come from, or cannot be its ids."""
+    nowhere = values_nowhere(values, bound, state)
+    if len(nowhere) == len(values):
+        return nowhere
+    unlike = _unlike_ids([leaf for leaf in values if leaf not in nowhere], bound, state)
+    return [leaf for leaf in values if leaf in nowhere or leaf in unlike]
+
+
+def _unlike_ids(values: list[Json], bound: Grounded, state: State) -> list[str]:
+    """The texts that are unlike the ids that results gave the argument."""
+    odd = [one for one in values if isinstance(one, str) and normalized(one) and not like_an_id(one)]
+    if not odd or not is_id(bound.argument):
+        return []
+    given = (one for one in possible_sources(bound, everything_given(state)) if one.tool)
+    known = ((name, leaf, one.tool) for one in given for name, leaf in ids_given_by(one))
+    ids = shown_ids(leaf for name, leaf, tool in known if is_own(bound, name, tool))
+    return [one for one in odd if ids and not ids.may_have(one)]
+
+
+def values_nowhere(values: list[Json], bound: Grounded, state: State) -> list[Json]:
+    """The values that do not occur where the argument's values must come from; of too many, all."""
+    if len(values) > _MOST_VALUES:
+        return values
+    left = _read_through(values, state, lambda given: possible_sources(bound, given))
+    if not left or not bound.sources:
+        return left
+    # A source may repeat a value of its own call if another text has given it.
+    repeated = _read_through(
+        left, state, lambda given: tuple(replace(g, echo=()) for g in possible_sources(bound, given))
+    )
+    made_up = _read_through([leaf for leaf in left if leaf not in repeated], state, lambda given: given)
+    return [leaf for leaf in left if leaf in repeated or leaf in made_up]
+
+
+def _read_through(
+    values: list[Json], state: State, wanted: Callable[[tuple[Given, ...]], tuple[Given, ...]]
+) -> list[Json]:
+    """The values that none of the wanted texts contains.
+
+    The opening is read first, then ever more messages from the end, so a long history is rarely read to its beginning.
+    """
+    history, recalled = state.history, not state.cleared
+    opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
+    left = _unseen(_unseen(values, ()), wanted(tuple(texts_given(history[:opening], recalled=recalled))))
+    end, most = len(history), _LATEST
+    while left and (places := [*islice(_places(state, left, opening, end), most)]):
+        left = _unseen(left, wanted(tuple(texts_given(_with_calls(history, places), recalled=recalled))))
+        end, most = places[-1], 4 * most
+    return _unseen(left, wanted(_cleared(state, left))) if left else left
+
+
+def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[int]:
+    """The messages between these that may show one of the values, the latest first."""
+    marks, shown, history = marks_of(values), state.gathered.shown, state.history
+    known, numbers = known_messages(history, shown.length, shown.last), has_numbers(marks)
+    somewhere = marks.difference(shown.nowhere)
+    for place in reversed(range(start if somewhere else max(start, known), end)):
+        text = shown.texts[place] if place < known else _searchable(history[place], numbers=numbers)
+        # No call of a function: this runs for every message of a long history.
+        for mark in somewhere if place < known else marks:
+            if mark in text:
+                yield place
+                break
+
+
+def with_shown(state: State, values: Iterable[Json] = ()) -> State:
+    """The state that remembers what each message shows, up to the last, and that it shows none of the values, if so."""
+    before, history = state.gathered.shown, state.history
+    known = known_messages(history, before.length, before.last)
+    texts = before.texts[:known] + tuple(map(_searchable, history[known:]))
+    whole, added = "\n".join(texts), "\n".join(texts[known:])
+    looked_for = before.nowhere if known else ()
+    nowhere = [mark for mark in sorted(marks_of(values)) if mark not in (added if mark in looked_for else whole)]
+    last = history[-1] if history else None
+    shown = Shown(length=len(history), last=last, texts=texts, nowhere=tuple(nowhere))
+    return replace(state, gathered=replace(state.gathered, shown=shown))
+
+
+def _searchable(message: Message, *, numbers: bool = True) -> str:
+    given = isinstance(message, User | Tool) and message.kind in _GIVEN
+    return searchable(message.text, numbers=numbers) if given else ""
+
+
+def _with_calls(history: History, places: Iterable[int]) -> History:
+    """These messages, answers with their calls."""
+    shown = {near for place in places for near in range(with_their_calls(history, place), place + 1)}
+    return tuple([history[place] for place in sorted(shown)])
+
+
+def possible_sources(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
+    """The texts that the argument's value may come from."""
+    return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
+
+
+def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
+    free = evidence(one.text for one in given if not one.echo)
+    left = [leaf for leaf in values if not free.shows(leaf)]
+    # Read once, not once per value: both may be of any length.
+    answers = [one for one in given if one.echo and left]
+    somewhere = evidence(one.text for one in answers)
+    places = {number: marks_of((leaf,)) for number, leaf in enumerate(left) if somewhere.shows(leaf)}
+    told = [(said := evidence((one.text,)), said.marked(), echoed(one)) for one in answers if places]
+    return [
+        leaf
+        for number, leaf in enumerate(left)
+        if not any(
+            _beyond_echo(leaf, said, echo)
+            for said, marked, echo in told
+            if number in places and any(mark in marked for mark in places[number])
+        )
+    ]
+
+
+def echoed(given: Given) -> Evidence:
+    """The evidence in the answered call itself: each value, and all of them as words."""
+    together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
+    return evidence((*map(_encoded, given.echo), f"· {together}"))
+
+
+def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
+    """The values in it that its own call did not contain, each with the name of its member."""
+    echo = echoed(given)
+    return (
+        (name, leaf) for name, leaf in named_values(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf)
+    )
+
+
+def ids_given_by(given: Given) -> Iterator[tuple[str, str | int]]:
+    """Of these values those under the name of an id, and texts of a list without a name."""
+    for name, leaf in values_given_by(given):
+        bare = not name and isinstance(leaf, str) and leaf is not given.text
+        if isinstance(leaf, str | int) and (bare or is_id(name)):
+            yield name, leaf
+
+
+def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
+    """Whether an answer contains the value independently of its own call's arguments, joined or not."""
+    return said.shows(leaf) and not echo.shows(leaf) and not (isinstance(leaf, str) and echo.has_the_words_of(leaf))
+
+
+def everything_given(state: State) -> tuple[Given, ...]:
+    """All texts that the model was given: those that compaction cut, and those in the history."""
+    return (*_cleared(state), *texts_given(state.history, recalled=not state.cleared))
+
+
+_FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
+"""Statuses of answers by forge itself: no tool has said anything."""
+
+_MOST_VALUES = 1000
+"""Values of an argument that are looked for, each in each result: nobody means to give more."""
+
+_LATEST = 4
+"""Messages at the end of the history that are read first."""
+
+_GIVEN = frozenset({Kind.USER_INPUT, Kind.REMEMBERED, Kind.TOOL_RESULT})
+
+
+def given_latest_first(state: State) -> Iterator[Given]:
+    """All texts that the model was given, the latest first; read one after the other, as they are asked for."""
+    history, end = state.history, len(state.history)
+    while end:
+        start = with_their_calls(history, end - 1)
+        yield from reversed(tuple(texts_given(history[start:end], recalled=not state.cleared)))
+        end = start
+    yield from reversed(_cleared(state))
+
+
+def with_their_calls(history: History, start: int) -> int:
+    """Where to begin, there or before it, so that each answer is read with its call."""
+    while 0 < start < len(history) and isinstance(history[start], Tool):
+        start -= 1
+    return start
+
+
+def _cleared(state: State, values: Iterable[Json] = (None,)) -> tuple[Given, ...]:
+    """What compaction has cut, as far as it may show one of the values."""
+    marks = marks_of(values)
+    numbers = has_numbers(marks)
+    said = [entry for entry in state.cleared if entry.status not in _FORGES_WORDS]
+    if "" not in marks:
+        said = [one for one in said if any(map(searchable(one.text, numbers=numbers).__contains__, marks))]
+    return tuple(Given(tool=one.name, text=one.text, echo=tuple(leaves(one.arguments))) for one in said)
+
+
+def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
+    """The given texts of these messages. `recalled`: those that were read again too, which no record has."""
+    for message, call in with_calls(history):
+        match message:
+            case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
+                yield Given(tool="", text=text)
+            case Tool(kind=Kind.TOOL_RESULT, status=status, text=text):
+                name, arguments = (call.name, call.arguments) if call else (message.name, "{}")
+                # What the record has, it has with the call that was answered.
+                if status not in _FORGES_WORDS and (recalled or name != RECALL.name):
+                    yield Given(tool=name, text=text, echo=tuple(leaves(arguments)))
+            case _:
+                pass
+
+
+def _encoded(value: Json) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+# Values that the model is shown, collected message by message: what a constraint can list for a grounded argument.
+
+MOST_WORDS = 160
+"""Maximum words and signs of the texts in one list; a grammar's size and time grow with them."""
+
+MOST_NUMBERS = 64
+"""Maximum numbers in one list."""
+
+_LONGEST_WORD = 40
+"""Characters; texts of more than `MOST_WORDS` of that length are not looked through for words."""
+
+_NAME_WORD = re.compile(
+    r"(?:\w|(?<=\d)[-/](?=\w)|(?<=\w)[-/](?=\d)|(?<=\d)[.,'](?=\d))+|[^\w\s\x00-\x1f\x7f-\x9f\ud800-\udfff]"
+)
+"""What no seen value is a part of: a word, an id, a number, a date; any other sign is one by itself."""
+
+
+def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> tuple[SourceValues, ...]:
+    """What is known of the messages before `start`, and the values of those from there on."""
+    found = {(one.source, one.repeated): one for one in known}
+    for given in texts_given(view[with_their_calls(view, start) :], recalled=True):
+        for repeated, values in _values(given).items():
+            before = found.get((given.tool, repeated), SourceValues(source=given.tool, repeated=repeated))
+            found[given.tool, repeated] = _joined(before, values)
+    return tuple(found.values())
+
+
+def values_for(bound: Grounded, known: Iterable[SourceValues]) -> SourceValues:
+    """All values that the argument may have: of its sources or, without any, of every source.
+
+    Once its own ids are among them, only what may be an id (`stages.seen`).
+    """
+    useful = [one for one in known if (one.source in bound.sources if bound.sources else not one.repeated)]
+    whole = SourceValues(source=bound.argument)
+    for one in useful:
+        whole = _joined(whole, replace(one, ids=()))
+    if bound.sources:
+        whole = replace(whole, echo=frozenset())  # a source may repeat what another text has given
+    ids = shown_ids(value for one in useful for name, value in one.ids if is_own(bound, name, one.source))
+    return _only_ids(whole, ids) if ids else whole
+
+
+def _only_ids(seen: SourceValues, ids: Ids) -> SourceValues:
+    if seen.texts is None or seen.numbers is None:
+        return seen
+    parts = (part for text in seen.texts for part in ids.parts_of(text))
+    texts = dict.fromkeys(part for part in parts if not _words_of([part]) <= seen.echo)
+    return replace(seen, texts=tuple(texts), numbers=seen.numbers if ids.numeric else ())
+
+
+def all_numbers(known: Iterable[SourceValues]) -> tuple[Decimal, ...]:
+    """Every number that was given; empty if there are more than `MOST_NUMBERS`."""
+    return values_for(Grounded(argument=""), known).numbers or ()
+
+
+def words_in(text: str) -> list[re.Match[str]]:
+    """The words and signs of a text as it is plainly spelled."""
+    return [*_NAME_WORD.finditer(plainly_spelled(text))]
+
+
+def _values(given: Given) -> dict[bool, SourceValues]:
+    """The values of a text; under True those that are in the call that it answers."""
+    echo = echoed(given) if given.echo else evidence(())
+    texts, numbers = defaultdict[bool, list[str]](list), defaultdict[bool, list[Decimal]](list)
+    for leaf in leaves(given.text):
+        among = set[Decimal]()
+        if isinstance(leaf, str):
+            among.update(numbers_in(normalized(leaf)))
+            repeats = echo.shows(leaf) or echo.has_the_words_of(leaf)
+            texts[repeats and among <= echo.numbers].append(leaf)
+        if isinstance(leaf, int | float) and not isinstance(leaf, bool):
+            among.add(decimal_of(leaf))
+        for number in among:
+            numbers[number in echo.numbers].append(number)
+    repeating = echo.with_all_words(_words_of(texts[False])) if echo.words else frozenset()
+    return {
+        repeated: SourceValues(
+            source=given.tool,
+            repeated=repeated,
+            texts=tuple(texts[repeated]),
+            numbers=tuple(numbers[repeated]),
+            ids=() if repeated or not given.tool else tuple(ids_given_by(given)),
+            echo=frozenset() if repeated else repeating,
+        )
+        for repeated in (False, True)
+    }
+
+
+def _joined(known: SourceValues, more: SourceValues) -> SourceValues:
+    texts, numbers = _more_texts(known.texts, more.texts), _more_numbers(known.numbers, more.numbers)
+    if texts is None or numbers is None:
+        # Where not all values can be listed, which of them are ids or repeated makes no difference.
+        return replace(known, texts=texts, numbers=numbers, ids=(), echo=frozenset())
+    ids = tuple(dict.fromkeys((*known.ids, *more.ids)))
+    echo = known.echo | more.echo
+    echo = echo - _free_words(known) - _free_words(more) if echo else echo
+    return replace(known, texts=texts, numbers=numbers, ids=ids, echo=echo)
+
+
+def _free_words(seen: SourceValues) -> frozenset[str]:
+    """The words that stand in a text and are no echo there."""
+    return _words_of(seen.texts or ()) - seen.echo
+
+
+def _words_of(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(normalized(word[0]) for text in texts for word in words_in(text))
+
+
+def _more_texts(known: tuple[str, ...] | None, more: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The texts, each once; None if they have too many words."""
+    if known is None or more is None:
+        return None
+    texts = tuple(dict.fromkeys((*known, *more)))
+    if sum(map(len, texts)) > MOST_WORDS * _LONGEST_WORD or sum(len(words_in(text)) for text in texts) > MOST_WORDS:
+        return None
+    return texts
+
+
+def _more_numbers(known: tuple[Decimal, ...] | None, more: Iterable[Decimal] | None) -> tuple[Decimal, ...] | None:
+    """The numbers, each once; None if there are too many."""
+    if known is None or more is None:
+        return None
+    numbers = tuple(dict.fromkeys((*known, *more)))
+    return numbers if len(numbers) <= MOST_NUMBERS else None
+
+
+# Lists of values: the schema of a grounded argument, limited to values that were seen.
+#
+# It never leaves out a value that the guard accepts. Of a text any words may be the value, so a pattern allows each
+# sequence of them; after some words in a row the rest is free. Case and spaces are as they were seen.
+
+_IN_A_ROW = 6
+"""Words of a text that a pattern spells out; longer values may end in anything."""
+
+_REST = r'[^"\\\x00-\x1F]*'
+
+_SURE = 10**15
+"""Beyond it, a grammar may not have the very number."""
+
+_UNLIMITED = ANY_VALUE | {"minLength", "maxLength"}
+"""Keywords of a text of which each seen one may be the value; others say more than a list of them."""
+
+
+def listed_values(kind: Json, seen: SourceValues, tried: frozenset[str] = frozenset()) -> Json:
+    """The schema with only values that were seen; unchanged where they cannot be listed, or if none would fit.
+
+    Without the `tried` ones (normalized), unless nothing else is left.
+    """
+    if not isinstance(kind, dict) or kind.keys() & {"enum", "const"}:
+        return kind
+
+    def within(part: Json) -> Json:
+        return listed_values(part, seen, tried)
+
+    match kind.get("type"), kind.get("anyOf"):
+        case "string", None if kind.keys() <= _UNLIMITED:
+            return _texts(seen, tried) or _texts(seen, frozenset()) or kind
+        case "integer" | "number" as type_, None:
+            return _numbers(seen, whole=type_ == "integer") or kind
+        case [*types], None:
+            return {"anyOf": [within({**kind, "type": one}) for one in types]}
+        case None, [*branches]:
+            return {**kind, "anyOf": [*map(within, branches)]}
+        case "array", None if "items" in kind:
+            return {**kind, "items": within(kind["items"])}
+        case "object", None if isinstance(members := kind.get("properties"), dict):
+            return {**kind, "properties": {name: within(part) for name, part in members.items()}}
+        case _:
+            return kind
+
+
+def _numbers(seen: SourceValues, *, whole: bool) -> Json:
+    numbers = [n for n in seen.numbers or () if not whole or n == n.to_integral_value()]
+    if not numbers or any(abs(n) >= _SURE for n in numbers):
+        return None
+    return {"type": "integer" if whole else "number", "enum": [_as_json(n) for n in sorted(numbers)]}
+
+
+def _as_json(number: Decimal) -> int | float:
+    return int(number) if number == number.to_integral_value() else float(number)
+
+
+def _texts(seen: SourceValues, tried: frozenset[str]) -> Json:
+    if seen.texts is None or seen.numbers is None:
+        return None
+    spelt = [(text, words_in(text)) for text in seen.texts]
+    short = (text for text, words in spelt if 0 < len(words) <= _IN_A_ROW and text.isprintable())
+    whole = [*dict.fromkeys((*short, *(f"{number:f}" for number in seen.numbers)))]
+    left: list[Json] = [text for text in whole if normalized(text) not in tried]
+    longer = (words for text, words in spelt if len(words) > 1 or text not in whole)
+    parts = [part for words in longer for part in _parts(words, tried, seen.echo)]
+    kinds: list[Json] = [{"type": "string", "enum": left}] if left else []
+    if parts:
+        kinds.append({"type": "string", "pattern": f"^({'|'.join(dict.fromkeys(parts))})$"})
+    return {"anyOf": kinds} if kinds else None
+
+
+def _parts(words: list[re.Match[str]], tried: frozenset[str], echo: frozenset[str]) -> Iterator[str]:
+    """A pattern for each word: it, and what follows it in the text; at least up to a word that is no echo."""
+    telling = [re.match(r"\w", word[0]) is not None and normalized(word[0]) not in echo for word in words]
+    for place, word in enumerate(words):
+        if word[0] in _CLOSING or True not in telling[place:]:
+            continue
+        again = normalized(word[0]) in tried
+        least = max(telling.index(True, place), place + again)
+        if least < len(words):
+            yield _sequence(words, place, least, _IN_A_ROW)
+
+
+def _sequence(words: list[re.Match[str]], place: int, least: int, most: int) -> str:
+    """The words from there on: those up to the one at `least`, and any number of those after it."""
+    here = _spelt(words[place][0])
+    if place + 1 == len(words):
+        return here
+    blank = " " if words[place].end() < words[place + 1].start() else ""
+    rest = blank + _sequence(words, place + 1, least, most - 1) if most > 1 else _REST
+    return here + (rest if place < least else f"({rest})?")
+
+
+_CLOSING = frozenset(",.;:!?)]}'%")
+"""Signs with which no value begins."""
+
+
+def _spelt(word: str) -> str:
+    """The word as a pattern that means the same in ECMA's regular expressions and in llama.cpp's grammars."""
+    return "".join(
+        sign if sign.isalnum() or sign == "_" or not sign.isascii() else rf"[\x{ord(sign):02X}]" for sign in word
+    ).replace(r"[\x5C]", r"[\x5C]{1,2}")

@@ -1,0 +1,239 @@
+"""Notes at the end of one prompt: a limit that is near, steps that are left. None is kept in the history."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages import nudges
+from stages.compaction.budget import ContextBudget
+from stages.halt import Halt
+from stages.message import Kind, System, Tool, User, size
+from stages.nudges import first_few
+from stages.offer import mending_writes, refused_ends
+from stages.pipeline import Stage, on
+from stages.rules import (
+    Rules,
+    denied,
+    listed_values_left,
+    outdated,
+    pending,
+    required_tools,
+    succeeded_names,
+    times_used,
+    unsettled_steps,
+)
+from stages.state import Folded, State
+from stages.tokens import STARTING_RATE, length, whole_rate
+
+# Sections: an agent's system prompt as named parts in a fixed order, so equal settings give equal bytes.
+
+SectionName = Literal["instructions", "background", "guidance"]
+"""What the user wrote, what is known of the surroundings (such as an AGENTS.md), how a turn ends: in this order."""
+
+ORDER: tuple[SectionName, ...] = get_args(SectionName)
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """A part of a system prompt. `tokens` is an estimate."""
+
+    name: SectionName
+    text: str
+    tokens: int
+
+
+def sections_of(texts: Mapping[SectionName, str], rate: float = STARTING_RATE) -> tuple[Section, ...]:
+    """The parts that have a text, in their order, each with its tokens at `rate` tokens per character."""
+    written = ((name, _written(name, texts.get(name, "").strip())) for name in ORDER)
+    return tuple(
+        Section(name=name, text=text, tokens=int(length(text) * rate) + 1) for name, text in written if text.strip()
+    )
+
+
+def joined(sections: tuple[Section, ...]) -> str:
+    """The system prompt that they make."""
+    return "\n\n".join(section.text for section in sections)
+
+
+def _written(name: SectionName, text: str) -> str:
+    """The text as the prompt has it: what somebody else wrote stands between tags, and cannot close them."""
+    if name != "background" or not text:
+        return text
+    return f"<background>\n{_TAG.sub('&lt;', text)}\n</background>"
+
+
+_TAG = re.compile(r"<(?=\s*(?:/\s*)?background)", re.IGNORECASE)
+"""What begins a tag of that name, as a model may read it: closing or opening, in capitals, with blanks."""
+
+
+# Prompt use: what the next prompt takes of the context, by what it is taken for.
+
+
+class PromptUse(Struct, frozen=True, kw_only=True):
+    """Tokens of the system prompt, the tools, and the other messages, estimated; and of the whole prompt at most.
+
+    `tools` is 0 before the first request; `limit` is 0 where it is not known.
+    """
+
+    system: int
+    tools: int
+    messages: int
+    limit: int
+
+    @property
+    def used(self) -> int:
+        """The whole prompt."""
+        return self.system + self.tools + self.messages
+
+
+def prompt_use(state: State) -> PromptUse:
+    """What the history takes of the context now, by what the server has reported of the last prompt."""
+    ledger = state.ledger
+    rate = whole_rate(ledger.tokens_per_character, ledger.report)
+    system = sum(size(message) for message in state.history if isinstance(message, System))
+    messages = sum(map(size, state.history)) - system
+    beside = max(0, ledger.prompt_size - state.sent.size) if state.sent.size else 0
+    return PromptUse(
+        system=int(system * rate),
+        tools=int(beside * rate),
+        messages=int(messages * rate),
+        limit=ledger.context_tokens,
+    )
+
+
+# Warnings: stages that tell the model, at the end of the view, of limits that are near and of steps left.
+#
+# A warning is beside the view, so neither the record nor the next prompt contains it; at the end, so the prompt's
+# prefix stays the same.
+
+
+class ContextUse(Struct, frozen=True, kw_only=True):
+    """A threshold that the prompt has crossed: a fraction of `budget`. `tokens` is what the prompt takes."""
+
+    threshold: float
+    tokens: int
+    budget: int
+
+
+ContextWarning = str | Callable[[ContextUse], str | None]
+"""A text for the model, or a pure function that returns one; None or empty: nothing."""
+
+
+def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: ContextWarning | None = None) -> Stage:
+    """Warn in a Folded state when its prompt has crossed a threshold; of several, the highest.
+
+    Each warns once, and again only after the prompt has become shorter: usually by compaction.
+    """
+    rising = tuple(sorted(thresholds))
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> State | Halt:
+        if budget.tokens <= 0 or phase.summary:
+            return state
+        tokens = _tokens(state, budget)
+        crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
+        before = state.ledger.context_warned
+        if crossed == before:
+            return state
+        noted = state.note(context_warned=crossed)
+        if crossed < before:
+            return noted
+        said = _words(text, ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))
+        return _warned(noted, phase, said, Kind.CONTEXT_WARNING)
+
+    return stage
+
+
+def warn_of_calls(rules: Rules, calls: int) -> Stage:
+    """Tell the model in a Folded state how many model calls are left, when that is at most `calls`."""
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> State | Halt:
+        left = state.ledger.budget.calls
+        if not 0 < left <= calls or phase.summary:
+            return state
+        said = nudges.few_calls(left, pending(rules, state.ledger), _ends(rules))
+        return _warned(state, phase, said, Kind.ITERATION_WARNING)
+
+    return stage
+
+
+def note_progress(rules: Rules) -> Stage:
+    """Tell the model in a Folded state what is done and what is left, after successful calls.
+
+    After any other reply it is only told what was wrong (measured: docs/guards.md).
+    """
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> State | Halt:
+        if phase.summary or not _went_well(state):
+            return state
+        left = pending(rules, state.ledger)
+        made = succeeded_names(state.ledger)
+        done = [step for step in required_tools(rules) if step in made and step not in left]
+        answered = _answered(unsettled_steps(rules, state)[:1], state)
+        steps = [_counted(step, rules, state) for step in left]
+        ends, refused = _ends(rules), refused_ends(rules, state)
+        if ends and refused.keys() >= {*ends}:
+            said = nudges.not_yet(refused, mending_writes(rules, state))
+        else:
+            said = nudges.progress(done, steps, [end for end in ends if end not in refused], answered)
+        return _warned(state, phase, said, Kind.PROGRESS_NOTE)
+
+    return stage
+
+
+def _answered(steps: Sequence[str], state: State) -> Mapping[str, str]:
+    """The latest results of these steps."""
+    made = [m for m in state.history if isinstance(m, Tool) and m.name in steps] if steps else []
+    return {m.name: m.text for m in made if m.kind is Kind.TOOL_RESULT and m.status == "succeeded"}
+
+
+def _counted(step: str, rules: Rules, state: State) -> str:
+    """The step, with what is left of it if it has to be done several times, or that it has to be done again."""
+    if denied(rules, state.ledger, [step]):
+        return f"{step} (its last answer does not count)"
+    if outdated(rules, state.ledger, [step]):
+        return f"{step} (again)"
+    if left := next((one.values for one in listed_values_left(rules, state.ledger) if one.tool == step), ()):
+        return f"{step} (still for {first_few(left)})"
+    use = max((use for use in rules.order if use.tool == step), key=lambda use: use.at_least, default=None)
+    if use is None or use.at_least <= 1:
+        return step
+    done = times_used(use, state.ledger.successes)
+    return f"{step} ({done} of {use.at_least} times{', each time with other arguments' if use.distinct else ''})"
+
+
+def _ends(rules: Rules) -> tuple[str, ...]:
+    """The tools that end the run; empty if text does."""
+    return () if rules.on_text == "accept" else rules.terminal
+
+
+def _went_well(state: State) -> bool:
+    last = state.history[-1] if state.history else None
+    return isinstance(last, Tool) and last.kind is Kind.TOOL_RESULT and last.status == "succeeded"
+
+
+def _tokens(state: State, budget: ContextBudget) -> int:
+    ledger = state.ledger
+    now = budget.metered(ledger.tokens_per_character, ledger.report)
+    return now.tokens_of(state.measure(reasoning=budget.reasoning))
+
+
+def _words(text: ContextWarning | None, use: ContextUse) -> str:
+    match text:
+        case None:
+            return nudges.context_use(use.threshold, use.tokens, use.budget)
+        case str():
+            return text
+        case _:
+            return text(use) or ""
+
+
+def _warned(state: State, phase: Folded, text: str, kind: Kind) -> State:
+    if not text:
+        return state
+    note = User(text=text, kind=kind, turn=state.ledger.turn)
+    return state.to(replace(phase, notes=(*phase.notes, note)))

@@ -1,0 +1,790 @@
+"""The Messages API, as a server: requests read, replies written whole and as streams."""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Literal, Self, TypeVar, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages.effect import Reply, Usage
+from stages.message import Assistant, History, Message, Status, System, Tool, ToolCall, User
+from stages.repair.decoding import decode
+from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
+from stages.wire.deltas import Ended, Piece, ReasoningDelta, Sampling, payloads
+from stages.wire.openai.chat import arguments_text
+from stages.wire.served import (
+    Block,
+    BlockClosed,
+    BlockEvent,
+    BlockGrown,
+    BlockKind,
+    BlockOpened,
+    Blocks,
+    CallIds,
+    Choice,
+    Envelope,
+    Foreign,
+    Format,
+    OfferedTool,
+    Refused,
+    RequestError,
+    ServerRequest,
+    Thinking,
+    WireAnswer,
+    above_zero,
+    advance_blocks,
+    chosen,
+    close_block,
+    distinct,
+    event,
+    headers_of,
+    kept,
+    offered,
+    read,
+    read_part,
+    sampling,
+    schema_of,
+    share,
+    spec,
+)
+from stages.wire.valid import call_as_text, is_object
+
+# Tools of Anthropic's API and the choice among them, read as a server.
+#
+# A deferred tool is offered once a result refers to it. Tools of other types are run by the API itself, or have no
+# schema but in the model that was trained on them: they have no noun.
+
+
+class SentTool(Struct):
+    """A tool of any type; the client's own are of none, or `custom`."""
+
+    type: str | None = None
+    name: str = ""
+    description: str | None = None
+    input_schema: Raw = Raw(b"null")
+    strict: bool | None = None
+    defer_loading: bool | None = None
+
+
+class SentChoice(Struct):
+    """Which calls may be made, and whether several."""
+
+    type: str
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+_tools = msgspec.json.Decoder(list[SentTool] | None)
+
+
+def decode_tools(tools: Raw, referenced: Container[str]) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
+    """The tools that the client will run, and those of other types."""
+    known, deferred, foreign = _decoded_tools(tools)
+    if not deferred:
+        return known, foreign
+    return tuple(t for t in known if t.spec.name not in deferred or t.spec.name in referenced), foreign
+
+
+@kept
+def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str], tuple[Foreign, ...]]:
+    """All tools, the names of those that are deferred, and those of other types."""
+    known: list[OfferedTool] = []
+    foreign: list[Foreign] = []
+    listed = read_part(_tools, tools, "tools") or ()
+    for number, tool in enumerate(listed):
+        at = f"tools[{number}]"
+        if tool.type not in (None, "custom"):
+            foreign.append(Foreign(at=at, kind=(tool.type or "")[:50], fate="dropped"))
+            continue
+        made = OfferedTool(spec=spec(tool.name, tool.description, tool.input_schema), strict=bool(tool.strict))
+        known.append(offered(made, at, parameters="input_schema"))
+    deferred = frozenset(tool.name for tool in listed if tool.defer_loading)
+    return distinct(known), deferred, tuple(foreign)
+
+
+def decode_choice(choice: SentChoice | None) -> Choice:
+    """Which calls are allowed or demanded. Refused for a type that is none."""
+    match choice:
+        case None | SentChoice(type="auto"):
+            return Choice()
+        case SentChoice(type="none"):
+            return Choice(mode="none")
+        case SentChoice(type="any"):
+            return Choice(mode="required")
+        case SentChoice(type="tool", name=str() as name):
+            return Choice(mode="required", tools=(name,))
+        case SentChoice(type="tool"):
+            raise Refused("it is missing", "tool_choice.name")
+        case SentChoice(type=kind):
+            raise Refused(f"it is {kind[:50]!r}; it must be auto, any, tool or none", "tool_choice.type")
+
+
+# Messages of Anthropic's API as a history: what a client sends back, read as a server.
+#
+# A message's text blocks are one text. Thinking without a signature is kept as reasoning; with one it is sealed as
+# well, for the API wants it back. A system message may stand anywhere.
+
+
+class SentBlock(Struct):
+    """A block of any type."""
+
+    type: str
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw(b"null")
+    tool_use_id: str | None = None
+    content: Raw = Raw(b"null")
+    is_error: bool | None = None
+
+
+class SentMessage(Struct):
+    """A message of any role."""
+
+    role: str
+    content: str | list[SentBlock]
+
+
+class _Part(Struct):
+    type: str
+    text: str | None = None
+    tool_name: str | None = None
+
+
+class _ThinkingBlock(Struct, tag="thinking"):
+    thinking: str
+    signature: str
+
+
+class _Redacted(Struct, tag="redacted_thinking"):
+    data: str
+
+
+_parts = msgspec.json.Decoder(str | list[_Part] | None)
+
+
+class Reference(Struct, frozen=True, kw_only=True):
+    """A result says that a deferred tool is to be loaded."""
+
+    tool: str
+
+
+ReadMessage = Message | Foreign | Reference
+"""What a message holds."""
+
+
+def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
+    """The messages, what of them has no noun, and the tools that results refer to.
+
+    Refused for a role that is none, and for blocks without what makes them. A picture in what the user has said last is
+    refused by backends of another protocol, any other is noted: the conversation goes on, and it was answered once.
+    """
+    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    names: dict[str, str] = {}
+    turn = 0
+    for number, message in enumerate(messages):
+        at = f"messages[{number}]"
+        blocks = [SentBlock(type="text", text=message.content)] if isinstance(message.content, str) else message.content
+        match message.role:
+            case "user":
+                yield from _user(blocks, f"{at}.content", turn, names, fresh=number > last)
+            case "assistant":
+                turn += 1
+                yield from _assistant(blocks, f"{at}.content", turn, names)
+            case "system":
+                yield System(text=blocks_text(blocks, f"{at}.content"))
+            case _:
+                raise Refused(f"it is {message.role[:50]!r}; it must be user, assistant or system", f"{at}.role")
+
+
+def blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
+    """The text of a system prompt. Refused for blocks of another type."""
+    for number, block in enumerate(blocks):
+        if block.type != "text":
+            raise Refused(f"it is {block.type[:50]!r}; it must be text", f"{at}[{number}].type")
+    return _paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
+
+
+def _text(block: SentBlock, at: str) -> str:
+    if block.text is None:
+        raise Refused("it is missing", f"{at}.text")
+    return block.text
+
+
+def _user(
+    blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str], *, fresh: bool
+) -> Iterator[ReadMessage]:
+    """The results first, whatever stands before them: they answer the reply before this message."""
+    said: list[str] = []
+    for number, block in enumerate(blocks):
+        here = f"{at}[{number}]"
+        match block.type:
+            case "tool_result":
+                yield from _result(block, here, turn, names)
+            case "text":
+                said.append(_text(block, here))
+            case kind:
+                said.append(f"[{kind[:50]} left out]")
+                yield Foreign(at=here, kind=kind[:50], fate="refused" if fresh else "noted")
+    if said or not blocks:
+        yield User(text=_paragraphs(said), turn=turn)
+
+
+def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
+    content = read_part(_parts, block.content, f"{at}.content")
+    said = [content] if isinstance(content, str) else []
+    for number, part in enumerate(content or () if not isinstance(content, str) else ()):
+        if part.type == "text":
+            said.append(part.text or "")
+        elif part.type == "tool_reference" and part.tool_name:
+            said.append(f"The tool {part.tool_name} can be called now.")
+            yield Reference(tool=part.tool_name)
+        else:
+            said.append(f"[{part.type[:50]} left out]")
+            yield Foreign(at=f"{at}.content[{number}]", kind=part.type[:50], fate="noted")
+    answered = block.tool_use_id or ""
+    status: Status = "failed" if block.is_error else "succeeded"
+    yield Tool(call_id=answered, name=names.get(answered, ""), text="\n".join(said), status=status, turn=turn)
+
+
+def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
+    said: list[str] = []
+    thought: list[str] = []
+    sealed: list[bytes] = []
+    calls: list[ToolCall] = []
+    for number, block in enumerate(blocks):
+        here = f"{at}[{number}]"
+        match block.type:
+            case "text":
+                said.append(_text(block, here))
+            case "thinking":
+                thought.append(block.thinking or "")
+                if block.signature:
+                    sealed.append(_encode(_ThinkingBlock(thinking=block.thinking or "", signature=block.signature)))
+            case "redacted_thinking":
+                sealed.append(_encode(_Redacted(data=block.data or "")))
+            case "tool_use":
+                calls.append(_call(block, here))
+            case kind:
+                yield Foreign(at=here, kind=kind[:50], fate="dropped")
+    names.update((call.id, call.name) for call in calls)
+    yield Assistant(
+        text=_paragraphs(said),
+        reasoning=_paragraphs(thought),
+        sealed=sealed_blocks(sealed),
+        calls=tuple(calls),
+        turn=turn,
+    )
+
+
+def _call(block: SentBlock, at: str) -> ToolCall:
+    if not block.name:
+        raise Refused("it is missing", f"{at}.name")
+    return ToolCall(id=block.id or "", name=block.name, arguments=arguments_text(block.input) or "{}")
+
+
+def _paragraphs(texts: Iterable[str]) -> str:
+    return "\n\n".join(filter(None, texts))
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+# Errors of Anthropic's API: https://platform.claude.com/docs/en/api/errors.
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+THREAD = "thread_unsupported_request"
+"""The code by which the official clients send the whole conversation instead of a thread."""
+
+
+def error_object(error: RequestError) -> dict[str, object]:
+    """The error with its outer object, as clients read it: a type by the status, and a message."""
+    usual = "api_error" if error.status >= 500 else "invalid_request_error"
+    said: dict[str, object] = {"type": _TYPES.get(error.status, usual), "message": error.message}
+    if error.code == THREAD:
+        said["details"] = {"error_code": error.code, "unsupported": ["thread"]}
+    return {"type": "error", "error": said}
+
+
+def encode_error(error: RequestError) -> WireAnswer:
+    """The whole answer."""
+    body = msgspec.json.encode(error_object(error))
+    return WireAnswer(status=error.status, headers=headers_of(error), body=body)
+
+
+# Requests of Anthropic's API, read as a server: https://platform.claude.com/docs/en/api/messages.
+#
+# Text alone has a noun; what becomes of pictures, documents and the API's own tools is told in `stages.wire.served`.
+# Marks for the cache and management of the context go to a backend of this protocol with the body, and are dropped for
+# others.
+
+
+class _Thinking(Struct):
+    type: str
+    budget_tokens: int | None = None
+
+
+class _Format(Struct):
+    type: str
+    schema: Raw = Raw(b"null")
+
+
+class _OutputConfig(Struct):
+    effort: str | None = None
+    format: _Format | None = None
+
+
+class _Request(Struct):
+    model: str
+    messages: list[SentMessage]
+    max_tokens: int | None = None
+    system: str | list[SentBlock] | None = None
+    tools: Raw = Raw(b"null")
+    tool_choice: SentChoice | None = None
+    stream: bool | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop_sequences: list[str] | None = None
+    thinking: _Thinking | None = None
+    output_config: _OutputConfig | None = None
+    output_format: _Format | None = None
+    thread: Raw = Raw(b"null")
+    mcp_servers: list[Raw] | None = None
+
+
+_request = msgspec.json.Decoder(_Request)
+
+
+def decode_request(body: bytes) -> ServerRequest | RequestError:
+    """What the client asks for; a RequestError names the field that is wrong and what it must be."""
+    return _decoded(body, limited=True)
+
+
+def decode_count_request(body: bytes) -> ServerRequest | RequestError:
+    """The prompt whose tokens the client wants counted: a request without a limit of tokens."""
+    return _decoded(body, limited=False)
+
+
+def _decoded(body: bytes, *, limited: bool) -> ServerRequest | RequestError:
+    try:
+        return _served(read(_request, body), body, limited=limited)
+    except Refused as refused:
+        return refused.error
+
+
+def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
+    if limited and asked.max_tokens is None:
+        raise Refused("it is missing", "max_tokens")
+    if bytes(asked.thread) != b"null":
+        said = "this server keeps no threads; send the full conversation without it"
+        raise Refused(said, "thread", code=THREAD)
+    if not asked.messages:
+        raise Refused("it must hold at least one message", "messages")
+    found = [*_system(asked.system), *decode_history(asked.messages)]
+    tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
+    choice = asked.tool_choice
+    config = asked.output_config or _OutputConfig()
+    return ServerRequest(
+        protocol="messages",
+        body=body,
+        model=asked.model,
+        history=_history(found),
+        tools=tools,
+        choice=chosen(decode_choice(choice), tools),
+        parallel=not (choice and choice.disable_parallel_tool_use),
+        sampling=_sampling(asked),
+        stream=bool(asked.stream),
+        usage_in_stream=True,
+        format=_format(config.format or asked.output_format),
+        thinking=_thinking(asked.thinking, config.effort),
+        foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *_untold(asked)),
+    )
+
+
+def _sampling(asked: _Request) -> Sampling:
+    return sampling(
+        {},
+        temperature=asked.temperature,
+        top_p=share(asked.top_p),
+        top_k=asked.top_k,
+        stop=asked.stop_sequences or (),
+        max_tokens=above_zero(asked.max_tokens),
+    )
+
+
+def _thinking(given: _Thinking | None, effort: str | None) -> Thinking:
+    if given is None:
+        return Thinking(effort=effort or "")
+    return Thinking(wanted=given.type != "disabled", effort=effort or "", budget=given.budget_tokens)
+
+
+def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
+    """The system prompt; a text and a list of one block are the same."""
+    text = blocks_text(given, "system") if isinstance(given, list) else given
+    if text:
+        yield System(text=text)
+
+
+def _history(found: list[ReadMessage]) -> History:
+    return tuple(each for each in found if isinstance(each, System | User | Assistant | Tool))
+
+
+def _format(given: _Format | None) -> Format | None:
+    if given is None:
+        return None
+    if given.type != "json_schema":
+        raise Refused(f"it is {given.type[:50]!r}; it must be json_schema", "output_config.format.type")
+    return Format(schema=schema_of(given.schema, "output_config.format.schema"))
+
+
+def _untold(asked: _Request) -> Iterator[Foreign]:
+    if asked.mcp_servers:
+        yield Foreign(at="mcp_servers", kind="tools of another server", fate="dropped")
+
+
+# Whole replies of Anthropic's API, written as a server: https://platform.claude.com/docs/en/api/messages.
+#
+# Thinking that the API has sealed goes back just as it came; any other has an empty signature.
+
+_STOPS = {"length": "max_tokens", "content_filter": "refusal", "pause_turn": "pause_turn"}
+"""The words of chat completions, which the stages speak, in the API's."""
+
+
+def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
+    """The reply as the body of an answer.
+
+    A call whose arguments are no JSON object cannot be written as one, and is told as text.
+    """
+    usage = reply.usage or Usage(prompt=envelope.prompt_tokens)
+    said = {**message_object(envelope), "content": _content(reply, envelope)}
+    ended = {"stop_reason": stop_of(reply.finish, called=bool(reply.calls)), "usage": usage_object(usage)}
+    return msgspec.json.encode({**said, **ended})
+
+
+def message_object(envelope: Envelope) -> dict[str, object]:
+    """A message without content that has not ended."""
+    said = {"id": envelope.id, "type": "message", "role": "assistant", "model": envelope.model_name}
+    return {**said, "content": [], "stop_reason": None, "stop_sequence": None}
+
+
+def _content(reply: Reply, envelope: Envelope) -> list[object]:
+    ids = CallIds(envelope=envelope, prefix="toolu").of_all(reply.calls)
+    sound = [is_object(call.arguments or "{}") for call in reply.calls]
+    told = [call_as_text(call) for call, fits in zip(reply.calls, sound, strict=True) if not fits]
+    text = "\n\n".join(filter(None, (reply.text, *told)))
+    uses = [
+        {"type": "tool_use", "id": one, "name": call.name, "input": Raw((call.arguments or "{}").encode())}
+        for call, one, fits in zip(reply.calls, ids, sound, strict=True)
+        if fits
+    ]
+    return [*_thinking_blocks(reply), *([{"type": "text", "text": text}] if text else []), *uses]
+
+
+def _thinking_blocks(reply: Reply) -> tuple[object, ...]:
+    if sealed := unsealed_blocks(reply.sealed):
+        return sealed
+    return ({"type": "thinking", "thinking": reply.reasoning, "signature": ""},) if reply.reasoning else ()
+
+
+def stop_of(finish: str, *, called: bool) -> str:
+    """Why the message ends, in the API's words: clients look for calls where it says `tool_use`."""
+    return _STOPS.get(finish, "tool_use" if called else "end_turn")
+
+
+def usage_object(usage: Usage) -> dict[str, object]:
+    """Tokens, as clients count them: what was read from the cache is no part of the input."""
+    return {
+        "input_tokens": max(0, usage.prompt - usage.cached),
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": usage.cached,
+        "output_tokens": usage.completion,
+    }
+
+
+# Streams of Anthropic's API, written as a server: https://platform.claude.com/docs/en/build-with-claude/streaming.
+#
+# `message_start`, then each block with its start, its deltas and its stop, `message_delta` with the reason and the
+# usage, `message_stop`. Events have names, or clients don't see them. Thinking has its signature where its server gave
+# one: the API takes it back with no other.
+
+
+class _KeptThinking(Struct):
+    """A sealed block; one whose text is hidden has neither."""
+
+    type: str
+    thinking: str = ""
+    signature: str = ""
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """What comes in deltas, by its name."""
+        return (("thinking", self.thinking), ("signature", self.signature))
+
+
+_decode_thinking = msgspec.json.Decoder(_KeptThinking)
+
+
+class MessageEvents(Struct, frozen=True, kw_only=True):
+    """How far a stream has been written. Make it with `message_events`."""
+
+    envelope: Envelope
+    ids: CallIds
+    begun: bool = False
+    blocks: Blocks = Blocks()
+
+    def begin(self) -> tuple[Self, bytes]:
+        """The event that opens the message; nothing where it was sent."""
+        if self.begun:
+            return self, b""
+        usage = usage_object(Usage(prompt=self.envelope.prompt_tokens))
+        message = {**message_object(self.envelope), "usage": usage}
+        return replace(self, begun=True), _event("message_start", message=message)
+
+    def ping(self) -> tuple[Self, bytes]:
+        """An event that says nothing; it may come before the message."""
+        return self, _event("ping")
+
+    def fail(self, error: RequestError) -> bytes:
+        """The error; nothing follows it."""
+        return event(error_object(error), "error")
+
+    def advance(self, piece: Piece) -> tuple[Self, bytes]:
+        """The events of the next piece."""
+        after, opening = self.begin()
+        if isinstance(piece, ReasoningDelta) and piece.sealed and after.blocks.calling is None:
+            blocks, sealed = _sealed(after.blocks, unsealed_blocks(piece.sealed), told=not piece.text)
+            return replace(after, blocks=blocks), opening + sealed
+        blocks, written = advance_blocks(after.blocks, piece)
+        ids, events = after.ids, [opening]
+        for each in written:
+            call_id = ""
+            if isinstance(each, BlockOpened) and each.block.kind == "call":
+                ids, call_id = ids.of(each.block.id, each.block.call)
+            events.append(_block_event(each, call_id))
+        if isinstance(piece, Ended):
+            events.append(_ending(piece, blocks, self.envelope))
+        return replace(after, blocks=blocks, ids=ids), b"".join(events)
+
+
+def message_events(envelope: Envelope) -> MessageEvents:
+    """A stream that has not begun."""
+    return MessageEvents(envelope=envelope, ids=CallIds(envelope=envelope, prefix="toolu"))
+
+
+def _event(name: str, **fields: object) -> bytes:
+    return event({"type": name, **fields}, name)
+
+
+def _sealed(blocks: Blocks, thinking: tuple[Raw, ...], *, told: bool) -> tuple[Blocks, bytes]:
+    """Thinking as it was sealed, each block whole; of the open one, where it was `told`, the signature alone."""
+    events: list[bytes] = []
+    first = decode(_decode_thinking, bytes(thinking[0])) if told and thinking else None
+    if first and first.type == "thinking" and blocks.open is not None and blocks.open.kind == "reasoning":
+        delta = {"type": "signature_delta", "signature": first.signature}
+        events.append(_event("content_block_delta", index=blocks.open.number, delta=delta))
+        thinking = thinking[1:]
+    blocks, closed = close_block(blocks)
+    events += [_block_event(each, "") for each in closed]
+    for number, raw in enumerate(thinking, start=blocks.count):
+        block = decode(_decode_thinking, bytes(raw))
+        empty = {"type": "thinking", "thinking": "", "signature": ""} if block.type == "thinking" else raw
+        deltas = ({"type": f"{kind}_delta", kind: said} for kind, said in block.parts if said)
+        events.append(_event("content_block_start", index=number, content_block=empty))
+        events += [_event("content_block_delta", index=number, delta=delta) for delta in deltas]
+        events.append(_event("content_block_stop", index=number))
+    return replace(blocks, count=blocks.count + len(thinking)), b"".join(events)
+
+
+def _block_event(written: BlockEvent, call_id: str) -> bytes:
+    number = written.block.number
+    match written:
+        case BlockOpened(block=block):
+            return _event("content_block_start", index=number, content_block=_empty(block, call_id))
+        case BlockGrown(block=block, text=text):
+            return _event("content_block_delta", index=number, delta=_delta(block, text))
+        case BlockClosed():
+            return _event("content_block_stop", index=number)
+        case _:
+            assert_never(written)
+
+
+def _empty(block: Block, call_id: str) -> dict[str, object]:
+    match block.kind:
+        case "reasoning":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        case "text":
+            return {"type": "text", "text": ""}
+        case "call":
+            return {"type": "tool_use", "id": call_id, "name": block.name, "input": {}}
+
+
+def _delta(block: Block, text: str) -> dict[str, object]:
+    match block.kind:
+        case "reasoning":
+            return {"type": "thinking_delta", "thinking": text}
+        case "text":
+            return {"type": "text_delta", "text": text}
+        case "call":
+            return {"type": "input_json_delta", "partial_json": text}
+
+
+def _ending(ended: Ended, blocks: Blocks, envelope: Envelope) -> bytes:
+    reason = {"stop_reason": stop_of(ended.finish, called=bool(blocks.calls)), "stop_sequence": None}
+    usage = usage_object(ended.usage or Usage(prompt=envelope.prompt_tokens))
+    return _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
+
+
+# Passing the API's own messages on to a client: which events and answers clients take as they are.
+#
+# Clients see no event without its name, and crash where usage, a block's index or its end is missing. From the first
+# event on that would do that, forge writes the stream: the blocks that the server has begun are counted.
+
+
+class _StartUsage(Struct):
+    input_tokens: int
+    output_tokens: int
+
+
+class _EndUsage(Struct):
+    output_tokens: int
+
+
+class _Block(Struct):
+    type: str
+    id: str = ""
+    name: str = ""
+    input: dict[str, Raw] = {}
+
+
+class _Message(Struct):
+    id: str
+    type: Literal["message"]
+    role: str
+    model: str
+    content: list[_Block]
+    usage: _StartUsage
+    stop_reason: str | None = None
+
+
+class _Delta(Struct):
+    type: str = ""
+    stop_reason: str | None = None
+
+
+class _Event(Struct):
+    type: str
+    index: int = -1
+    message: _Message | None = None
+    content_block: _Block | None = None
+    delta: _Delta | None = None
+    usage: _EndUsage | None = None
+
+
+_decode_event = msgspec.json.Decoder(_Event)
+_message = msgspec.json.Decoder(_Message)
+
+_KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_use": "call"}
+"""The blocks that forge writes too."""
+
+
+class PassedMessage(Struct, frozen=True, kw_only=True):
+    """What of a server's stream has been passed on. Make it with `passed_message`."""
+
+    envelope: Envelope
+    ids: CallIds
+    begun: bool = False
+    open: int = -1
+    """The number of the open block; -1: none is."""
+    blocks: Blocks = Blocks()
+    stopped: bool = False
+    """Whether the reason was said for which the message ends."""
+    over: bool = False
+
+    def advance(self, event: bytes) -> tuple[Self, bool]:
+        """After the server's next event; whether clients take it as it is. If not, it is as if it had not come."""
+        lines = event.splitlines()
+        found = payloads(lines)
+        if not found:
+            return self, True  # a comment
+        try:
+            told = _decode_event.decode(found[0])
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return self, False
+        named = any(line.startswith(b"event:") and line[6:].strip() == told.type.encode() for line in lines)
+        after = _after(self, told) if named and len(found) == 1 else None
+        return (self, False) if after is None else (after, True)
+
+    def takes(self, answer: bytes) -> bool:
+        """Whether clients take a whole answer as it is."""
+        try:
+            message = _message.decode(answer)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return False
+        calls = [block for block in message.content if block.type == "tool_use"]
+        named = bool(message.id and message.stop_reason) and all(call.name for call in calls)
+        return named and self.ids.are_new(tuple(call.id for call in calls))
+
+    def go_on(self) -> MessageEvents:
+        """What writes the rest of the stream."""
+        return replace(message_events(self.envelope), ids=self.ids, begun=self.begun, blocks=self.blocks)
+
+
+def passed_message(envelope: Envelope) -> PassedMessage:
+    """A stream of which nothing has been passed on."""
+    return PassedMessage(envelope=envelope, ids=CallIds(envelope=envelope, prefix="toolu"))
+
+
+_P = TypeVar("_P", bound=PassedMessage)
+
+
+def _after(passed: _P, event: _Event) -> _P | None:
+    """After the event; None where clients don't take it."""
+    match event:
+        case _Event(type="message_start", message=_Message() as message) if message.id and not passed.begun:
+            envelope = replace(passed.envelope, id=message.id, model=message.model)
+            return replace(passed, envelope=envelope, ids=replace(passed.ids, envelope=envelope), begun=True)
+        case _Event(type="content_block_start", content_block=_Block() as block):
+            following = passed.begun and passed.open < 0 and event.index == passed.blocks.count
+            return _opened(passed, block) if following else None
+        case _Event(type="content_block_delta", delta=_Delta() as delta):
+            return passed if delta.type and 0 <= event.index == passed.open else None
+        case _Event(type="content_block_stop"):
+            closed = replace(passed, open=-1, blocks=replace(passed.blocks, open=None))
+            return closed if 0 <= event.index == passed.open else None
+        case _Event(type="message_delta", delta=_Delta() as delta, usage=_EndUsage()):
+            return replace(passed, stopped=bool(delta.stop_reason)) if passed.open < 0 else None
+        case _Event(type="message_stop"):
+            return replace(passed, over=True) if passed.stopped else None
+        case _Event(type="message_start" | "content_block_start" | "content_block_delta" | "message_delta"):
+            return None
+        case _:
+            return passed  # a ping, an error, and what is newer than this
+
+
+def _opened(passed: _P, block: _Block) -> _P | None:
+    number, calls, kind = passed.blocks.count, passed.blocks.calls, _KINDS.get(block.type)
+    # A block of another kind is passed on whole: nothing is written into it.
+    opened = None if kind is None else Block(kind=kind, number=number)
+    if block.type == "tool_use":
+        ids, given = passed.ids.of(block.id, calls)
+        # The input comes in deltas: some clients read it there alone.
+        if given != block.id or not block.name or block.input:
+            return None
+        passed, calls = replace(passed, ids=ids), calls + 1
+    return replace(passed, open=number, blocks=Blocks(open=opened, count=number + 1, calls=calls))

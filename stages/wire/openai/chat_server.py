@@ -1,0 +1,814 @@
+"""Chat completions, as a server: requests read, replies written whole and as streams."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Self, TypeVar, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages.effect import RawCall, Reply, Usage
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.wire import served
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Ended,
+    Piece,
+    ReasoningDelta,
+    Sampling,
+    TextDelta,
+    appended,
+    payloads,
+)
+from stages.wire.served import (
+    CallIds,
+    Choice,
+    Envelope,
+    Foreign,
+    Format,
+    OfferedTool,
+    Refused,
+    RequestError,
+    ServerRequest,
+    Thinking,
+    WireAnswer,
+    above_zero,
+    as_arguments,
+    chosen,
+    custom_names,
+    distinct,
+    event,
+    headers_of,
+    kept,
+    offered,
+    read,
+    read_part,
+    sampling,
+    schema_of,
+    share,
+    spec,
+)
+
+# Tools of chat completions and the choice among them, read as a server.
+
+
+class _OfferedFunction(Struct):
+    name: str
+    description: str | None = None
+    parameters: Raw = Raw(b"null")
+    strict: bool | None = None
+
+
+class _OfferedCustom(Struct):
+    name: str
+    description: str | None = None
+
+
+class SentTool(Struct):
+    """A tool of any kind; those of kinds that forge does not know have neither of the two."""
+
+    type: str = "function"
+    function: _OfferedFunction | None = None
+    custom: _OfferedCustom | None = None
+
+
+class _Named(Struct):
+    name: str
+
+
+class SentName(Struct):
+    """A tool by its name."""
+
+    type: str = "function"
+    function: _Named | None = None
+    custom: _Named | None = None
+
+
+class _Allowed(Struct):
+    mode: str = "auto"
+    tools: list[SentName] = []
+
+
+class SentChoice(SentName):
+    """A tool by its name, or those that are allowed."""
+
+    allowed_tools: _Allowed | None = None
+
+
+_tools = msgspec.json.Decoder(list[SentTool] | None)
+
+
+@kept
+def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
+    """The tools that the client will run, and those of other kinds, which another server would."""
+    known: list[OfferedTool] = []
+    foreign: list[Foreign] = []
+    for number, tool in enumerate(read_part(_tools, tools, "tools") or ()):
+        at = f"tools[{number}]"
+        if (function := tool.function) is not None:
+            made = OfferedTool(
+                spec=spec(function.name, function.description, function.parameters), strict=bool(function.strict)
+            )
+            known.append(offered(made, f"{at}.function"))
+        elif (custom := tool.custom) is not None:
+            made = OfferedTool(spec=spec(custom.name, custom.description, served.CUSTOM_PARAMETERS), kind="custom")
+            known.append(offered(made, f"{at}.custom"))
+        elif tool.type in ("function", "custom"):
+            raise Refused("it is missing", f"{at}.{tool.type}")
+        else:
+            foreign.append(Foreign(at=at, kind=tool.type[:50], fate="dropped"))
+    return distinct(known), tuple(foreign)
+
+
+def decode_choice(choice: str | SentChoice | None) -> Choice:
+    """Which calls are allowed or demanded. Refused for a word or a kind of choice that is none."""
+    match choice:
+        case None | "auto":
+            return Choice()
+        case "none":
+            return Choice(mode="none")
+        case "required":
+            return Choice(mode="required")
+        case str():
+            raise Refused(f"it is {choice[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+        case SentChoice(allowed_tools=_Allowed() as allowed):
+            if allowed.mode not in ("auto", "required"):
+                raise Refused("it must be auto or required", "tool_choice.allowed_tools.mode")
+            names = tuple(map(_name, allowed.tools))
+            return Choice(mode="required" if allowed.mode == "required" else "auto", tools=names)
+        case SentChoice():
+            return Choice(mode="required", tools=(_name(choice),))
+
+
+def _name(choice: SentName) -> str:
+    named = choice.function or choice.custom
+    if named is None:
+        raise Refused("it must name a function", "tool_choice")
+    return named.name
+
+
+# Messages of chat completions as a history: what a client sends back, read as a server.
+
+
+class _Part(Struct):
+    type: str = "text"
+    text: str | None = None
+    refusal: str | None = None
+
+
+class _Function(Struct):
+    name: str = ""
+    arguments: str | dict[str, Any] | None = None
+    """JSON text; some clients send the object itself."""
+
+
+class _Custom(Struct):
+    name: str = ""
+    input: str = ""
+
+
+class _Call(Struct):
+    id: str | None = None
+    function: _Function | None = None
+    custom: _Custom | None = None
+
+
+class SentMessage(Struct):
+    """A message of any role. Reasoning has one of two names, by server."""
+
+    role: str
+    content: str | list[_Part] | None = None
+    name: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_Call] | None = None
+    function_call: _Function | None = None
+    tool_call_id: str | None = None
+
+
+_ROLES = "system, developer, user, assistant, tool"
+
+
+def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
+    """The history, and what of it has no noun: parts that are no text. Refused for a role that is none.
+
+    A picture in what the user has said last is refused by backends of another protocol, any other is noted: the
+    conversation goes on, and it was answered once.
+    """
+    last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), -1)
+    names: dict[str, str] = {}
+    history: list[Message] = []
+    foreign: list[Foreign] = []
+    turn = 0
+    for number, message in enumerate(messages):
+        turn += message.role == "assistant"
+        content = message.content
+        if isinstance(content, list):
+            fresh = message.role == "user" and number > last
+            content, other = _text(content, f"messages[{number}].content", fresh=fresh)
+            foreign += other
+        history.append(_message(message, content or "", turn, names, number))
+    return tuple(history), tuple(foreign)
+
+
+def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], number: int) -> Message:
+    """One message; `names` learns the tools that are called, for their results, which don't repeat them."""
+    match message.role:
+        case "system" | "developer":
+            return System(text=text)
+        case "user":
+            return User(text=text, turn=turn)
+        case "assistant":
+            calls = _calls(message, number) if message.tool_calls or message.function_call else ()
+            for call in calls:
+                names[call.id] = call.name
+            thought = message.reasoning_content or message.reasoning or ""
+            return Assistant(text=text or message.refusal or "", reasoning=thought, calls=calls, turn=turn)
+        case "tool" | "function":
+            answered = message.tool_call_id or ""
+            name = names.get(answered) or message.name or ""
+            return Tool(call_id=answered, name=name, text=text, turn=turn)
+        case _:
+            raise Refused(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
+
+
+def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
+    calls: list[ToolCall] = []
+    for number, call in enumerate(message.tool_calls or ()):
+        if call.function is not None:
+            calls.append(ToolCall(id=call.id or "", name=call.function.name, arguments=_arguments(call.function)))
+        elif call.custom is not None:
+            calls.append(ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input)))
+        else:
+            raise Refused("it must have a function", f"messages[{place}].tool_calls[{number}]")
+    if message.function_call is not None and not message.tool_calls:
+        said = message.function_call
+        calls.append(ToolCall(id="", name=said.name, arguments=_arguments(said)))
+    return tuple(calls)
+
+
+def _arguments(said: _Function) -> str:
+    given = said.arguments
+    return given or "{}" if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
+
+
+def _text(content: list[_Part], at: str, *, fresh: bool) -> tuple[str, list[Foreign]]:
+    """The text of a message, its parts on lines of their own, and what else is in it."""
+    said: list[str] = []
+    foreign: list[Foreign] = []
+    for number, part in enumerate(content):
+        words = part.text if part.type == "text" else part.refusal
+        if words is not None:
+            said.append(words)
+        elif part.type == "text":
+            raise Refused("it is missing", f"{at}[{number}].text")
+        else:
+            kind = part.type[:50]
+            said.append(f"[{kind} left out]")
+            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
+    return "\n".join(said), foreign
+
+
+# Requests of chat completions, read as a server: https://platform.openai.com/docs/api-reference/chat/create.
+#
+# Text alone has a noun; what becomes of pictures, files and sound is told in `stages.wire.served`. A custom tool is
+# shown to the model as a function with one argument. Reasoning that comes back with a reply, and the older messages of
+# the role `function`, are read as well.
+
+
+class _Schema(Struct):
+    name: str = ""
+    schema: Raw = Raw(b"null")
+    strict: bool | None = None
+
+
+class _Format(Struct):
+    type: str
+    json_schema: _Schema | None = None
+
+
+class _StreamOptions(Struct):
+    include_usage: bool | None = None
+
+
+class _Request(Struct):
+    messages: list[SentMessage]
+    model: str
+    tools: Raw = Raw(b"null")
+    tool_choice: str | SentChoice | None = None
+    parallel_tool_calls: bool | None = None
+    functions: list[Raw] | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    n: int | None = None
+    logprobs: bool | int | None = None
+    response_format: _Format | None = None
+    reasoning_effort: str | None = None
+
+
+_request = msgspec.json.Decoder(_Request)
+
+
+def decode_request(body: bytes) -> ServerRequest | RequestError:
+    """What the client asks for; a RequestError names the field that is wrong and what it must be."""
+    try:
+        return _served(read(_request, body), body)
+    except Refused as refused:
+        return refused.error
+
+
+def _served(asked: _Request, body: bytes) -> ServerRequest:
+    if not asked.messages:
+        raise Refused("it must hold at least one message", "messages")
+    if asked.n is not None and asked.n < 1:
+        raise Refused("it must be at least 1", "n")
+    history, foreign = decode_history(asked.messages)
+    tools, other = decode_tools(asked.tools)
+    return ServerRequest(
+        protocol="chat",
+        body=body,
+        model=asked.model,
+        history=history,
+        tools=tools,
+        choice=chosen(decode_choice(asked.tool_choice), tools),
+        parallel=asked.parallel_tool_calls is not False,
+        sampling=_sampling(asked),
+        stream=bool(asked.stream),
+        usage_in_stream=bool(asked.stream_options and asked.stream_options.include_usage),
+        format=_format(asked.response_format),
+        thinking=Thinking(effort=asked.reasoning_effort or ""),
+        n=asked.n or 1,
+        logprobs=bool(asked.logprobs),
+        foreign=(*foreign, *other, *_untold(asked)),
+    )
+
+
+def _sampling(asked: _Request) -> Sampling:
+    newer = asked.max_completion_tokens is not None
+    stops = (asked.stop,) if isinstance(asked.stop, str) else asked.stop or ()
+    return sampling(
+        {"max_tokens": "max_completion_tokens" if newer else "max_tokens"},
+        temperature=asked.temperature,
+        top_p=share(asked.top_p),
+        top_k=asked.top_k,
+        min_p=asked.min_p,
+        repeat_penalty=asked.repeat_penalty,
+        presence_penalty=asked.presence_penalty,
+        frequency_penalty=asked.frequency_penalty,
+        seed=asked.seed,
+        stop=stops,
+        max_tokens=above_zero(asked.max_completion_tokens if newer else asked.max_tokens),
+    )
+
+
+def _format(given: _Format | None) -> Format | None:
+    match given:
+        case None | _Format(type="text"):
+            return None
+        case _Format(type="json_object"):
+            return Format()
+        case _Format(type="json_schema", json_schema=_Schema(schema=schema, name=name, strict=strict)):
+            return Format(
+                schema=schema_of(schema, "response_format.json_schema.schema"), name=name, strict=bool(strict)
+            )
+        case _Format(type="json_schema"):
+            raise Refused("it is missing", "response_format.json_schema")
+        case _Format(type=kind):
+            said = f"it is {kind[:50]!r}; it must be text, json_object or json_schema"
+            raise Refused(said, "response_format.type")
+
+
+def _untold(asked: _Request) -> Iterator[Foreign]:
+    """What only a backend of this protocol can do."""
+    if (asked.n or 1) > 1:
+        yield Foreign(at="n", kind="a number of choices", fate="refused")
+    if asked.logprobs:
+        yield Foreign(at="logprobs", kind="the probability of tokens", fate="refused")
+    if asked.functions:
+        yield Foreign(at="functions", kind="the older form of tools", fate="refused")
+
+
+# Whole replies of chat completions, written as a server: https://platform.openai.com/docs/api-reference/chat/object.
+#
+# Reasoning stands in `reasoning_content`, as llama.cpp, vLLM and DeepSeek have it.
+
+_FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter"})
+
+
+def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
+    """The reply as the body of an answer. `sealed` has no place in this protocol."""
+    choice = {"index": 0, "message": _reply_message(reply, envelope), "logprobs": None}
+    finish = finish_of(reply.finish, called=bool(reply.calls))
+    completion = {
+        "id": envelope.id,
+        "object": "chat.completion",
+        "created": envelope.created,
+        "model": envelope.model_name,
+        "choices": [{**choice, "finish_reason": finish}],
+    }
+    return msgspec.json.encode({**completion, **({"usage": usage_object(reply.usage)} if reply.usage else {})})
+
+
+def _reply_message(reply: Reply, envelope: Envelope) -> dict[str, object]:
+    custom = custom_names(envelope.request)
+    ids = CallIds(envelope=envelope, prefix="call").of_all(reply.calls)
+    calls = [call_object(call, one, custom) for call, one in zip(reply.calls, ids, strict=True)]
+    said = reply.text or (None if calls else "")
+    thought = {"reasoning_content": reply.reasoning} if reply.reasoning else {}
+    return {"role": "assistant", "content": said, **thought, **({"tool_calls": calls} if calls else {})}
+
+
+def call_object(call: RawCall, call_id: str, custom: frozenset[str]) -> dict[str, object]:
+    """A call under that id; `custom` are the names of the custom tools."""
+    if call.name in custom:
+        said = {"name": call.name, "input": served.input_text(call.arguments)}
+        return {"id": call_id, "type": "custom", "custom": said}
+    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def finish_of(finish: str, *, called: bool) -> str:
+    """Why the reply ended, in words of this protocol: clients look for calls where it says `tool_calls`."""
+    if called and finish not in ("length", "content_filter"):
+        return "tool_calls"
+    return finish if finish in _FINISHES else "stop"
+
+
+def usage_object(usage: Usage) -> dict[str, object]:
+    """Tokens, as clients count them."""
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.prompt + usage.completion,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    }
+
+
+# Errors of OpenAI's protocols: https://platform.openai.com/docs/guides/error-codes.
+
+_TYPES = {
+    401: ("authentication_error", "invalid_api_key"),
+    403: ("permission_error", None),
+    404: ("not_found_error", None),
+    413: ("invalid_request_error", "request_too_large"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+}
+"""The type and the usual code of an error, by its status."""
+
+
+def error_object(error: RequestError) -> dict[str, object]:
+    """The error as clients read it: a message, its type, the field it is about, a code for programs."""
+    usual = ("server_error", None) if error.status >= 500 else ("invalid_request_error", None)
+    kind, code = _TYPES.get(error.status, usual)
+    return {"message": error.message, "type": kind, "param": error.param or None, "code": error.code or code}
+
+
+def encode_error(error: RequestError) -> WireAnswer:
+    """The whole answer."""
+    body = msgspec.json.encode({"error": error_object(error)})
+    return WireAnswer(status=error.status, headers=headers_of(error), body=body)
+
+
+# Streams of chat completions, written as a server: https://platform.openai.com/docs/api-reference/chat-streaming.
+#
+# The first chunk has the role, each call begins with a chunk of its index, id, type and name, the last but the usage
+# has the reason for which the reply ends, and `[DONE]` closes the stream. Chunks are alike but for `delta`, so that
+# what is around it is written once.
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _StreamedCall(Struct, frozen=True, kw_only=True):
+    """A call that has begun. It is written with its first arguments: until then its name may still grow."""
+
+    index: int
+    name: str = ""
+    id: str = ""
+    written: bool = False
+    held: tuple[bytes, ...] = ()
+    """The arguments of a custom tool, whose text is known when they are whole."""
+
+
+class ChatEvents(Struct, frozen=True, kw_only=True):
+    """How far a stream has been written. Make it with `completion_events`."""
+
+    head: bytes
+    tail: bytes
+    envelope: Envelope
+    custom: frozenset[str]
+    ids: CallIds
+    begun: bool = False
+    calls: tuple[_StreamedCall, ...] = ()
+    counted: bool = False
+    """Whether the client was told the usage."""
+
+    def begin(self) -> tuple[Self, bytes]:
+        """The chunk with the role; nothing where it was sent."""
+        if self.begun:
+            return self, b""
+        return replace(self, begun=True), _chunk(self, {"role": "assistant", "content": ""})
+
+    def ping(self) -> tuple[Self, bytes]:
+        """A chunk that says nothing: some clients time out on comments."""
+        return self.begin() if not self.begun else (self, _chunk(self, {}))
+
+    def fail(self, error: RequestError) -> bytes:
+        """The error in a chunk of its own; nothing follows it."""
+        return event({"error": error_object(error)})
+
+    def advance(self, piece: Piece) -> tuple[Self, bytes]:
+        """The chunks of the next piece."""
+        after, opening = self.begin()
+        after, chunks = _written(after, piece)
+        return after, opening + chunks
+
+
+_E = TypeVar("_E", bound=ChatEvents)
+
+
+def _chunk(events: ChatEvents, delta: dict[str, object]) -> bytes:
+    return events.head + _encode(delta) + events.tail
+
+
+def _written(events: _E, piece: Piece) -> tuple[_E, bytes]:
+    match piece:
+        case TextDelta(text="") | ReasoningDelta(text=""):
+            return events, b""
+        case TextDelta(text=text):
+            after, calls = _settled(events)
+            return after, calls + _chunk(after, {"content": text})
+        case ReasoningDelta(text=text):
+            after, calls = _settled(events)
+            return after, calls + _chunk(after, {"reasoning_content": text})
+        case CallStarted():
+            return _started(events, piece)
+        case CallDelta():
+            return _grown(events, piece)
+        case Ended():
+            after, calls = _settled(events, whole=True)
+            return after, b"".join((calls, *_ending(after, piece)))
+        case _:
+            assert_never(piece)
+
+
+def _started(events: _E, piece: CallStarted) -> tuple[_E, bytes]:
+    at = _place(events, piece.index)
+    if at < len(events.calls):
+        call = replace(events.calls[at], name=piece.name, id=piece.id)
+        return (events if events.calls[at].written else _with(events, at, call)), b""
+    after, calls = _settled(events)
+    return _with(after, at, _StreamedCall(index=piece.index, name=piece.name, id=piece.id)), calls
+
+
+def _grown(events: _E, piece: CallDelta) -> tuple[_E, bytes]:
+    at = _place(events, piece.index)
+    after = events if at < len(events.calls) else _with(events, at, _StreamedCall(index=piece.index))
+    call = after.calls[at]
+    if call.name in after.custom:
+        return _with(after, at, replace(call, held=appended(call.held, piece.arguments.encode()))), b""
+    after, begun = _settled(after)
+    more = {"index": at, "function": {"arguments": piece.arguments}}
+    return after, begun + _chunk(after, {"tool_calls": [more]})
+
+
+def _place(events: ChatEvents, index: int) -> int:
+    return next((at for at, call in enumerate(events.calls) if call.index == index), len(events.calls))
+
+
+def _with(events: _E, at: int, call: _StreamedCall) -> _E:
+    return replace(events, calls=(*events.calls[:at], call, *events.calls[at + 1 :]))
+
+
+def _settled(events: _E, *, whole: bool = False) -> tuple[_E, bytes]:
+    """The calls that have begun, each by its first chunk; custom ones when they are `whole`."""
+    chunks: list[bytes] = []
+    for at, call in enumerate(events.calls):
+        if not call.written and (whole or call.name not in events.custom):
+            ids, made = events.ids.of(call.id, at)
+            events = _with(replace(events, ids=ids), at, replace(call, written=True))
+            said = RawCall(name=call.name, arguments=b"".join(call.held).decode())
+            first = {"index": at, **call_object(said, made, events.custom)}
+            chunks.append(_chunk(events, {"tool_calls": [first]}))
+    return events, b"".join(chunks)
+
+
+def _ending(events: ChatEvents, ended: Ended) -> Iterator[bytes]:
+    finish = _encode(finish_of(ended.finish, called=bool(events.calls)))
+    yield events.head + b"{}" + events.tail.replace(b"null", finish, 1)
+    if ended.usage is not None and events.envelope.request.usage_in_stream and not events.counted:
+        yield event({**_frame(events.envelope), "choices": [], "usage": usage_object(ended.usage)})
+    yield b"data: [DONE]\n\n"
+
+
+def _frame(envelope: Envelope) -> dict[str, object]:
+    said = {"id": envelope.id, "object": "chat.completion.chunk"}
+    return {**said, "created": envelope.created, "model": envelope.model_name}
+
+
+def completion_events(envelope: Envelope) -> ChatEvents:
+    """A stream that has not begun."""
+    head = b"data: " + _encode(_frame(envelope))[:-1] + b',"choices":[{"index":0,"delta":'
+    usage = b',"usage":null' if envelope.request.usage_in_stream else b""
+    return ChatEvents(
+        head=head,
+        tail=b',"finish_reason":null}]' + usage + b"}\n\n",
+        envelope=envelope,
+        custom=custom_names(envelope.request),
+        ids=CallIds(envelope=envelope, prefix="call"),
+    )
+
+
+def resumed_events(
+    envelope: Envelope, ids: CallIds, *, begun: bool, calls: tuple[str, ...], counted: bool
+) -> ChatEvents:
+    """A stream of which a server has written the beginning: calls of these ids, the usage or not."""
+    written = tuple(_StreamedCall(index=number, id=one, written=True) for number, one in enumerate(calls))
+    return replace(completion_events(envelope), ids=ids, begun=begun, calls=written, counted=counted)
+
+
+# Passing a server's own chat completions on to a client: which chunks and answers clients take as they are.
+#
+# Clients stop, repeat themselves or lose a call over a chunk without its id, object, index or type, over a stream
+# whose first chunk has no role or that ends without a reason, and over a call that has no id, or one that was used.
+# From the first chunk on that would do that, forge writes the stream, under the same id.
+
+
+class _PassedFunction(Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _PassedCall(Struct):
+    index: int
+    id: str | None = None
+    type: str | None = None
+    function: _PassedFunction | None = None
+
+
+class _Delta(Struct):
+    role: str | None = None
+    tool_calls: list[_PassedCall] | None = None
+
+
+class _Choice(Struct):
+    index: int
+    delta: _Delta
+    finish_reason: str | None = None
+
+
+class _Chunk(Struct):
+    """A chunk; of one that holds no choice clients ask for nothing else."""
+
+    choices: list[_Choice]
+    id: str = ""
+    object: str = ""
+    created: int | None = None
+    model: str | None = None
+    usage: dict[str, msgspec.Raw] | None = None
+
+    @property
+    def framed(self) -> bool:
+        """Whether there is all around the choices that clients ask for."""
+        whole = self.id and self.object == "chat.completion.chunk"
+        return not self.choices or bool(whole and self.created is not None and self.model is not None)
+
+
+class _WholeFunction(Struct):
+    name: str
+    arguments: str
+
+
+class _WholeCall(Struct):
+    id: str
+    type: str
+    function: _WholeFunction | None = None
+
+
+class _Message(Struct):
+    role: str
+    tool_calls: list[_WholeCall] | None = None
+
+
+class _WholeChoice(Struct):
+    index: int
+    message: _Message
+    finish_reason: Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
+
+
+class _Completion(Struct):
+    """A whole answer with all that clients ask for."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[_WholeChoice]
+
+
+_decode_chunk = msgspec.json.Decoder(_Chunk)
+_completion = msgspec.json.Decoder(_Completion)
+
+
+class PassedChat(Struct, frozen=True, kw_only=True):
+    """What of a server's stream has been passed on. Make it with `passed_chat`."""
+
+    envelope: Envelope
+    ids: CallIds
+    named: bool = False
+    begun: bool = False
+    """Whether the role was said."""
+    calls: tuple[str, ...] = ()
+    """The ids of the calls that have begun."""
+    over: bool = False
+    """Whether the reason was said for which the reply ends; clients do without what follows."""
+    counted: bool = False
+
+    def advance(self, event: bytes) -> tuple[Self, bool]:
+        """After the server's next event; whether clients take it as it is. If not, it is as if it had not come."""
+        found = payloads(event.splitlines())
+        if not found:
+            return self, True  # a comment
+        if len(found) > 1:
+            return self, False
+        if found[0] == b"[DONE]":
+            return self, self.over
+        try:
+            chunk = _decode_chunk.decode(found[0])
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return self, False
+        after = _after(_named(self, chunk), chunk)
+        return (self, False) if after is None else (after, True)
+
+    def takes(self, answer: bytes) -> bool:
+        """Whether clients take a whole answer as it is."""
+        try:
+            said = _completion.decode(answer).choices[0].message
+        except (msgspec.DecodeError, UnicodeError, RecursionError, IndexError):
+            return False
+        return self.ids.are_new(tuple(call.id for call in said.tool_calls or ()))
+
+    def go_on(self) -> ChatEvents:
+        """What writes the rest of the stream."""
+        return resumed_events(self.envelope, self.ids, begun=self.begun, calls=self.calls, counted=self.counted)
+
+
+def passed_chat(envelope: Envelope) -> PassedChat:
+    """A stream of which nothing has been passed on."""
+    return PassedChat(envelope=envelope, ids=CallIds(envelope=envelope, prefix="call"))
+
+
+_P = TypeVar("_P", bound=PassedChat)
+
+
+def _named(passed: _P, chunk: _Chunk) -> _P:
+    """With the answer's identity, as its first chunk has it."""
+    if passed.named or not (chunk.id and chunk.framed):
+        return passed
+    envelope = replace(passed.envelope, id=chunk.id, model=chunk.model or "", created=chunk.created or 0)
+    return replace(passed, envelope=envelope, ids=replace(passed.ids, envelope=envelope), named=True)
+
+
+def _after(passed: _P, chunk: _Chunk) -> _P | None:
+    """After the chunk; None where clients don't take it."""
+    if not chunk.framed:
+        return None
+    if chunk.usage is not None:
+        passed = replace(passed, counted=True)
+    for choice in chunk.choices:
+        if choice.index:
+            continue
+        # A role that is repeated is appended to the first by the official client.
+        if bool(choice.delta.role) == passed.begun:
+            return None
+        passed = passed if passed.begun else replace(passed, begun=True)
+        for call in choice.delta.tool_calls or ():
+            grown = _called(passed, call)
+            if grown is None:
+                return None
+            passed = grown
+        if choice.finish_reason:
+            passed = replace(passed, over=True)
+    return passed
+
+
+def _called(passed: _P, call: _PassedCall) -> _P | None:
+    function = call.function or _PassedFunction()
+    if 0 <= call.index < len(passed.calls):
+        # What is repeated of a call, clients append.
+        return None if call.id or function.name else passed
+    if call.index != len(passed.calls) or not (call.id and call.type and function.name):
+        return None
+    ids, given = passed.ids.of(call.id, call.index)
+    return replace(passed, ids=ids, calls=(*passed.calls, given)) if given == call.id else None

@@ -1,0 +1,720 @@
+"""The Responses API, as a server: requests read, replies written whole and as streams."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Self, TypeVar, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages.effect import Reply, Usage
+from stages.message import Assistant, History, System, Tool, ToolCall, User
+from stages.wire import served
+from stages.wire.deltas import Ended, Piece
+from stages.wire.openai.chat import arguments_text
+from stages.wire.openai.chat_server import error_object
+from stages.wire.served import (
+    Block,
+    BlockClosed,
+    BlockEvent,
+    BlockGrown,
+    BlockOpened,
+    Blocks,
+    CallIds,
+    Choice,
+    Envelope,
+    Foreign,
+    Format,
+    OfferedTool,
+    Refused,
+    RequestError,
+    ServerRequest,
+    Thinking,
+    above_zero,
+    advance_blocks,
+    as_arguments,
+    chosen,
+    distinct,
+    event,
+    fields,
+    offered,
+    read,
+    read_part,
+    sampling,
+    schema_of,
+    share,
+    spec,
+)
+
+# Tools of OpenAI's Responses and the choice among them, read as a server.
+#
+# Codex groups tools in namespaces and calls them by both names. The model is shown a tool's own name where no other
+# tool has it, for that is the shorter; else both.
+
+
+class SentTool(Struct):
+    """A tool of any type, or a namespace of tools."""
+
+    type: str
+    name: str = ""
+    description: str | None = None
+    parameters: Raw = Raw(b"null")
+    strict: bool | None = None
+    tools: Raw = Raw(b"null")
+
+
+class SentName(Struct):
+    """A tool by its name."""
+
+    type: str = "function"
+    name: str = ""
+    namespace: str | None = None
+
+
+class SentChoice(SentName):
+    """A tool by its name, or those that are allowed."""
+
+    mode: str = "auto"
+    tools: list[SentName] = []
+
+
+NamespacedTools = Mapping[tuple[str, str], str]
+"""What the model calls a tool, by its namespace and its own name."""
+
+_tools = msgspec.json.Decoder(list[SentTool])
+
+
+def decode_tools(tools: Raw, at: str) -> Iterator[OfferedTool | Foreign]:
+    """The tools of one list, under their own names, and those that another server would run."""
+    if bytes(tools) != b"null":
+        listed = read_part(_tools, tools, at)
+        for number, tool in enumerate(listed):
+            yield from _decoded(tool, f"{at}[{number}]", "")
+
+
+def _decoded(tool: SentTool, at: str, namespace: str) -> Iterator[OfferedTool | Foreign]:
+    match tool.type:
+        case "function":
+            made = OfferedTool(spec=spec(tool.name, tool.description, tool.parameters), strict=bool(tool.strict))
+            yield replace(offered(made, at), namespace=namespace, own_name=tool.name)
+        case "custom":
+            made = OfferedTool(spec=spec(tool.name, tool.description, served.CUSTOM_PARAMETERS), kind="custom")
+            yield replace(offered(made, at), namespace=namespace, own_name=tool.name)
+        case "namespace" if not namespace:
+            listed = read_part(_tools, tool.tools, f"{at}.tools")
+            for number, inner in enumerate(listed):
+                yield from _decoded(inner, f"{at}.tools[{number}]", tool.name)
+        case kind:
+            yield Foreign(at=at, kind=kind[:50], fate="dropped")
+
+
+def named_tools(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
+    """The tools as the model is shown them."""
+    known = tuple(tools)
+    count = Counter(tool.own_name for tool in known)
+    return distinct(replace(tool, spec=replace(tool.spec, name=_name(tool, count[tool.own_name]))) for tool in known)
+
+
+def _name(tool: OfferedTool, bearers: int) -> str:
+    return tool.own_name if bearers == 1 or not tool.namespace else f"{tool.namespace.rstrip('_')}__{tool.own_name}"
+
+
+def names_of(tools: Iterable[OfferedTool]) -> NamespacedTools:
+    """What the model calls each tool."""
+    return {(tool.namespace, tool.own_name): tool.spec.name for tool in tools}
+
+
+def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Choice:
+    """Which calls are allowed or demanded. Refused for a word that is none, and for a tool without a name."""
+    match choice:
+        case None | "auto":
+            return Choice()
+        case "none":
+            return Choice(mode="none")
+        case "required":
+            return Choice(mode="required")
+        case str():
+            raise Refused(f"it is {choice[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+        case SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
+            mine = (_chosen(each, names) for each in allowed if is_mine(each))
+            return Choice(mode="required" if mode == "required" else "auto", tools=tuple(mine))
+        case SentChoice(type="allowed_tools"):
+            raise Refused("it must be auto or required", "tool_choice.mode")
+        case SentChoice():
+            return Choice(mode="required", tools=(_chosen(choice, names),)) if is_mine(choice) else Choice()
+
+
+def is_mine(choice: SentName) -> bool:
+    """Whether the choice is of a tool that the client runs."""
+    return choice.type in ("function", "custom")
+
+
+def _chosen(choice: SentName, names: NamespacedTools) -> str:
+    if not choice.name:
+        raise Refused("it must have a name", "tool_choice")
+    given = (choice.namespace or "", choice.name)
+    return names.get(given) or next((name for (_, own), name in names.items() if own == choice.name), choice.name)
+
+
+# Input items of OpenAI's Responses as a history: what a client sends back, read as a server.
+#
+# Reasoning, text and calls that stand next to one another are one reply. Reasoning is read where it can be: its text,
+# or its summary; what is encrypted only its author can read.
+
+
+class SentItem(Struct):
+    """An item of any type; a message may have none."""
+
+    type: str | None = None
+    id: str | None = None
+    role: str | None = None
+    content: Raw = Raw(b"null")
+    summary: Raw = Raw(b"null")
+    call_id: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    arguments: Raw = Raw(b"null")
+    input: Raw = Raw(b"null")
+    output: Raw = Raw(b"null")
+    tools: Raw = Raw(b"null")
+
+
+class _Part(Struct):
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+_parts = msgspec.json.Decoder(str | list[_Part] | None)
+_decode_text = msgspec.json.Decoder(str)
+
+_TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"})
+_REFERENCE = "item_reference"
+"""An item that stands for another, which this server does not keep."""
+
+_REASONING = "rs_"
+_OWN_WORDS = (_REASONING, "msg_")
+"""How the ids of reasoning and of texts begin. The AI SDK refers to them unless `store` is false: without them the
+conversation goes on, with its calls and results."""
+
+ReadItem = System | User | Assistant | Tool | Foreign
+
+
+def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[ReadItem]:
+    """The messages, and what of the items has no noun. `names` are those that the model has for the tools.
+
+    Refused for a role that is none, and for items without what makes them. A picture in what the user has said last is
+    refused by backends of another protocol, any other is noted: the conversation goes on, and it was answered once.
+    """
+    last = max((n for n, item in enumerate(items) if _is_said(item)), default=-1)
+    called: dict[str, str] = {}
+    said: list[Assistant] = []
+    turn = 0
+    for number, item in enumerate(items):
+        at = f"input[{number}]"
+        if _is_said(item):
+            turn += not said
+            said.append(_assistant(item, at, names, turn))
+            called.update((call.id, call.name) for call in said[-1].calls)
+            if item.type == _REFERENCE:
+                yield Foreign(at=at, kind=_REFERENCE, fate="noted" if said[-1].text else "dropped")
+            continue
+        if said and item.type != "additional_tools":
+            yield _joined(said)
+            said = []
+        yield from _answered(item, at, turn, called, fresh=number > last)
+    if said:
+        yield _joined(said)
+
+
+def _is_said(item: SentItem) -> bool:
+    """Whether the item is a part of a reply."""
+    kind = item.type or "message"
+    if kind == _REFERENCE:
+        return (item.id or "").startswith(_OWN_WORDS)
+    return kind in ("function_call", "custom_tool_call", "reasoning") or (
+        kind == "message" and item.role == "assistant"
+    )
+
+
+def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> Assistant:
+    match item.type:
+        case "function_call":
+            return Assistant(calls=(_call(item, at, names, arguments_text(item.arguments) or "{}"),), turn=turn)
+        case "custom_tool_call":
+            given = as_arguments(read_part(_decode_text, item.input, f"{at}.input"))
+            return Assistant(calls=(_call(item, at, names, given),), turn=turn)
+        case "reasoning":
+            own, _ = _words(item.content, f"{at}.content", fresh=False)
+            summary, _ = _words(item.summary, f"{at}.summary", fresh=False)
+            return Assistant(reasoning=own or summary, turn=turn)
+        case "item_reference":
+            text = "" if (item.id or "").startswith(_REASONING) else "[an earlier text left out]"
+            return Assistant(text=text, turn=turn)
+        case _:
+            text, _ = _words(item.content, f"{at}.content", fresh=False)
+            return Assistant(text=text, turn=turn)
+
+
+def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> ToolCall:
+    if not item.name:
+        raise Refused("it is missing", f"{at}.name")
+    name = names.get((item.namespace or "", item.name), item.name)
+    return ToolCall(id=item.call_id or "", name=name, arguments=arguments)
+
+
+def _joined(said: Sequence[Assistant]) -> Assistant:
+    """The parts of one reply."""
+    return Assistant(
+        text="\n\n".join(part.text for part in said if part.text),
+        reasoning="\n\n".join(part.reasoning for part in said if part.reasoning),
+        calls=tuple(call for part in said for call in part.calls),
+        turn=said[0].turn,
+    )
+
+
+def _answered(item: SentItem, at: str, turn: int, called: dict[str, str], *, fresh: bool) -> Iterator[ReadItem]:
+    """What is not the model's own."""
+    match item.type or "message":
+        case "message":
+            text, foreign = _words(item.content, f"{at}.content", fresh=fresh)
+            yield from foreign
+            yield _message(item, text, turn, at)
+        case "function_call_output" | "custom_tool_call_output":
+            text, foreign = _words(item.output, f"{at}.output", fresh=False)
+            yield from foreign
+            answered = item.call_id or ""
+            yield Tool(call_id=answered, name=called.get(answered) or item.name or "", text=text, turn=turn)
+        case "additional_tools":
+            pass  # they are read with the other tools
+        case kind:
+            yield Foreign(at=at, kind=kind[:50], fate="refused" if kind == _REFERENCE else "dropped")
+
+
+def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:
+    match item.role:
+        case "user":
+            return User(text=text, turn=turn)
+        case "system" | "developer":
+            return System(text=text)
+        case None:
+            raise Refused("it is missing", f"{at}.role")
+        case role:
+            raise Refused(f"it is {role[:50]!r}; it must be user, assistant, system or developer", f"{at}.role")
+
+
+def _words(content: Raw, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, ...]]:
+    """The text of some content, its parts on lines of their own, and what else is in it."""
+    parts = read_part(_parts, content, at)
+    if not isinstance(parts, list):
+        return parts or "", ()
+    said: list[str] = []
+    foreign: list[Foreign] = []
+    for number, part in enumerate(parts):
+        if part.type in _TEXTS:
+            words = part.refusal if part.type == "refusal" else part.text
+            if words is None:
+                raise Refused("it is missing", f"{at}[{number}].text")
+            said.append(words)
+        else:
+            kind = part.type[:50]
+            said.append(f"[{kind} left out]")
+            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
+    return "\n".join(said), tuple(foreign)
+
+
+# Requests of OpenAI's Responses, read as a server: https://platform.openai.com/docs/api-reference/responses/create.
+#
+# The whole conversation must be in the request: what an earlier response held is its client's to keep.
+
+
+class _Format(Struct):
+    type: str
+    name: str = ""
+    schema: Raw = Raw(b"null")
+    strict: bool | None = None
+
+
+class _Text(Struct):
+    format: _Format | None = None
+
+
+class _Reasoning(Struct):
+    effort: str | None = None
+
+
+class _Request(Struct):
+    model: str
+    input: str | list[SentItem] | None = None
+    instructions: str | None = None
+    tools: Raw = Raw(b"null")
+    tool_choice: str | SentChoice | None = None
+    parallel_tool_calls: bool | None = None
+    stream: bool | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    top_logprobs: int | None = None
+    text: _Text | None = None
+    reasoning: _Reasoning | None = None
+    background: bool | None = None
+    previous_response_id: str | None = None
+    conversation: Raw = Raw(b"null")
+    prompt: Raw = Raw(b"null")
+
+
+_request = msgspec.json.Decoder(_Request)
+
+
+def decode_request(body: bytes) -> ServerRequest | RequestError:
+    """What the client asks for; a RequestError names the field that is wrong and what it must be."""
+    try:
+        return _served(read(_request, body), body)
+    except Refused as refused:
+        return refused.error
+
+
+def _served(asked: _Request, body: bytes) -> ServerRequest:
+    given = asked.input if asked.input is not None else []
+    items = [SentItem(role="user", content=Raw(msgspec.json.encode(given)))] if isinstance(given, str) else given
+    if not items:
+        raise Refused("it must hold at least one item", "input")
+    offers = list(_offers(asked.tools, items))
+    tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
+    names = names_of(tools)
+    found = [*_instructions(asked.instructions), *decode_history(items, names)]
+    return ServerRequest(
+        protocol="responses",
+        body=body,
+        model=asked.model,
+        history=_history(found),
+        tools=tools,
+        choice=chosen(decode_choice(asked.tool_choice, names), tools),
+        parallel=asked.parallel_tool_calls is not False,
+        sampling=sampling(
+            {"max_tokens": "max_output_tokens"},
+            temperature=asked.temperature,
+            top_p=share(asked.top_p),
+            max_tokens=above_zero(asked.max_output_tokens),
+        ),
+        stream=bool(asked.stream),
+        usage_in_stream=True,
+        format=_format(asked.text.format if asked.text else None),
+        thinking=Thinking(effort=(asked.reasoning.effort if asked.reasoning else None) or ""),
+        logprobs=bool(asked.top_logprobs),
+        foreign=(*(each for each in (*found, *offers) if isinstance(each, Foreign)), *_untold(asked)),
+    )
+
+
+def _offers(tools: Raw, items: Sequence[SentItem]) -> Iterator[OfferedTool | Foreign]:
+    """The tools of the request, and those that items of it add."""
+    yield from decode_tools(tools, "tools")
+    for number, item in enumerate(items):
+        if item.type == "additional_tools":
+            yield from decode_tools(item.tools, f"input[{number}].tools")
+
+
+def _instructions(given: str | None) -> Iterator[System]:
+    if given:
+        yield System(text=given)
+
+
+def _history(found: Sequence[ReadItem]) -> History:
+    return tuple(each for each in found if isinstance(each, System | User | Assistant | Tool))
+
+
+def _format(given: _Format | None) -> Format | None:
+    match given:
+        case None | _Format(type="text"):
+            return None
+        case _Format(type="json_object"):
+            return Format()
+        case _Format(type="json_schema", schema=schema, name=name, strict=strict):
+            return Format(schema=schema_of(schema, "text.format.schema"), name=name, strict=bool(strict))
+        case _Format(type=kind):
+            raise Refused(f"it is {kind[:50]!r}; it must be text, json_object or json_schema", "text.format.type")
+
+
+def _untold(asked: _Request) -> Iterator[Foreign]:
+    """What only a backend of this protocol can do."""
+    if asked.previous_response_id is not None:
+        yield Foreign(at="previous_response_id", kind="a response that the server keeps", fate="refused")
+    if bytes(asked.conversation) != b"null":
+        yield Foreign(at="conversation", kind="a conversation that the server keeps", fate="refused")
+    if bytes(asked.prompt) != b"null":
+        yield Foreign(at="prompt", kind="a prompt that the server keeps", fate="refused")
+    if asked.background:
+        yield Foreign(at="background", kind="a response without its client", fate="refused")
+    if asked.top_logprobs:
+        yield Foreign(at="top_logprobs", kind="the probability of tokens", fate="refused")
+    choice = asked.tool_choice
+    if isinstance(choice, SentChoice) and choice.type != "allowed_tools" and not is_mine(choice):
+        yield Foreign(at="tool_choice", kind=choice.type[:50], fate="refused")
+
+
+# Whole replies of OpenAI's Responses, written as a server.
+#
+# https://platform.openai.com/docs/api-reference/responses/object. Reasoning stands in the summary, which clients show
+# and send back. Of what the request asked for, the response repeats what is short: not its tools and instructions.
+
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_REPEATED: Mapping[str, object] = {
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "top_p": None,
+    "truncation": "disabled",
+}
+"""The fields that a response repeats, and what stands there where the request has none."""
+
+
+def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
+    """The reply as the body of an answer. `sealed` has no place in this protocol."""
+    ids = CallIds(envelope=envelope, prefix="call").of_all(reply.calls)
+    said = [Block(kind="reasoning", number=0)] if reply.reasoning else []
+    said += [Block(kind="text", number=len(said))] if reply.text else []
+    said += [
+        Block(kind="call", number=number, call=number - len(said), name=call.name, id=one)
+        for number, (call, one) in enumerate(zip(reply.calls, ids, strict=True), start=len(said))
+    ]
+    tools = tools_by_name(envelope)
+    items = [output_item(block, envelope, _text(reply, block), tools.get(block.name)) for block in said]
+    return msgspec.json.encode(ended_response(response_object(envelope), reply.finish, items, reply.usage))
+
+
+def _text(reply: Reply, block: Block) -> str:
+    match block.kind:
+        case "reasoning":
+            return reply.reasoning
+        case "text":
+            return reply.text
+        case "call":
+            return reply.calls[block.call].arguments
+
+
+def tools_by_name(envelope: Envelope) -> dict[str, OfferedTool]:
+    """The tools of the request, as the model calls them."""
+    return {tool.spec.name: tool for tool in envelope.request.tools}
+
+
+def response_object(envelope: Envelope) -> dict[str, object]:
+    """A response that has begun."""
+    given = fields(envelope.request)
+    repeated = {
+        name: given[name] if name in given and bytes(given[name]) != b"null" else usual
+        for name, usual in _REPEATED.items()
+    }
+    said = {"id": envelope.id, "object": "response", "created_at": envelope.created, "status": "in_progress"}
+    absent = {"background": False, "error": None, "incomplete_details": None, "instructions": None, "store": False}
+    empty: dict[str, object] = {"tools": [], "output": [], "usage": None}
+    return {**said, **absent, "model": envelope.model_name, **repeated, **empty}
+
+
+def ended_response(
+    begun: Mapping[str, object], finish: str, items: Sequence[object], usage: Usage | None
+) -> dict[str, object]:
+    """The response with its output. One that was cut off is incomplete, and says why."""
+    reason = _INCOMPLETE.get(finish)
+    ended: dict[str, object] = {"output": items, "usage": _usage(usage) if usage else None}
+    if reason is None:
+        return {**begun, "status": "completed", **ended}
+    return {**begun, "status": "incomplete", "incomplete_details": {"reason": reason}, **ended}
+
+
+def output_item(
+    block: Block, envelope: Envelope, text: str, tool: OfferedTool | None = None, *, begun: bool = False
+) -> dict[str, object]:
+    """A part of the output with all of its text; `begun`: as it is announced, without. `tool` is the one called."""
+    status = "in_progress" if begun else "completed"
+    match block.kind:
+        case "reasoning":
+            summary = [] if begun else [summary_part(text)]
+            return {"type": "reasoning", "id": envelope.part_id("rs", block.number), "summary": summary}
+        case "text":
+            said = {"type": "message", "id": envelope.part_id("msg", block.number), "status": status}
+            return {**said, "role": "assistant", "content": [] if begun else [text_part(text)]}
+        case "call":
+            own = {"name": block.name if tool is None else tool.own_name}
+            space = {"namespace": tool.namespace} if tool is not None and tool.namespace else {}
+            named = {"status": status, "call_id": block.id, **own, **space}
+            if tool is not None and tool.kind == "custom":
+                said = {"type": "custom_tool_call", "id": envelope.part_id("ctc", block.number)}
+                return {**said, **named, "input": "" if begun else served.input_text(text)}
+            said = {"type": "function_call", "id": envelope.part_id("fc", block.number)}
+            return {**said, **named, "arguments": "" if begun else text}
+
+
+def summary_part(text: str) -> dict[str, object]:
+    """Reasoning, as an item holds it."""
+    return {"type": "summary_text", "text": text}
+
+
+def text_part(text: str) -> dict[str, object]:
+    """Text, as an item holds it."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _usage(usage: Usage) -> dict[str, object]:
+    return {
+        "input_tokens": usage.prompt,
+        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
+        "output_tokens": usage.completion,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.prompt + usage.completion,
+    }
+
+
+# Streams of OpenAI's Responses, written as a server.
+#
+# https://platform.openai.com/docs/api-reference/responses-streaming. The response is created, then each item of its
+# output is added, grows and is done, and `response.completed` repeats the whole output under the one id. Every event
+# has a number. A custom tool's text is known when its arguments are whole, so it comes at once.
+
+_Fields = Mapping[str, object]
+_Event = tuple[str, _Fields]
+"""The type of an event, and its fields beside its number."""
+
+
+class ResponseEvents(Struct, frozen=True, kw_only=True):
+    """How far a stream has been written. Make it with `response_events`."""
+
+    envelope: Envelope
+    ids: CallIds
+    response: _Fields
+    """The response as it has begun."""
+    tools: Mapping[str, OfferedTool]
+    number: int = 0
+    """The number of the next event."""
+    blocks: Blocks = Blocks()
+    call_id: str = ""
+    """That of the call whose block is open."""
+    place: _Fields = {}
+    """Where the open item stands: its id and its index."""
+    output: tuple[Raw, ...] = ()
+    """The items that are done."""
+
+    def begin(self) -> tuple[Self, bytes]:
+        """The events that open the response; nothing where they were sent."""
+        if self.number:
+            return self, b""
+        begun: _Fields = {"response": self.response}
+        return _numbered(self, [("response.created", begun), ("response.in_progress", begun)])
+
+    def ping(self) -> tuple[Self, bytes]:
+        """An event that says nothing new: that the response is still being made."""
+        if not self.number:
+            return self.begin()
+        return _numbered(self, [("response.in_progress", {"response": self.response})])
+
+    def fail(self, error: RequestError) -> bytes:
+        """The failed response; nothing follows it."""
+        after, opening = self.begin()
+        said = error_object(error)
+        usual = "server_error" if error.status >= 500 else "invalid_prompt"
+        failed = {"code": said["code"] or usual, "message": error.message}
+        response = {**self.response, "status": "failed", "error": failed, "output": self.output}
+        return opening + _numbered(after, [("response.failed", {"response": response})])[1]
+
+    def advance(self, piece: Piece) -> tuple[Self, bytes]:
+        """The events of the next piece."""
+        after, sent = self.begin()
+        blocks, written = advance_blocks(after.blocks, piece)
+        after = replace(after, blocks=blocks)
+        for each in written:
+            after, more = _written(after, each)
+            sent += more
+        if isinstance(piece, Ended):
+            after, more = _numbered(after, [_ending(after, piece)])
+            sent += more
+        return after, sent
+
+
+def response_events(envelope: Envelope) -> ResponseEvents:
+    """A stream that has not begun."""
+    return ResponseEvents(
+        envelope=envelope,
+        ids=CallIds(envelope=envelope, prefix="call"),
+        response=response_object(envelope),
+        tools=tools_by_name(envelope),
+    )
+
+
+_E = TypeVar("_E", bound=ResponseEvents)
+
+
+def _numbered(events: _E, told: Iterable[_Event]) -> tuple[_E, bytes]:
+    parts = [
+        event({"type": kind, "sequence_number": number, **fields}, kind)
+        for number, (kind, fields) in enumerate(told, start=events.number)
+    ]
+    return replace(events, number=events.number + len(parts)), b"".join(parts)
+
+
+def _written(events: _E, written: BlockEvent) -> tuple[_E, bytes]:
+    tool = events.tools.get(written.block.name)
+    match written:
+        case BlockOpened(block=block):
+            if block.kind == "call":
+                ids, made = events.ids.of(block.id, block.call)
+                events = replace(events, ids=ids, call_id=made)
+            item = output_item(replace(block, id=events.call_id), events.envelope, "", tool, begun=True)
+            events = replace(events, place={"item_id": item["id"], "output_index": block.number})
+            return _numbered(events, _opening(block, item, events.place))
+        case BlockGrown(block=block, text=text):
+            is_custom = tool is not None and tool.kind == "custom"
+            return _numbered(events, () if is_custom else _growing(block, events.place, text))
+        case BlockClosed(block=block, text=text):
+            item = output_item(replace(block, id=events.call_id), events.envelope, text, tool)
+            events = replace(events, output=(*events.output, Raw(msgspec.json.encode(item))))
+            return _numbered(events, _closing(item, events.place, text))
+        case _:
+            assert_never(written)
+
+
+def _opening(block: Block, item: _Fields, place: _Fields) -> Iterator[_Event]:
+    yield "response.output_item.added", {"output_index": block.number, "item": item}
+    match block.kind:
+        case "reasoning":
+            part = {"summary_index": 0, "part": summary_part("")}
+            yield "response.reasoning_summary_part.added", {**place, **part}
+        case "text":
+            yield "response.content_part.added", {**place, "content_index": 0, "part": text_part("")}
+        case "call":
+            pass
+
+
+def _growing(block: Block, place: _Fields, text: str) -> Iterator[_Event]:
+    match block.kind:
+        case "reasoning":
+            yield "response.reasoning_summary_text.delta", {**place, "summary_index": 0, "delta": text}
+        case "text":
+            yield "response.output_text.delta", {**place, "content_index": 0, "delta": text, "logprobs": []}
+        case "call":
+            yield "response.function_call_arguments.delta", {**place, "delta": text}
+
+
+def _closing(item: _Fields, place: _Fields, text: str) -> Iterator[_Event]:
+    match item["type"]:
+        case "reasoning":
+            yield "response.reasoning_summary_text.done", {**place, "summary_index": 0, "text": text}
+            yield "response.reasoning_summary_part.done", {**place, "summary_index": 0, "part": summary_part(text)}
+        case "message":
+            yield "response.output_text.done", {**place, "content_index": 0, "text": text, "logprobs": []}
+            yield "response.content_part.done", {**place, "content_index": 0, "part": text_part(text)}
+        case "custom_tool_call":
+            yield "response.custom_tool_call_input.delta", {**place, "delta": item["input"]}
+            yield "response.custom_tool_call_input.done", {**place, "input": item["input"]}
+        case _:
+            yield "response.function_call_arguments.done", {**place, "name": item["name"], "arguments": text}
+    yield "response.output_item.done", {"output_index": place["output_index"], "item": item}
+
+
+def _ending(events: ResponseEvents, ended: Ended) -> _Event:
+    response = ended_response(events.response, ended.finish, events.output, ended.usage)
+    return f"response.{response['status']}", {"response": response}

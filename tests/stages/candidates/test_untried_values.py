@@ -1,0 +1,181 @@
+"""Values to try: what was seen, has not been used, and looks like what worked."""
+
+import json
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from forge import Workflow, run_sync
+from forge import tool as tool_
+from forge.errors import ToolResolutionError
+from forge.interpreters.scripted import Scripted, call
+from stages.candidates import limited_to, looked_up, only_text_argument, refused_values, values_to_try
+from stages.message import Assistant, Status, Tool, ToolCall, User
+from stages.rules import Rules
+from stages.state import Attempt, Compaction, Ledger, State, Success
+from stages.tool import Calculated, ToolEffect, ToolSpec
+
+WHAT: dict[str, object] = {"what": {"type": "string"}}
+
+
+def tool(properties: Mapping[str, object], effect: ToolEffect = "read", *calculated: Calculated) -> ToolSpec:
+    schema = json.dumps({"type": "object", "properties": properties}).encode()
+    return ToolSpec(name="look", description="", parameters=Raw(schema), effect=effect, calculated=calculated)
+
+
+def seen(*texts: str, done: tuple[str, ...] = (), vain: tuple[str, ...] = ()) -> State:
+    history = tuple(
+        message
+        for n, text in enumerate(texts)
+        for message in (
+            Assistant(calls=(ToolCall(id=f"{n}", name="list", arguments="{}"),)),
+            Tool(call_id=f"{n}", name="list", text=text),
+        )
+    )
+    ledger = Ledger(
+        successes=tuple(Success(name="look", arguments=json.dumps({"what": value})) for value in done),
+        attempts=tuple(Attempt(name="look", arguments=json.dumps({"what": value})) for value in vain),
+    )
+    return State(history=history, ledger=ledger)
+
+
+def test_what_was_seen_last_comes_first_and_what_was_tried_does_not_come() -> None:
+    state = seen('["A-17","A-18"]', '{"id":"B-2"}', vain=("A-18",))
+    assert values_to_try(tool(WHAT), state) == ("B-2", "A-17")
+
+
+def test_an_example_in_an_answer_is_no_value_to_try() -> None:
+    state = seen("A room is written like 'R-07', such as R-08; there are 'R-21' and R-22.")
+    assert values_to_try(tool(WHAT), state) == ("R-21", "R-22")
+
+
+def test_once_something_worked_the_others_look_like_it() -> None:
+    state = seen('{"ids":["A-17","C-311"],"by":"Ada Lovelace","code":"x"}', done=("A-17",))
+    assert values_to_try(tool(WHAT), state) == ("C-311",)
+
+
+@pytest.mark.parametrize(
+    ("result", "left"),
+    [
+        ('{"names":["Fig","Fig Jam","Fig & Oats"],"shelf":"Top shelf"}', {"Fig Jam", "Fig & Oats"}),
+        ('["Fig","Fig Jam","Fig & Oats"]', {"Fig Jam", "Fig & Oats"}),
+        ('[{"name":"Fig","shelf":"Top shelf"},{"name":"Fig Jam","shelf":"Low shelf"}]', {"Fig Jam"}),
+        ('{"names":["Oats","Fig Jam"]}', {"Oats"}),
+        ('{"names":["Fig"],"shelf":"Top shelf"}', set()),
+    ],
+    ids=["one list", "a bare list", "a list of records", "another result", "nothing beside it"],
+)
+def test_names_in_a_list_with_one_that_worked_are_left_whatever_they_look_like(result: str, left: set[str]) -> None:
+    assert {*values_to_try(tool(WHAT), seen(result, done=("Fig",), vain=("Plum",)))} == left
+
+
+def test_no_more_values_are_proposed_than_a_model_can_choose_from() -> None:
+    found = values_to_try(tool(WHAT), seen(json.dumps([f"A-{n}" for n in range(99)])))
+    assert len(found) == len({*found}) == 32
+
+
+def test_a_long_run_is_not_read_to_its_beginning_but_what_the_user_said_is() -> None:
+    later = seen('["B-2"]', *["Nothing."] * 300).history
+    assert values_to_try(tool(WHAT), State(history=(User(text="Look at A-17."), *later))) == ("A-17",)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [tool(WHAT, "terminal"), tool({**WHAT, "more": {"type": "string"}}), tool({"what": {"type": "integer"}}), tool({})],
+)
+def test_nothing_is_guessed_for_a_tool_that_ends_the_run_or_takes_anything_but_one_text(other: ToolSpec) -> None:
+    assert values_to_try(other, seen('["A-17"]')) == ()
+
+
+def test_a_tool_is_limited_to_some_values() -> None:
+    limited = msgspec.json.decode(limited_to(tool(WHAT), ("A-17", "B-2")).parameters)
+    assert limited["properties"] == {"what": {"type": "string", "enum": ["A-17", "B-2"]}}
+
+
+@pytest.mark.parametrize(
+    ("properties", "argument"),
+    [(WHAT, "what"), ({"what": {"type": "string", "enum": ["a"]}}, None), ({"what": True}, None), ({}, None)],
+)
+def test_the_only_argument(properties: Mapping[str, object], argument: str | None) -> None:
+    assert only_text_argument(tool(properties)) == argument
+    assert only_text_argument(tool(properties, "read", Calculated(argument="what"))) is None
+
+
+LOOK, WRITE = tool(WHAT), ToolSpec(name="write", description="", parameters=Raw(b"{}"), effect="write")
+CUT = Compaction(turn=1, phase=1, tokens_before=2, tokens_after=1, budget_tokens=1, messages_before=2, messages_after=1)
+ONE = Success(name="look", arguments='{"what":"A-17"}', turn=1)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "again"),
+    [
+        (Ledger(successes=(ONE,)), False),
+        (Ledger(attempts=(Attempt(name="look", arguments='{"what":"A-17"}', answer="00", turn=1),)), False),
+        (Ledger(attempts=(Attempt(name="look", arguments='{"what":"A-17"}', turn=1),)), True),
+        (Ledger(successes=(ONE, Success(name="write", arguments="{}", turn=2))), True),
+        (Ledger(successes=(ONE,), compactions=(CUT,)), True),
+    ],
+    ids=["found", "not found", "raised", "before a write", "before a compaction"],
+)
+def test_what_was_looked_up_need_not_be_again(ledger: Ledger, again: bool) -> None:
+    found = looked_up(Rules(tools=(LOOK, WRITE)), ledger, LOOK, ["A-17", "C-311"])
+    assert found == (frozenset() if again else {"a-17"})
+
+
+def test_it_may_be_looked_up_again_once_all_of_its_kind_were_and_if_it_may_change() -> None:
+    rules, ledger = Rules(tools=(LOOK,)), Ledger(successes=(ONE,))
+    assert looked_up(rules, ledger, LOOK, ["A-17", "pending", "Lisbon"]) == frozenset()
+    vain = replace(ledger, attempts=(Attempt(name="look", arguments='{"what":"12"}', answer="00", turn=2),))
+    assert looked_up(rules, vain, LOOK, ["A-17"]) == {"12"}, "nothing was found by it"
+    assert looked_up(rules, ledger, replace(LOOK, repeatable=True), ["A-17", "C-311"]) == frozenset()
+    assert looked_up(rules, ledger, tool(WHAT, "write"), ["A-17", "C-311"]) == frozenset()
+
+
+def answered(text: str, status: Status = "unresolved", arguments: str = '{"room":"A-1","on":"Monday"}') -> State:
+    said = Assistant(calls=(ToolCall(id="1", name="look", arguments=arguments),), turn=2)
+    answer = Tool(call_id="1", name="look", text=f"[ToolResolutionError] {text}", status=status, turn=2)
+    return State(history=(said, answer), ledger=Ledger(turn=2, progress=1))
+
+
+@pytest.mark.parametrize(
+    ("state", "values"),
+    [
+        (answered("There is no room 'a-1'."), {"a-1"}),
+        (answered("Nothing is free on Monday in A-1."), {"a-1", "monday"}),
+        (answered("There is no such thing."), set()),
+        (answered("There is no such thing.", arguments='{"room":"A-1","floor":2}'), {"a-1"}),
+        (answered("There is no room A-12."), set()),
+        (answered("There is no room A-1.", "failed"), set()),
+        (answered("There is no room A-1.").note(progress=2), set()),
+    ],
+    ids=["named", "both named", "which?", "the only text", "another", "it raised", "something new since"],
+)
+def test_what_a_tool_said_it_does_not_have_is_known_until_there_is_something_new(
+    state: State, values: set[str]
+) -> None:
+    assert refused_values(tool({}, "write"), state) == values
+
+
+def test_a_write_is_not_offered_the_value_that_it_has_just_said_it_does_not_have() -> None:
+    @tool_(effect="read")
+    def list_rooms() -> list[str]:
+        """List the rooms."""
+        return ["K-7", "K-9"]
+
+    @tool_
+    def book(room: str, seats: int) -> str:
+        """Book a room."""
+        if room != "K-9":
+            raise ToolResolutionError(f"There is no room {room} that is free.")
+        return f"{room} for {seats}"
+
+    rooms = Workflow("rooms", tools=[list_rooms, book], terminal_tool="book", grounded={"book": ("room",)})
+    script = [call("list_rooms"), call("book", room="K-7", seats=2), call("book", room="K-9", seats=2)]
+    model = Scripted(script, mode="constrained")
+    assert run_sync(rooms, "Book one for two.", backend=model).unwrap().value == "K-9 for 2"
+    schemas = [request[request.rindex(b"response_format") :] for request in model.requests]
+    listed = [(b'"K-7"' in schema, b'"K-9"' in schema) for schema in schemas]
+    assert listed == [(False, False), (True, True), (False, True)]

@@ -1,0 +1,640 @@
+"""Escalation: what is offered, the longer a run makes no progress; what counts as progress."""
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from forge import Conversation, Workflow, run_sync, tool
+from forge.errors import DefinitionError, ToolFailed, ToolResolutionError
+from forge.interpreters.scripted import Line, Scripted, call, calls
+from forge.testing import assert_guard_laws
+from stages import compact, events
+from stages.candidates import values_to_try
+from stages.compaction import Compacted, ContextBudget
+from stages.effect import Ask, Budget, Rejected, Reply
+from stages.guards import repetition
+from stages.message import Assistant, History, Tool, ToolCall, User
+from stages.nudges import render
+from stages.objection import Custom, Objection, Stop
+from stages.offer import offered_tools
+from stages.rules import (
+    Escalation,
+    Repeating,
+    Rules,
+    Use,
+    answer_digest,
+    digests,
+    repeated_attempts,
+    replies_without_progress,
+    times_answered,
+    with_calls,
+)
+from stages.state import Attempt, Ledger, State, Success
+from stages.tool import ToolEffect, ToolSpec
+from tests.flows import Desk
+
+RULES = Desk().workflow.rules
+NONE = Repeating()
+
+
+def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
+    return Success(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
+
+
+LAST: list[tuple[str, int, bool, bool, set[str]]] = [
+    ("one call is left", 1, True, True, {"finish"}),
+    ("a step is missing", 1, False, True, {"look"}),
+    ("two are left", 2, True, True, {"look", "write", "fail", "finish"}),
+    ("it is switched off", 1, True, False, {"look", "write", "fail", "finish"}),
+]
+
+
+@pytest.mark.parametrize(("left", "looked", "on", "offered"), [case[1:] for case in LAST], ids=[c[0] for c in LAST])
+def test_the_last_model_call_is_offered_the_end_if_it_is_legal(
+    left: int, offered: set[str], *, looked: bool, on: bool
+) -> None:
+    rules = replace(RULES, escalation=Escalation(end_in_time=on))
+    done = (success("look"),) if looked else ()
+    ledger = as_run(Ledger(turn=1, progress=1, successes=done, budget=Budget(calls=left)))
+    assert {spec.name for spec in offered_tools(rules, State(history=(), ledger=ledger))} == offered
+
+
+def test_a_run_that_never_comes_to_an_end_by_itself_is_offered_nothing_else_at_last() -> None:
+    looking = [call("look", what=what) for what in "ab"]
+    model = Scripted([*looking, call("finish", result="a is 7")], mode="constrained")
+    run_sync(Desk(max_iterations=3).workflow, "What is a?", backend=model).unwrap()
+    offered = [set(re.findall(rb'"tool":{"const":"(\w+)"', request)) for request in model.requests]
+    assert offered == [{b"look"}, {b"look", b"write", b"fail", b"finish"}, {b"finish"}]
+
+
+def as_run(ledger: Ledger) -> Ledger:
+    """The ledger as a run has it: with the digests of what succeeded."""
+    return replace(ledger, seen=b"".join(digests(ledger.successes)))
+
+
+def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str = "no") -> Attempt:
+    return Attempt(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
+
+
+def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
+    return Attempt(name=name, arguments=arguments, turn=turn)
+
+
+@pytest.mark.parametrize(
+    ("second", "tools", "new"),
+    [
+        (success("look", turn=2), NONE, False),
+        (success("look", '{ "what": "a" }', turn=2), NONE, False),
+        (success("look", '{"what":"b"}', turn=2), NONE, True),
+        (success("look", text="a is 8", turn=2), NONE, True),
+        (success("look", turn=2), Repeating(free=frozenset({"look"})), True),
+        (success("look", text="a is 8", turn=2), Repeating(once=frozenset({"look"})), False),
+        (success("look", '{"what":"b"}', turn=2), Repeating(once=frozenset({"look"})), True),
+    ],
+    ids=[
+        "the same",
+        "the same, spaced",
+        "other arguments",
+        "another answer",
+        "a repeatable tool",
+        "another answer of a write",
+        "another write",
+    ],
+)
+def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, tools: Repeating, *, new: bool) -> None:
+    before = replace(with_calls(Ledger(turn=1), (success("look"),), (), NONE), turn=2)
+    after = with_calls(before, (second,), (), tools)
+    assert (after.progress == 2) is new
+    assert (replies_without_progress(after) == 0) is new
+    assert after.successes == (*before.successes, second), "steps are judged by all that succeeded"
+
+
+def test_what_a_compaction_cut_may_be_read_again() -> None:
+    def newest(history: History, _: ContextBudget) -> Compacted:
+        return Compacted(history=history[-1:], phase=1)
+
+    long = (User(text="Go."), User(text="on " * 900))
+    state = State(history=long, ledger=with_calls(Ledger(turn=1), (success("look"),), (), NONE))
+    cut = compact(newest, ContextBudget(tokens=400))(state).unwrap()
+    assert cut.ledger.compactions
+    after = with_calls(replace(cut.ledger, turn=2), (success("look", turn=2),), (), NONE)
+    assert (after.progress, len(after.successes)) == (2, 2)
+
+
+def test_a_reply_that_was_asked_for_as_a_summary_is_no_reply_without_progress() -> None:
+    assert replies_without_progress(Ledger(turn=3, progress=2, summary_turn=3)) == 0
+    assert replies_without_progress(Ledger(turn=3, progress=2)) == 1
+
+
+FOUND = (success("look"),)
+AGAIN = (attempt("look", turn=2),)
+FAILED_TWICE = (attempt("fail"), attempt("fail", turn=3))
+PAIR = (attempt("look", turn=3), attempt("write", turn=4))
+BOTH = (attempt("look"), attempt("fail"), attempt("look", turn=2), attempt("fail", turn=2))
+ALL = {"look", "write", "fail", "finish"}
+CASES: list[tuple[str, Ledger, set[str]]] = [
+    ("at the start: what is required and only reads", Ledger(), {"look"}),
+    ("a reply was in vain: all that is legal", Ledger(turn=1), {"look", "fail"}),
+    ("under way", Ledger(turn=1, progress=1, successes=FOUND), ALL),
+    (
+        "one answer in vain: other arguments may help",
+        Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("fail", turn=2),)),
+        ALL,
+    ),
+    (
+        "the same success again: no writing that nobody asked for",
+        Ledger(turn=2, progress=1, successes=FOUND, attempts=AGAIN),
+        {"finish"},
+    ),
+    (
+        "the same failure again: the pending step",
+        Ledger(turn=2, attempts=(attempt("fail"), attempt("fail", turn=2))),
+        {"look"},
+    ),
+    (
+        "an alternating pair",
+        Ledger(turn=4, progress=2, successes=(*FOUND, success("write", turn=2)), attempts=PAIR),
+        {"finish"},
+    ),
+    (
+        "a failure of before the last progress",
+        Ledger(
+            turn=3,
+            progress=2,
+            successes=(success("look", turn=2),),
+            attempts=(attempt("fail"), attempt("fail", turn=3)),
+        ),
+        {"finish"},
+    ),
+    ("everything in circles: all of it again", Ledger(turn=2, attempts=BOTH), {"look", "fail"}),
+    ("the same call refused twice", Ledger(turn=2, attempts=(refused("fail"), refused("fail", turn=2))), {"look"}),
+    ("two replies in vain, of whatever kind", Ledger(turn=3, progress=1, successes=FOUND), ALL),
+    ("three, and the step is pending", Ledger(turn=3), {"look"}),
+    ("three, and nothing is pending: no writing", Ledger(turn=4, progress=1, successes=FOUND), {"finish"}),
+    ("four: the end", Ledger(turn=5, progress=1, successes=FOUND), {"finish"}),
+    ("five: everything again", Ledger(turn=6, progress=1, successes=FOUND), ALL),
+]
+
+
+@pytest.mark.parametrize(("ledger", "names"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_what_is_offered(ledger: Ledger, names: set[str]) -> None:
+    assert {spec.name for spec in offered_tools(RULES, State(history=(), ledger=as_run(ledger)))} == names
+
+
+def test_an_escalation_of_one_s_own_and_none_at_all() -> None:
+    circles = Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),))
+    assert (
+        len(offered_tools(replace(RULES, escalation=Escalation(levels=())), State(history=(), ledger=as_run(circles))))
+        == 4
+    )
+    pinned = replace(RULES, escalation=Escalation(levels=("pin",)))
+    assert [spec.name for spec in offered_tools(pinned, State(history=(), ledger=as_run(circles)))] == ["finish"]
+
+
+@tool(effect="read")
+def find(name: str) -> str:
+    """Find somebody."""
+    return name
+
+
+FIND = Workflow("find", tools=[find, Desk().finish], required_steps=["find"], terminal_tool="finish").rules
+
+
+def seen(*texts: str, attempts: tuple[Attempt, ...]) -> State:
+    results = (Tool(call_id="c", name="find", text=text) for text in texts)
+    asked = User(text="Remind 'Ann Lee' of invoice B-42.")
+    return State(history=(asked, *results), ledger=Ledger(turn=2, attempts=attempts))
+
+
+def test_a_tool_called_in_circles_is_offered_with_what_was_seen_and_not_tried() -> None:
+    """A model that can only call one tool, and calls it with the same again, is shown another way by the constraint."""
+    tried = tuple(attempt("find", '{"name":"Jonson"}', turn) for turn in (1, 2))
+    state = seen(
+        "No 'Jonson'; there is a 'Johnson-Reyes'.", '{"known":["K-7"],"long":"' + "x" * 99 + '"}', attempts=tried
+    )
+    assert values_to_try(find.spec, state) == ("K-7", "Johnson-Reyes", "Ann Lee", "B-42")
+    (only,) = offered_tools(FIND, state)
+    enum = {"type": "string", "enum": ["K-7", "Johnson-Reyes", "Ann Lee", "B-42"]}
+    assert msgspec.json.decode(only.parameters)["properties"] == {"name": enum}
+
+
+def test_a_value_looks_like_what_the_tool_succeeded_with_and_no_call_has_used_it() -> None:
+    known = '{"customer":"C-204","city":"Oslo","next":"D-9","code":"x7"}'
+    state = seen(known, attempts=(attempt("look", '{"what":"C-204"}'),))
+    worked = state.note(successes=(success("find", '{"name":"A-17"}', turn=2),))
+    assert values_to_try(find.spec, worked) == ("D-9", "B-42")
+
+
+@pytest.mark.parametrize(
+    ("result", "found"),
+    [
+        ('["n1.txt","rent and more"]', ("rent and more", "n1.txt")),
+        ("No file 'notes'; there are n1.txt, to-do.md and a.b/c.txt.", ("notes", "n1.txt", "to-do.md", "a.b/c.txt")),
+        ("Write to eve@example.org, e-mail or call. It ends here.", ("eve@example.org",)),
+        ("Nothing. Of use, 1 or A-17.", ("A-17",)),
+    ],
+)
+def test_values_in_lists_and_the_names_of_files_are_seen_whole(result: str, found: tuple[str, ...]) -> None:
+    assert set(values_to_try(find.spec, State(history=(Tool(call_id="c", name="look", text=result),)))) == set(found)
+
+
+def test_an_apostrophe_is_no_quote_and_the_end_of_a_run_is_not_guessed_with() -> None:
+    state = State(history=(User(text="The customer's city and the order's total, of 'Ann'."),))
+    assert values_to_try(find.spec, state) == ("Ann",)
+    assert values_to_try(replace(find.spec, effect="terminal"), state) == ()
+
+
+def test_the_end_is_not_asked_for_where_it_was_tried_in_vain() -> None:
+    ends = tuple(refused("finish", turn=turn) for turn in (2, 3))
+    ledger = Ledger(turn=4, progress=1, successes=FOUND, attempts=ends)
+    pinned = replace(RULES, escalation=Escalation(levels=("pin",)))
+    assert {spec.name for spec in offered_tools(pinned, State(history=(), ledger=as_run(ledger)))} == {
+        "look",
+        "write",
+        "fail",
+    }
+
+
+def test_whoever_watches_is_told_what_is_offered() -> None:
+    seen_events: list[events.Event] = []
+    model = Scripted([call("look", what="a")] * 2 + [call("finish", result="ok")], mode="constrained")
+    run_sync(Desk().workflow, "Go.", backend=model, observer=seen_events.append).unwrap()
+    assert [e for e in seen_events if isinstance(e, events.Narrowed)] == [events.Narrowed(turn=3, tools=("finish",))]
+
+
+def test_with_nothing_else_seen_the_tool_is_offered_as_it_is() -> None:
+    state = State(history=(), ledger=Ledger(turn=2, attempts=(attempt("find"), attempt("find", turn=2))))
+    assert offered_tools(FIND, state) == (find.spec,)
+
+
+@pytest.mark.parametrize(
+    "parameters", ['{"properties":{"a":true}}', '{"properties":{"a":{"type":"string"},"b":{}}}', "{}"]
+)
+def test_only_a_tool_that_takes_one_text_is_limited(parameters: str) -> None:
+    spec = replace(find.spec, parameters=msgspec.Raw(parameters.encode()))
+    assert values_to_try(spec, seen("'one'", attempts=())) == ()
+
+
+def test_the_constraint_of_a_request_has_the_limited_tool() -> None:
+    model = Scripted([call("look", what="nothing")] * 2 + [call("look", what="a"), call("finish")], mode="constrained")
+    run_sync(Desk().workflow, "Look up 'it'.", backend=model).unwrap()
+    assert b'"enum":["a","it"]' in model.requests[2]
+    assert b'"enum":["a","it"]' not in model.requests[1]
+
+
+def test_a_call_that_was_answered_twice_the_same_is_not_run_again() -> None:
+    desk = Desk()
+    look = call("look", what="a")
+    run_sync(desk.workflow, "Go.", backend=Scripted([look, look, look, look, call("finish", result="ok")])).unwrap()
+    assert desk.log == ["look a", "look a", "finish"]
+
+
+def test_what_brought_something_new_in_between_may_be_called_again() -> None:
+    desk = Desk()
+    look, write = call("look", what="a"), call("write", what="a", text="t")
+    run_sync(desk.workflow, "Go.", backend=Scripted([look, look, write, look, call("finish", result="ok")])).unwrap()
+    assert desk.log == ["look a", "look a", "write a", "look a", "finish"]
+
+
+def test_a_repeatable_tool_may_be_asked_again_and_again() -> None:
+    asked: list[str] = []
+
+    @tool(repeatable=True)
+    def state() -> str:
+        """Is it ready?"""
+        asked.append("state")
+        return "not yet"
+
+    @tool
+    def done() -> None:
+        """End."""
+
+    workflow = Workflow("wait", tools=[state, done], terminal_tool="done")
+    run_sync(workflow, "Wait.", backend=Scripted([call("state")] * 5 + [call("done")])).unwrap()
+    assert len(asked) == 5
+
+
+class Shop:
+    """Orders, each with a number of its own; `made` is what was done."""
+
+    def __init__(self, **options: Any) -> None:
+        self.made: list[str] = []
+
+        @tool
+        def place_order(item: str) -> str:
+            """Place an order."""
+            self.made.append(f"order {item}")
+            return f"order number {len(self.made)}"
+
+        @tool(effect="read")
+        def stock() -> str:
+            """How much is left."""
+            self.made.append("stock")
+            return f"{10 - len(self.made)} left"
+
+        @tool(repeatable=True)
+        def next_page() -> str:
+            """Turn the page."""
+            self.made.append("page")
+            return f"page {len(self.made)}"
+
+        @tool
+        def pay(item: str) -> str:
+            """Pay. Fails at first."""
+            self.made.append("pay")
+            if self.made.count("pay") < 2:
+                raise ToolResolutionError("the bank is closed")
+            return "paid"
+
+        @tool(effect="read", repeatable=True)
+        def check() -> str:
+            """Check the order: it goes on being wrong until there is milk in it."""
+            self.made.append("check")
+            return "fine" if "order milk" in self.made else "there is no milk"
+
+        self.workflow = Workflow(
+            "shop", tools=[place_order, stock, next_page, check, pay], on_text="accept", max_iterations=20, **options
+        )
+
+    def run(self, *script: Line, **watching: Any) -> Scripted:
+        model = Scripted([*script, "Done."])
+        run_sync(self.workflow, "Order tea.", backend=model, **watching).unwrap()
+        return model
+
+
+TEA, STOCK, PAGE, PAY = call("place_order", item="tea"), call("stock"), call("next_page"), call("pay", item="tea")
+CHECK = call("check")
+SHOPPING: list[tuple[str, list[Reply], list[str]]] = [
+    ("the same eight times", [TEA] * 8, ["order tea"] * 2),
+    (
+        "another in between",
+        [TEA, TEA, call("place_order", item="milk"), TEA],
+        ["order tea"] * 2 + ["order milk", "order tea"],
+    ),
+    ("taking turns with another", [TEA, call("place_order", item="milk")] * 4, ["order tea", "order milk"] * 2),
+    ("each after a look that is new", [TEA, STOCK] * 4, ["order tea", "stock"] * 4),
+    (
+        "each after a look that says the same",
+        [CHECK, *[TEA, CHECK] * 4],
+        ["check", *["order tea", "check"] * 2, "check", "check"],
+    ),
+    (
+        "until the look says something else",
+        [CHECK, *[TEA, CHECK] * 3, call("place_order", item="milk"), CHECK, TEA],
+        ["check", *["order tea", "check"] * 2, "check", "order milk", "check", "order tea"],
+    ),
+    ("a tool that may repeat itself", [PAGE] * 5, ["page"] * 5),
+    ("again after a failure, and then twice", [PAY] * 6, ["pay"] * 3),
+]
+
+
+@pytest.mark.parametrize(("script", "made"), [case[1:] for case in SHOPPING], ids=[case[0] for case in SHOPPING])
+def test_a_write_is_not_made_a_third_time_whatever_it_answers(script: list[Line], made: list[str]) -> None:
+    shop = Shop()
+    shop.run(*script)
+    assert shop.made == made
+
+
+def test_what_is_told_of_a_write_that_was_made_again() -> None:
+    model = Shop().run(TEA, TEA, TEA)
+    assert (
+        b"place_order was not run: you have made this very call 2 times, and it was done. Do not do it again"
+        in (model.requests[3])
+    )
+
+
+def test_what_the_user_asks_for_again_and_what_a_rule_wants_several_times_is_made_again() -> None:
+    wanted = Shop(order=[Use(tool="place_order", at_least=4)])
+    wanted.run(*[TEA] * 4)
+    assert wanted.made == ["order tea"] * 4
+    said = [["And another."], ["And one more."], [], []]
+    steered = Shop()
+    steered.run(*[TEA] * 5, hear=lambda: said.pop(0) if said else [])
+    assert steered.made == ["order tea"] * 3
+    talking = Shop()
+    conversation = Conversation(talking.workflow, backend=Scripted([TEA, "Done."] * 4))
+    for _ in range(4):
+        conversation.say_sync("One more tea.").unwrap()
+    assert talking.made == ["order tea"] * 4
+
+
+def test_no_limit_is_no_limit() -> None:
+    shop = Shop(max_repeats=None)
+    shop.run(*[TEA] * 6)
+    assert shop.made == ["order tea"] * 6
+
+
+def test_the_correction_says_what_to_do_instead() -> None:
+    ledger = Ledger(turn=3, progress=1, successes=FOUND, attempts=(attempt("look", turn=2), attempt("look", turn=3)))
+    again = ToolCall(id="call_1", name="look", arguments='{"what":"a"}')
+    beside = ToolCall(id="call_2", name="fail", arguments="{}")
+    verdict = repetition(RULES)(State(history=(), ledger=as_run(ledger)), (again, beside))
+    assert not isinstance(verdict, Stop)
+    (objection,) = verdict
+    assert objection.call == again
+    assert "you have made this very call 3 times" in render(objection)
+    assert "call one of: finish" in render(objection)
+    moved_on = replace(ledger, turn=4, progress=4)
+    assert repetition(RULES)(State(history=(), ledger=as_run(moved_on)), (again,)) == []
+    assert times_answered(moved_on, "look", '{"what":"a"}') == 0
+    assert repeated_attempts(moved_on) == []
+
+
+def test_the_laws_of_guards() -> None:
+    assert_guard_laws(repetition(replace(RULES, max_repeats=1)), max_examples=30)
+
+
+def test_a_wrong_escalation_is_refused() -> None:
+    with pytest.raises(
+        DefinitionError, match=r"levels is \('up',\); it must be a list, each value one of open, narrow, pin"
+    ):
+        Desk(escalation=Escalation(levels=("up",)))  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(DefinitionError, match="max_repeats is 0"):
+        Desk(max_repeats=0)
+
+
+def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_same() -> None:
+    answers = iter(["7", "8", "8", "8"])
+
+    @tool(effect="read")
+    def ask() -> str:
+        """Ask."""
+        return next(answers)
+
+    model = Scripted([call("ask")] * 4 + ["Done."])
+    run_sync(Workflow("asking", tools=[ask], on_text="accept"), "Ask.", backend=model).unwrap()
+    assert b"and its answer stays the same" in model.requests[4]
+
+
+def test_a_stuck_model_is_offered_the_writes_that_the_escalation_names_and_no_others() -> None:
+    """The same look-up again, and nothing is pending: what is left is to change something."""
+    kinds: dict[str, ToolEffect] = {"look": "read", "write": "write", "wipe": "write", "finish": "terminal"}
+    tools = tuple(
+        ToolSpec(name=n, description=n, parameters=Raw(b'{"type":"object"}'), effect=e) for n, e in kinds.items()
+    )
+    stuck = Ledger(turn=2, progress=1, successes=FOUND, attempts=AGAIN)
+    for writes, offered in (((), {"finish"}), (("write",), {"write", "finish"})):
+        rules = Rules(tools=tools, escalation=Escalation(writes=writes))
+        assert {one.name for one in offered_tools(rules, State(history=(), ledger=as_run(stuck)))} == offered
+
+
+class Plant:
+    """Tools that refuse in their own ways; `offers` are the schemas of calls that each reply was held to, by tool."""
+
+    def __init__(self, **options: Any) -> None:
+        reads = tool(effect="read")
+        self.workflow: Workflow[Any] = Workflow(
+            "plant",
+            tools=[
+                reads(self.find),
+                reads(self.ring),
+                tool(effect="read", repeatable=True)(self.poll),
+                tool(approval=True)(self.restart),
+                tool(self.vent),
+                tool(self.stop),
+            ],
+            terminal_tool="stop",
+            optional_steps=["vent"],
+            guards=[not_yet],
+            max_tool_errors=9,
+            **options,
+        )
+
+    def find(self, part: str) -> str:
+        """Find a part."""
+        if part == "gone":
+            raise ToolFailed("It is gone.")
+        if part == "odd":
+            raise OSError("The line is busy.")
+        raise ToolResolutionError(f"There is no {part}.")
+
+    def ring(self) -> str:
+        """Ring."""
+        raise ToolFailed("Nobody is there.")
+
+    def poll(self) -> str:
+        """Ask how it is."""
+        raise ToolFailed("It is warming up.")
+
+    def restart(self) -> str:
+        """Restart."""
+        return "restarted"
+
+    def vent(self) -> str:
+        """Vent."""
+        return "vented"
+
+    def stop(self) -> str:
+        """Stop."""
+        return "stopped"
+
+    def offers(self, *made: Reply, message: str = "Go.") -> list[dict[str, Any]]:
+        """What was offered for each of these replies and for the one that ends the run."""
+        model = Scripted([*made, call("stop")], mode="constrained")
+        run_sync(self.workflow, message, backend=model, ask=never).unwrap()
+        found = (msgspec.json.decode(body)["response_format"]["json_schema"]["schema"] for body in model.requests)
+        branches = [schema.get("anyOf") or schema["items"]["anyOf"] for schema in found]
+        return [{one["properties"]["tool"]["const"]: one["properties"]["args"] for one in all_} for all_ in branches]
+
+
+def not_yet(_: State, calls: tuple[ToolCall, ...]) -> list[Objection]:
+    return [Objection(call=one, wrong=Custom(text="Not yet.")) for one in calls if one.name == "vent"]
+
+
+async def never(ask: Ask) -> Rejected:
+    return Rejected(digest=ask.digest, reason="No.")
+
+
+@pytest.mark.parametrize("name", ["vent", "restart", "ring"], ids=["a guard", "a person", "the tool"])
+def test_a_call_without_arguments_that_was_refused_is_not_offered_in_the_next_reply_but_later(name: str) -> None:
+    at_first, then, later = Plant().offers(call(name), call("find", part="odd"))
+    assert {*at_first} - {*then} == {name}
+    assert {*at_first} == {*later}
+
+
+@pytest.mark.parametrize("part", ["gone", "p1"], ids=["for good", "for want of data"])
+def test_a_look_up_that_was_refused_is_offered_with_any_other_text(part: str) -> None:
+    _, then = Plant().offers(call("find", part=part))
+    pattern = then["find"]["properties"]["part"]["pattern"]
+    assert not re.fullmatch(pattern, part)
+    assert re.fullmatch(pattern, f"{part}s")
+
+
+KEPT: dict[str, tuple[list[Reply], dict[str, Any]]] = {
+    "what raised may work the next time": ([call("find", part="odd")], {}),
+    "its answer may change by itself": ([call("poll")], {}),
+    "the other calls of the reply are to be made again": (
+        [calls(("vent", {}), ("ring", {}))],
+        {"on_violation": "block_all"},
+    ),
+    "what it may be called with next is not all ASCII": ([call("find", part="p1")], {"system_prompt": "Grüß Gott"}),
+}
+
+
+@pytest.mark.parametrize(("made", "options"), KEPT.values(), ids=KEPT)
+def test_what_may_be_called_again_stays_on_offer(made: list[Reply], options: dict[str, Any]) -> None:
+    at_first, then = Plant(**options).offers(*made)
+    assert then == at_first
+
+
+def test_nobody_is_driven_to_write_by_what_was_refused() -> None:
+    @tool(effect="read")
+    def ready() -> str:
+        """Ask whether it is ready."""
+        raise ToolFailed("No.")
+
+    @tool
+    def force() -> str:
+        """Begin all the same."""
+        return "begun"
+
+    @tool
+    def end() -> str:
+        """End."""
+        return "ended"
+
+    for answers, offered in (("nudge", {"ready", "force"}), ("accept", {"force"})):
+        workflow = Workflow(
+            "gate",
+            tools=[ready, force, end],
+            terminal_tool="end",
+            required_steps=["force"] if answers == "nudge" else [],
+            order=[Use(tool="end", after=("force",))],
+            on_text="accept" if answers == "accept" else "nudge",
+        )
+        state = State(history=(User(text="Begin."),), ledger=Ledger(turn=1))
+        made = ToolCall(id="1", name="ready", arguments="{}")
+        refused_one = Tool(call_id="1", name="ready", text="[ToolFailed] No.", status="final", turn=1)
+        said = state.say(Assistant(calls=(made,), turn=1), refused_one)
+        assert {spec.name for spec in offered_tools(workflow.rules, said)} == offered
+        # What the user asks for again is no repetition.
+        assert "ready" in {spec.name for spec in offered_tools(workflow.rules, said.say(User(text="Now?", turn=1)))}
+
+
+def test_a_seen_value_that_was_refused_is_not_listed_in_the_next_reply() -> None:
+    @tool(effect="read")
+    def list_parcels() -> list[dict[str, str]]:
+        """List the parcels."""
+        return [{"parcel": "P-1"}, {"parcel": "P-2"}]
+
+    @tool(effect="read")
+    def track(parcel: str) -> str:
+        """Track a parcel."""
+        raise ToolFailed("Not this one.")
+
+    @tool
+    def end() -> str:
+        """End."""
+        return "ended"
+
+    workflow = Workflow(
+        "parcels", tools=[list_parcels, track, end], terminal_tool="end", grounded={"track": {"parcel": "list_parcels"}}
+    )
+    model = Scripted([call("list_parcels"), call("track", parcel="P-1"), call("end")], mode="constrained")
+    run_sync(workflow, "Where are they?", backend=model).unwrap()
+    held = [body.decode().split("response_format")[1] for body in model.requests[1:]]
+    assert [("P-1" in one, "P-2" in one) for one in held] == [(True, True), (False, True)]

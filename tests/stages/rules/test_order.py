@@ -1,0 +1,467 @@
+"""Rules of order and number, and checks of how a run may end."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from forge import Finished, ToolDef, Workflow, run_sync, tool
+from forge.errors import DefinitionError, explain
+from forge.interpreters.scripted import Line, Scripted, call, calls
+from forge.testing import assert_guard_laws
+from stages.effect import Reply
+from stages.guards import completion, order
+from stages.halt import DeadEnd
+from stages.message import Tool, ToolCall
+from stages.rules import (
+    Change,
+    Each,
+    OnViolation,
+    Use,
+    current_successes,
+    legal_tools,
+    listed_for,
+    obstacle,
+    pending,
+    underused_tools,
+)
+from stages.serialize import Mode
+from stages.state import Ledger, State, Success
+from stages.tool import ToolEffect
+from tests.flows import Desk
+
+N = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+CASES: list[tuple[str, Use, tuple[str, ...], str, bool]] = [
+    ("forced", Use(tool="look", at_step=1), (), "look", True),
+    ("another is forced", Use(tool="look", at_step=1), (), "fail", False),
+    ("no longer forced", Use(tool="look", at_step=1), ("look",), "fail", True),
+    ("forced second", Use(tool="look", at_step=2), ("fail",), "fail", False),
+    ("too early", Use(tool="look", after=("fail",)), (), "look", False),
+    ("after it", Use(tool="look", after=("fail",)), ("fail",), "look", True),
+    ("in time", Use(tool="look", before=("fail",)), (), "look", True),
+    ("too late", Use(tool="look", before=("fail",)), ("fail",), "look", False),
+    ("once more", Use(tool="look", at_most=2), ("look",), "look", True),
+    ("too often", Use(tool="look", at_most=2), ("look", "fail", "look"), "look", False),
+    ("twice in a row", Use(tool="look", consecutive=False), ("fail", "look"), "look", False),
+    ("one in between", Use(tool="look", consecutive=False), ("look", "fail"), "look", True),
+    ("a rule for another", Use(tool="look", at_most=1), ("look",), "fail", True),
+]
+
+
+@pytest.mark.parametrize(("use", "done", "name", "fine"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_what_may_be_called(use: Use, done: tuple[str, ...], name: str, *, fine: bool) -> None:
+    assert (obstacle((use,), done, name) is None) is fine
+
+
+AHEAD: list[tuple[str, Use, tuple[str, ...], tuple[str, ...], bool]] = [
+    ("once too often", Use(tool="look", at_most=1), (), ("look",), False),
+    ("twice in a row", Use(tool="look", consecutive=False), (), ("look",), False),
+    ("in a row, if the other fails", Use(tool="look", consecutive=False), (), ("look", "fail"), False),
+    (
+        "in a row with the last reply, if the other fails",
+        Use(tool="look", consecutive=False),
+        ("look",),
+        ("fail",),
+        False,
+    ),
+    ("after one that may fail", Use(tool="look", after=("fail",)), (), ("fail",), False),
+    ("before one that may succeed", Use(tool="look", before=("fail",)), (), ("fail",), False),
+    ("before none of them", Use(tool="look", before=("write",)), (), ("fail",), True),
+    ("second, and another is forced", Use(tool="fail", at_step=2), (), ("write",), False),
+    ("second, and forced", Use(tool="look", at_step=2), (), ("fail",), True),
+    ("first, if the other fails, and that is forced", Use(tool="fail", at_step=1), (), ("fail",), False),
+    ("third, and another is forced second", Use(tool="fail", at_step=2), (), ("write", "fail"), False),
+]
+
+
+@pytest.mark.parametrize(("use", "done", "ahead", "fine"), [c[1:] for c in AHEAD], ids=[c[0] for c in AHEAD])
+def test_the_rules_hold_inside_a_reply(use: Use, done: tuple[str, ...], ahead: tuple[str, ...], *, fine: bool) -> None:
+    assert (obstacle((use,), done, "look", ahead) is None) is fine
+
+
+ORDERED = [
+    ("verify before pay", [Use(tool="verify", before=("pay",))], ("pay", "verify"), "block_all", []),
+    ("pay after verify", [Use(tool="pay", after=("verify",))], ("pay", "verify"), "block_all", []),
+    ("verify first", [Use(tool="verify", at_step=1)], ("pay", "verify"), "block_all", []),
+    ("verify first, then what is legal", [Use(tool="verify", at_step=1)], ("pay", "verify"), "block_call", ["verify"]),
+    ("in order, but blind", [Use(tool="pay", after=("verify",))], ("verify", "pay"), "block_all", []),
+    ("in order, one by one", [Use(tool="pay", after=("verify",))], ("verify", "pay"), "block_call", ["verify"]),
+    ("in order", [Use(tool="verify", before=("pay",))], ("verify", "pay"), "block_all", ["verify", "pay"]),
+    ("as often as it may", [Use(tool="pay", at_most=2)], ("pay", "pay"), "block_all", ["pay", "pay"]),
+    ("too often", [Use(tool="pay", at_most=2)], ("pay", "pay", "pay"), "block_call", ["pay", "pay"]),
+    (
+        "what ends the run is last",
+        [Use(tool="pay", before=("finish",))],
+        ("finish", "pay"),
+        "block_all",
+        ["pay", "finish"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("order_", "names", "policy", "ran"), [c[1:] for c in ORDERED], ids=[c[0] for c in ORDERED])
+def test_a_reply_of_several_calls_runs_as_the_rules_of_order_say(
+    order_: list[Use], names: tuple[str, ...], policy: OnViolation, ran: list[str]
+) -> None:
+    log: list[str] = []
+    effects: dict[str, ToolEffect] = {"pay": "write", "verify": "read", "finish": "terminal"}
+    tools = [
+        ToolDef(name=n, description=n, parameters=N, function=lambda n, name=n: log.append(name), effect=effect)
+        for n, effect in effects.items()
+    ]
+    flow = Workflow("flow", tools=tools, terminal_tool="finish", order=order_, on_violation=policy, max_iterations=1)
+    run_sync(flow, "Go.", backend=Scripted([calls(*[(name, {"n": n}) for n, name in enumerate(names)])]))
+    assert log == ran
+
+
+@pytest.mark.parametrize(
+    ("distinct", "made", "left"),
+    [
+        (False, ['{"at":1}'], ("look",)),
+        (False, ['{"at":1}', '{"at":1}'], ()),
+        (True, ['{"at":1}', '{"at": 1.0}'], ("look",)),
+        (True, ['{"at":1}', '{"at":2}'], ()),
+    ],
+)
+def test_what_must_be_used_more_often(distinct: bool, made: list[str], left: tuple[str, ...]) -> None:
+    done = tuple(Success(name="look", arguments=arguments) for arguments in made)
+    assert underused_tools((Use(tool="look", at_least=2, distinct=distinct),), done) == left
+
+
+def test_a_call_out_of_order_is_corrected_and_not_run() -> None:
+    desk = Desk(order=[Use(tool="fail", after=("write",)), Use(tool="look", at_most=1)])
+    script = [call("fail", how="x"), call("look", what="a"), call("look", what="b"), call("finish", result="ok")]
+    state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
+    assert desk.log == ["look a", "finish"]
+    told = [m.text for m in state.history if isinstance(m, Tool) and m.text.startswith("[OrderError]")]
+    assert told == [
+        "[OrderError] fail was not run: it comes after write. You may call: look.",
+        "[OrderError] look was not run: already used its maximum of 1 time. You may call: write, finish.",
+    ]
+
+
+def test_at_least_is_a_step_like_others() -> None:
+    desk = Desk(order=[Use(tool="look", at_least=2)], on_violation="block_call")
+    early = calls(("look", {"what": "a"}), ("finish", {}))
+    script = [early, call("finish"), call("look", what="b"), call("finish", result="ok")]
+    state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
+    assert desk.log == ["look a", "look b", "finish"]
+    assert "First complete: look" in "".join(m.text for m in state.history)
+
+
+def test_each_of_two_is_not_one_of_them_twice() -> None:
+    desk = Desk(order=[Use(tool="look", at_least=2, distinct=True)])
+    again, other = call("look", what="a"), call("look", what="b")
+    run = run_sync(
+        desk.workflow, "Go.", backend=Scripted([again, again, call("finish"), other, call("finish", result="ok")])
+    )
+    assert desk.log == ["look a", "look a", "look b", "finish"]
+    said = "".join(m.text for m in run.unwrap().state.history)
+    assert "First complete: look" in said
+
+
+@tool(effect="read", repeatable=True)
+def list_flats() -> list[str]:
+    """List the flats."""
+    return ["F-1", "F-2", "F-3"]
+
+
+@tool(effect="read")
+def get_flat(flat_id: str) -> str:
+    """Look up a flat."""
+    return f"{flat_id} has rooms."
+
+
+@tool
+def propose(flat_id: str) -> str:
+    """Propose a flat."""
+    return flat_id
+
+
+EACH = Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))
+
+
+def flats(mode: Mode, *script: Line) -> tuple[Scripted, Finished[object]]:
+    workflow = Workflow("flats", tools=[list_flats, get_flat, propose], terminal_tool="propose", order=[EACH])
+    model = Scripted(script, mode=mode)
+    return model, run_sync(workflow, "Propose a flat.", backend=model).unwrap()
+
+
+def test_each_listed_value_is_called_before_the_end() -> None:
+    end = call("propose", flat_id="F-2")
+    first, second, third = (call("get_flat", flat_id=f"F-{number}") for number in (1, 2, 3))
+    _, run = flats("native", end, call("list_flats"), second, end, third, first, end)
+    told = [message.text for message in run.state.history if isinstance(message, Tool)]
+    assert "First complete: list_flats. Call list_flats now." in told[0]
+    assert (
+        "First complete: get_flat. Call get_flat now. get_flat has still to be called for each of: F-1, F-3." in told[3]
+    )
+    assert told[-1] == "F-2"
+
+
+def test_where_forge_decides_what_may_be_written_only_what_is_left_is_offered() -> None:
+    first, second, third = (call("get_flat", flat_id=f"F-{number}") for number in (1, 2, 3))
+    model, _ = flats("constrained", call("list_flats"), second, first, third, call("propose", flat_id="F-2"))
+    offered = [b'{"enum":["F-1","F-2","F-3"]', b'{"enum":["F-1","F-3"]', b'{"enum":["F-3"]']
+    seen = [[text for text in offered if text in body.replace(b'"type":"string",', b"")] for body in model.requests]
+    assert seen == [[], offered[:1], offered[1:2], offered[2:], []]
+    assert b"Still required: get_flat (still for F-1, F-3)." in model.requests[2]
+
+
+def test_a_list_with_nothing_in_it_leaves_nothing_to_call() -> None:
+    nothing = Success(name="list_flats", arguments="{}", listed=listed_for((EACH,), "list_flats", "[]"))
+    assert underused_tools((EACH,), (nothing,)) == ()
+
+
+def test_a_list_that_is_out_of_date_is_asked_for_again() -> None:
+    listing = Use(tool="list_flats", again_after=("propose",))
+    listed = Success(name="list_flats", arguments="{}", listed=listed_for((EACH,), "list_flats", '["F-1"]'))
+    got, proposed = (Success(name=name, arguments='{"flat_id":"F-1"}') for name in ("get_flat", "propose"))
+    counting = current_successes((EACH, listing), (listed, got, proposed))
+    assert underused_tools((EACH,), (listed, got)) == ()
+    assert underused_tools((EACH, listing), counting) == ("list_flats",)
+
+
+def test_in_the_mode_constrained_only_what_is_in_order_is_offered() -> None:
+    desk = Desk(order=[Use(tool="look", at_step=1)])
+    model = Scripted([call("look", what="a"), call("finish", result="ok")], mode="constrained")
+    run_sync(desk.workflow, "Go.", backend=model).unwrap()
+    assert b'{"const":"fail"}' not in model.requests[0]
+    assert b'{"const":"fail"}' in model.requests[1]
+
+
+def test_a_dead_end_is_a_typed_halt() -> None:
+    uses = [Use(tool=name, after=("write",)) for name in ("fail", "finish")]
+    desk = Desk(order=[*uses, Use(tool="write", after=("fail",)), Use(tool="look", at_most=1)])
+    halt = run_sync(desk.workflow, "Go.", backend=Scripted([call("look", what="a")])).failure().halt
+    assert halt == DeadEnd(completed=("look",), pending=())
+    assert "Relax the rules in order" in explain(halt)
+
+
+def test_the_end_of_a_run_is_checked_by_the_user_s_own_function() -> None:
+    def long_enough(arguments: dict[str, object]) -> str | None:
+        return None if len(str(arguments.get("result"))) > 3 else "the result must have more than 3 letters."
+
+    desk = Desk(completion_checks={"finish": long_enough})
+    script = [call("look", what="a"), call("finish", result="ok"), call("finish", result="all is well")]
+    state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
+    assert desk.log == ["look a", "finish"]
+    assert "[Incomplete] finish was not accepted: the result must have more than 3 letters. Put that right" in "".join(
+        m.text for m in state.history
+    )
+
+
+def test_wrong_rules_are_refused_all_at_once() -> None:
+    uses = [
+        Use(tool="nope", at_step=0),
+        Use(tool="look", after=("look",), at_most=0),
+        Use(tool="write", at_step=2, after=("look",), before=("look",)),
+        Use(tool="fail", at_step=2, at_least=-1),
+        Use(tool="write", at_least=1, distinct=True),
+        Use(tool="look", each_of=Each(tool="gone", argument="where")),
+        Use(tool="look", each_of=Each(tool="write", argument="what")),
+        Use(tool="finish", at_least=1),
+    ]
+    with pytest.raises(DefinitionError) as caught:
+        Desk(order=uses, completion_checks={"gone": lambda _: None})
+    assert set(caught.value.problems) == {
+        "completion_checks: there is no tool named 'gone'",
+        "order of nope: there is no tool named 'nope'",
+        "order of nope: at_step is 0; the first step is 1",
+        "order of look: it cannot come before or after itself",
+        "order of look: at_most is 0; it must be 1 or more, and no less than at_least",
+        "order of write: it cannot come both before and after look",
+        "order of fail: at_least is -1; it cannot be negative",
+        "order of write: distinct is about several calls; say with at_least how many, 2 or more",
+        "order of look: there is no tool named 'gone'",
+        "order of look: each_of: it has no argument 'where'; it has: what",
+        "order of look: each_of can be said only once",
+        "order of finish: it ends the run, so it cannot have to be called before the end",
+        "order: two tools are forced at step 2",
+    }
+
+
+def test_the_laws_of_guards() -> None:
+    rules = Desk(
+        order=[Use(tool="look", at_most=1, consecutive=False), Use(tool="write", after=("look",))]
+    ).workflow.rules
+    assert_guard_laws(order(rules), max_examples=30)
+    assert_guard_laws(completion({"finish": lambda _: "no."}), max_examples=30)
+
+
+def done(*names: str | tuple[str, str]) -> tuple[Success, ...]:
+    pairs = ((one, "{}") if isinstance(one, str) else one for one in names)
+    return tuple(Success(name=name, arguments=arguments) for name, arguments in pairs)
+
+
+CHECK = Use(tool="check", again_after=("edit",))
+READ = Use(tool="read", again_after=(Change(tool="edit", match_arg="path"),))
+A, B = '{"path":"a"}', '{"path":"b"}'
+STALE: list[tuple[str, Use, tuple[Success, ...], list[int]]] = [
+    ("nothing has changed", CHECK, done("edit", "check"), [0, 1]),
+    ("it has since", CHECK, done("check", "edit"), [1]),
+    ("it was looked at again", CHECK, done("check", "edit", "check", "look"), [1, 2, 3]),
+    ("this has changed", READ, done(("read", A), ("read", B), ("edit", A)), [1, 2]),
+    ("another value as text", READ, done(("read", '{"path":1}'), ("edit", '{"path":1.0}')), [1]),
+    ("nobody knows what was looked at", READ, done("read", ("edit", A)), [1]),
+    ("nobody knows what was changed", READ, done(("read", A), "edit"), [1]),
+]
+
+
+@pytest.mark.parametrize(("use", "made", "left"), [case[1:] for case in STALE], ids=[case[0] for case in STALE])
+def test_what_was_looked_at_counts_until_it_changes(use: Use, made: tuple[Success, ...], left: list[int]) -> None:
+    assert current_successes((use,), made) == tuple(made[place] for place in left)
+
+
+def test_what_is_about_to_change_counts_no_more() -> None:
+    ahead = (ToolCall(id="1", name="edit", arguments=A), ToolCall(id="2", name="read", arguments=A))
+    assert current_successes((READ,), done(("read", A), ("read", B)), ahead) == done(("read", B))
+
+
+class Editor:
+    """A file that is read, edited and checked; `log` are the calls that ran."""
+
+    def __init__(self, **options: object) -> None:
+        self.log: list[str] = []
+        effects: dict[str, ToolEffect] = {"read": "read", "edit": "write", "check": "read", "finish": "terminal"}
+        tools = [
+            ToolDef(
+                name=name,
+                description=name,
+                parameters=N,
+                function=partial(self.ran, name),
+                effect=effect,
+                prerequisites=["read"] if name == "edit" else [],
+            )
+            for name, effect in effects.items()
+        ]
+        self.workflow = Workflow(
+            "editor",
+            tools=tools,
+            required_steps=["edit", "check"],
+            order=[CHECK, Use(tool="read", again_after=["edit"])],  # type: ignore[arg-type]  # a list is what people write
+            terminal_tool="finish",
+            **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
+        )
+
+    def ran(self, tool: str, n: int) -> int:
+        self.log.append(tool)
+        return len(self.log)
+
+    def run(self, *replies: Line, mode: Mode = "native") -> Scripted:
+        model = Scripted(replies, mode=mode)
+        run_sync(self.workflow, "Go.", backend=model)
+        return model
+
+
+def one(name: str, number: int = 1) -> Reply:
+    return call(name, n=number)
+
+
+def test_a_step_is_done_again_after_each_change() -> None:
+    editor = Editor()
+    opening = [one("read"), one("check"), one("edit"), one("finish")]
+    again = [one("edit", 2), one("read"), one("edit", 2), one("check"), one("finish")]
+    model = editor.run(*opening, *again)
+    assert editor.log == ["read", "check", "edit", "read", "edit", "check", "finish"]
+    assert b"First complete: check. Call check now. What check found has changed since." in model.requests[4]
+    assert b"First call read; call read now. What read found has changed since." in model.requests[5]
+
+
+def test_a_constraint_offers_the_end_only_when_nothing_has_changed_since() -> None:
+    model = Editor().run(*map(one, ("read", "edit", "check", "read", "edit", "check", "finish")), mode="constrained")
+    ends = [b'"const":"finish"' in request for request in model.requests]
+    assert ends == [False, False, False, True, True, False, True]
+    notes = [request.count(b"Still required: check (again)") for request in model.requests]
+    assert notes == [0, 0, 0, 0, 0, 1, 0]
+
+
+BATCHES: list[tuple[list[str], list[str], str | None]] = [
+    (["edit", "finish"], ["edit"], "a call before it in the same reply makes check necessary again"),
+    (["edit", "check", "finish"], ["edit", "check"], "makes check necessary again"),
+    (["edit", "edit"], ["edit"], "a call before it in the same reply makes read necessary again"),
+    (["read", "check", "finish"], ["read", "check", "finish"], None),
+]
+
+
+@pytest.mark.parametrize(("names", "ran", "told"), BATCHES)
+def test_calls_of_one_reply_are_judged_as_if_those_before_them_succeeded(
+    names: list[str], ran: list[str], told: str | None
+) -> None:
+    editor = Editor(on_violation="block_call", max_iterations=6)
+    several = calls(*((name, {"n": 5 + place}) for place, name in enumerate(names)))
+    model = editor.run(one("read"), one("edit"), one("read", 2), one("check"), several, one("look"))
+    assert editor.log[:4] == ["read", "edit", "read", "check"]
+    assert sorted(editor.log[4:]) == sorted(ran)  # calls that only read run at the same time
+    assert told is None or told.encode() in model.requests[-1]
+
+
+WRONG: list[tuple[list[Use], str]] = [
+    ([Use(tool="check", again_after=("nope",))], "order of check: there is no tool named 'nope'"),
+    ([Use(tool="check", again_after=("check",))], "order of check: it cannot come before or after itself"),
+    (
+        [Use(tool="check", again_after=("edit",), before=("edit",))],
+        "order of check: it cannot come before edit and again after it",
+    ),
+    (
+        [Use(tool="check", again_after=("edit",), at_most=1)],
+        "order of check: at_most is 1, so it could not be called again after edit",
+    ),
+    (
+        [CHECK, Use(tool="edit", again_after=("check",))],
+        "order: check, edit come each again after another of them: that would never end",
+    ),
+]
+
+
+@pytest.mark.parametrize(("order_", "said"), WRONG)
+def test_rules_that_no_run_could_keep_are_refused(order_: list[Use], said: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        replace(Editor().workflow, order=order_)
+    assert said in caught.value.problems
+
+
+NAMES = ("a", "b", "c")
+order_rules = st.tuples(
+    *(
+        st.builds(Use, tool=st.just(name), again_after=st.lists(st.sampled_from(NAMES), max_size=2).map(tuple))
+        for name in NAMES
+    )
+)
+
+
+@given(order_rules, st.lists(st.sampled_from(NAMES), min_size=1, unique=True), st.data())
+def test_a_workflow_that_is_accepted_can_be_finished(
+    order_: tuple[Use, ...], required: list[str], data: st.DataObject
+) -> None:
+    tools = [
+        ToolDef(name=n, description=n, parameters=N, function=lambda n: n, prerequisites=data.draw(needs(n)))
+        for n in (*NAMES, "end")
+    ]
+    try:
+        rules = Workflow("w", tools=tools, required_steps=required, order=order_, terminal_tool="end").rules
+    except DefinitionError:
+        return
+    left, known = [Ledger()], {frozenset[str]()}
+    while left:  # every way there is, told apart by which successes still count
+        ledger = left.pop()
+        legal = [tool.name for tool in legal_tools(rules, State(history=(), ledger=ledger))]
+        if "end" in legal:
+            assert pending(rules, ledger) == ()
+            return
+        for name in legal:
+            after = structs.replace(ledger, successes=(*ledger.successes, *done(name)))
+            state = frozenset(one.name for one in current_successes(rules.order, after.successes))
+            if state not in known:
+                known.add(state)
+                left.append(after)
+    raise AssertionError("no way leads to the end")
+
+
+def needs(name: str) -> st.SearchStrategy[list[str]]:
+    before = NAMES[: NAMES.index(name)] if name in NAMES else NAMES
+    return st.lists(st.sampled_from(before), max_size=1) if before else st.just([])

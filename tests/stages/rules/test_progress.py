@@ -1,0 +1,107 @@
+"""Stuck detection: what counts as new, what as a repetition, and how long a run has gone without."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from stages.rules import (
+    Repeating,
+    answer_digest,
+    attempts_since_progress,
+    repeated_attempts,
+    replies_without_progress,
+    times_answered,
+    with_calls,
+)
+from stages.state import Attempt, Compaction, Ledger, Success
+
+FREE = Repeating(free=frozenset({"poll"}), once=frozenset({"write"}))
+
+
+def success(name: str, answer: str, turn: int) -> Success:
+    return Success(name=name, arguments="{}", answer=answer_digest(name, "{}", answer), turn=turn)
+
+
+def ran(ledger: Ledger, *calls: tuple[str, str]) -> Ledger:
+    """The ledger one turn later, in which these tools gave these answers."""
+    turn = ledger.turn + 1
+    done = tuple(success(name, answer, turn) for name, answer in calls)
+    return with_calls(replace(ledger, turn=turn), done, (), FREE)
+
+
+def refused(ledger: Ledger, name: str) -> Ledger:
+    turn = ledger.turn + 1
+    return with_calls(replace(ledger, turn=turn), (), (Attempt(name=name, arguments="{}", turn=turn),), FREE)
+
+
+def test_the_same_answer_again_is_nothing_new() -> None:
+    once = ran(Ledger(), ("look", "7"))
+    again = ran(once, ("look", "7"))
+    assert (replies_without_progress(once), replies_without_progress(again)) == (0, 1)
+    assert [success.name for success in again.successes] == ["look", "look"], "steps are judged by all of them"
+    assert [one.name for one in repeated_attempts(again)] == ["look"]
+
+
+def test_another_answer_is_new_and_so_is_any_of_a_tool_that_may_repeat_itself() -> None:
+    assert replies_without_progress(ran(ran(Ledger(), ("look", "7")), ("look", "8"))) == 0
+    assert replies_without_progress(ran(ran(Ledger(), ("poll", "7")), ("poll", "7"))) == 0
+
+
+def test_one_new_answer_in_a_batch_is_progress() -> None:
+    assert replies_without_progress(ran(ran(Ledger(), ("look", "7")), ("look", "7"), ("list", "a"))) == 0
+
+
+def test_two_that_take_turns_are_stuck_from_the_first_repetition_on() -> None:
+    ledger = Ledger()
+    for name in ("look", "list", "look", "list", "look"):
+        ledger = ran(ledger, (name, "7"))
+    assert replies_without_progress(ledger) == 3
+    assert [(one.name, one.turn) for one in repeated_attempts(ledger)] == [("look", 3), ("list", 4), ("look", 5)]
+
+
+def test_a_call_is_counted_as_often_as_it_was_answered_in_vain() -> None:
+    ledger = Ledger()
+    counts = []
+    for _ in range(4):
+        ledger = ran(ledger, ("look", "7"))
+        counts.append(times_answered(ledger, "look", "{ }"))
+    assert counts == [0, 2, 3, 4]
+    assert times_answered(ledger, "look", '{"other":1}') == 0
+
+
+def test_a_refused_call_is_an_attempt_without_an_answer() -> None:
+    ledger = refused(refused(Ledger(), "write"), "write")
+    assert [attempt.turn for attempt in attempts_since_progress(ledger)] == [1, 2]
+    assert times_answered(ledger, "write", "{}") == 0
+    assert [one.turn for one in repeated_attempts(ledger)] == [2]
+
+
+def test_what_compaction_may_have_cut_does_not_count() -> None:
+    cut = Compaction(
+        turn=1, phase=1, tokens_before=9, tokens_after=5, budget_tokens=9, messages_before=2, messages_after=1
+    )
+    forgotten = replace(ran(Ledger(), ("look", "7")), compactions=(cut,), seen=b"")
+    assert replies_without_progress(ran(forgotten, ("look", "7"))) == 0
+
+
+def test_a_summary_that_was_asked_for_is_no_idle_reply() -> None:
+    assert replies_without_progress(Ledger(turn=3, progress=2)) == 1
+    assert replies_without_progress(Ledger(turn=3, progress=2, summary_turn=3)) == 0
+
+
+@given(st.lists(st.sampled_from([("look", "7"), ("look", "8"), ("list", "7")]), max_size=12))
+def test_a_run_makes_progress_as_often_as_something_is_new(calls: Sequence[tuple[str, str]]) -> None:
+    ledger, new = Ledger(), 0
+    for call in calls:
+        ledger = ran(ledger, call)
+        new += replies_without_progress(ledger) == 0
+    assert new == len({*calls})
+
+
+@given(st.text(), st.text())
+def test_digests_differ_where_the_answers_do(one: str, other: str) -> None:
+    halves = [text.encode(errors="replace") for text in (one, other)]
+    same = answer_digest("look", "{}", one) == answer_digest("look", "{}", other)
+    assert same == (halves[0] == halves[1])

@@ -1,0 +1,83 @@
+"""A state: what is said and noted in it, what of its prompt was measured before, and how it looks in a log."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.effect import Request, Send
+from stages.message import Assistant, History, System, User, size
+from stages.state import Awaiting, Folded, Sent, State, Success
+from tests.property.strategies import histories
+
+HISTORY = (System(text="Do the work."), User(text="Go."))
+
+
+def shown(known: int, state: State) -> State:
+    """The state after a request that showed the first messages of its history."""
+    sizes = tuple(map(size, state.history[:known]))
+    last = state.history[known - 1] if known else None
+    sent = Sent(view=state.history[:known], size=sum(sizes), sizes=sizes, length=known, last=last)
+    return State(history=state.history, sent=sent)
+
+
+def test_what_is_said_stands_at_the_end_and_the_state_before_stays_as_it_was() -> None:
+    before = State(history=HISTORY)
+    after = before.say(Assistant(text="Done."), User(text="Thanks."))
+    assert after.history == (*HISTORY, Assistant(text="Done."), User(text="Thanks."))
+    assert before.history == HISTORY
+
+
+@pytest.mark.parametrize("strange", ["Done.", None, ("Done.",)])
+def test_what_is_no_message_is_not_said(strange: object) -> None:
+    with pytest.raises(TypeError, match=r"say\(\) takes messages, such as User\(text=…\), not "):
+        State(history=()).say(strange)  # type: ignore[arg-type]  # that is what is tried
+
+
+def test_a_note_changes_the_ledger_alone() -> None:
+    after = State(history=HISTORY).note(turn=3, retries=1)
+    assert (after.ledger.turn, after.ledger.retries, after.history, after.phase) == (
+        3,
+        1,
+        HISTORY,
+        State(history=()).phase,
+    )
+
+
+@given(histories(), st.data())
+def test_what_a_request_has_shown_is_not_measured_again_and_the_sum_is_the_same(
+    history: History, data: st.DataObject
+) -> None:
+    state = State(history=history)
+    after = shown(data.draw(st.integers(0, len(history))), state)
+    sizes = tuple(map(size, history))
+    assert after.sizes() == state.sizes() == sizes
+    assert after.measure() == state.measure() == sum(sizes)
+
+
+def test_thoughts_take_room_only_where_they_are_shown_again() -> None:
+    state = State(history=(*HISTORY, Assistant(text="a", reasoning="word " * 50)))
+    assert state.measure(reasoning=True) > state.measure() + 200
+
+
+def test_another_history_is_measured_anew() -> None:
+    state = shown(2, State(history=HISTORY))
+    assert state.known() == 2
+    assert state.reshape(HISTORY[:1]).known() == 0
+    assert State(history=(HISTORY[0], User(text="Stop.")), sent=state.sent).known() == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (State(history=()), "State(Ready, turn 0, 0 messages, done: nothing)"),
+        (State(history=HISTORY[:1]).to(Folded(view=())), "State(Folded, turn 0, 1 message, done: nothing)"),
+        (
+            State(history=HISTORY * 500, phase=Awaiting(effect=Send(request=Request(), turn=2))).note(
+                turn=2, successes=(Success(name="look", arguments="{}"),) * 2
+            ),
+            "State(Awaiting(Send), turn 2, 1000 messages, done: look)",
+        ),
+    ],
+)
+def test_a_log_shows_where_the_run_is(state: State, text: str) -> None:
+    assert repr(state) == text

@@ -1,0 +1,229 @@
+"""Warnings: the model is told of a limit once it is near, at the end of the view, and the record stays as it was."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forge import TieredCompact, Workflow, run_sync, tool
+from forge.interpreters.scripted import Line, Scripted, call
+from stages import events, nudges
+from stages.compaction import ContextBudget
+from stages.effect import Budget
+from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
+from stages.rules import Rules, Use
+from stages.serialize import Mode
+from stages.state import Folded, Ledger, State, Success
+from stages.view.notes import ContextWarning, note_progress, warn_of_calls, warn_of_context
+from tests.flows import Desk
+from tests.property.machine import RULES, reachable
+
+LOOK, FINISH = '{"tool":"look","args":{"what":"a"}}', '{"tool":"finish","args":{"result":"ok"}}'
+BUDGET = ContextBudget(tokens=1000)
+
+
+def texts(state: State) -> list[str]:
+    assert isinstance(state.phase, Folded)
+    return [m.text for m in state.phase.notes if isinstance(m, User) and m.kind in WARNINGS]
+
+
+def shown(state: State, size: int, thresholds: Sequence[float], text: ContextWarning | None = None) -> State:
+    """The state after a turn whose prompt takes about `size` of BUDGET's 1,000 tokens."""
+    history: History = (User(text="x" * (4 * size - AROUND_MESSAGE)),)
+    folded = State(history=history, ledger=state.ledger, phase=Folded(view=history))
+    return warn_of_context(thresholds, BUDGET, text)(folded).unwrap()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "warned"),
+    [
+        ([400, 490], [[], []]),
+        ([500, 600], [["50%"], []]),
+        ([600, 700, 900], [["60%"], ["70%"], ["90%"]]),
+        ([850], [["85%"]]),
+        ([900, 990], [["90%"], []]),
+        ([900, 300, 900], [["90%"], [], ["90%"]]),
+        ([900, 600, 650, 700], [["90%"], [], [], ["70%"]]),
+    ],
+)
+def test_each_threshold_warns_once_and_again_after_the_prompt_became_shorter(
+    sizes: list[int], warned: list[list[str]]
+) -> None:
+    state = State(history=())
+    for size, expected in zip(sizes, warned, strict=True):
+        state = shown(state, size, [0.8, 0.5, 0.7])
+        assert [text.split()[1] for text in texts(state)] == expected
+
+
+def test_the_default_text_presses_more_the_fuller_it_is() -> None:
+    said = [nudges.context_use(threshold, 500, 1000) for threshold in (0.5, 0.65, 0.8)]
+    assert ["mindful" in said[0], "filling up" in said[1], "nearly full" in said[2]] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hurry.", ["Hurry."]),
+        (lambda use: f"{use.threshold} of {use.budget}: {use.tokens}", ["0.5 of 1000: 601"]),
+        (lambda _: None, []),
+        ("", ["[ContextWarning] 60% of the context is used. Be mindful of its length: ask only for what you need."]),
+    ],
+)
+def test_the_text_can_be_ones_own(text: ContextWarning, said: list[str]) -> None:
+    state = shown(State(history=()), 600, [0.5], text or None)
+    assert texts(state) == said
+    assert state.ledger.context_warned == 0.5
+
+
+def test_a_context_of_unknown_size_is_not_warned_of() -> None:
+    folded = State(history=(), phase=Folded(view=()))
+    assert warn_of_context([0.5], ContextBudget(tokens=0))(folded).unwrap() is folded
+
+
+@pytest.mark.parametrize(
+    ("left", "rules", "says"),
+    [
+        (4, RULES, None),
+        (3, RULES, "Only 3 replies are left, this one included. Still to be completed: look. Then call finish."),
+        (1, RULES, "This is your last reply. Still to be completed: look. Then call finish."),
+        (1, Rules(tools=RULES.tools), "This is your last reply. Now call finish."),
+        (1, Rules(tools=RULES.tools, on_text="accept"), "This is your last reply. Now give your answer."),
+        (0, RULES, None),
+    ],
+)
+def test_the_model_is_told_how_many_calls_are_left(left: int, rules: Rules, says: str | None) -> None:
+    folded = State(history=(), ledger=Ledger(budget=Budget(calls=left)), phase=Folded(view=()))
+    expected = [] if says is None else [f"[IterationWarning] {says}"]
+    assert texts(warn_of_calls(rules, 3)(folded).unwrap()) == expected
+
+
+def test_each_of_several_says_that_the_same_again_does_not_count() -> None:
+    rules = Rules(tools=RULES.tools, order=(Use(tool="note", at_least=2, distinct=True),))
+    ledger = Ledger(successes=(NOTED, NOTED))
+    answered = Tool(call_id="call_000000001", name="note", text="ok")
+    folded = State(history=(answered,), ledger=ledger, phase=Folded(view=(answered,)))
+    (said,) = texts(note_progress(rules)(folded).unwrap())
+    assert "note (1 of 2 times, each time with other arguments)" in said
+
+
+STEPS = Rules(tools=RULES.tools, required=("look", "write"), order=(Use(tool="note", at_least=2),))
+CALLED = ToolCall(id="call_000000001", name="look", arguments="{}")
+NOTED = Success(name="note", arguments="{}")
+LOOKED = Success(name="look", arguments="{}")
+WRITTEN = Success(name="write", arguments="{}")
+
+
+@pytest.mark.parametrize(
+    ("last", "successes", "says"),
+    [
+        ("succeeded", (LOOKED,), ["Done: look. Still required: write, note (0 of 2 times)."]),
+        ("succeeded", (), ["Still required: look, write, note (0 of 2 times)."]),
+        ("succeeded", (LOOKED, NOTED, WRITTEN), ["Done: look, write. Still required: note (1 of 2 times)."]),
+        (
+            "succeeded",
+            (LOOKED, NOTED, WRITTEN, NOTED),
+            ["Done: look, write, note. As soon as all that was asked for is done, call finish."],
+        ),
+        ("failed", (LOOKED,), []),
+        ("not_run", (LOOKED,), []),
+    ],
+)
+def test_after_calls_that_went_well_the_model_is_told_which_steps_are_done(
+    last: Status, successes: tuple[Success, ...], says: list[str]
+) -> None:
+    history: History = (Assistant(calls=(CALLED,)), Tool(call_id=CALLED.id, name="look", text="", status=last))
+    folded = State(history=history, ledger=Ledger(successes=successes), phase=Folded(view=history))
+    assert texts(note_progress(STEPS)(folded).unwrap()) == says
+
+
+def test_nothing_is_said_beside_a_correction() -> None:
+    correction = Tool(call_id=CALLED.id, name="look", text="No.", kind=Kind.RETRY_NUDGE)
+    for history in ((), (User(text="Go."),), (Assistant(calls=(CALLED,)), correction)):
+        folded = State(history=history, phase=Folded(view=history))
+        assert note_progress(STEPS)(folded).unwrap() is folded
+
+
+TOLD: list[tuple[Mode, dict[str, object], list[bool]]] = [
+    ("constrained", {}, [False, True, False, True]),
+    ("prompted", {}, [False, True, False, True]),
+    ("native", {}, [False] * 4),
+    ("prompted", {"progress_notes": False}, [False] * 4),
+]
+
+
+@pytest.mark.parametrize(("mode", "options", "told"), TOLD)
+def test_a_note_is_in_one_prompt_only_and_only_where_calls_are_text(
+    mode: Mode, options: dict[str, object], told: list[bool]
+) -> None:
+    model = Scripted([LOOK, "Hm.", LOOK.replace('"a"', '"b"'), FINISH], mode=mode)
+    run_sync(Desk(**options).workflow, "Go.", backend=model).unwrap()
+    said = [b"Done: look. As soon as all that was asked for is done, call finish." in body for body in model.requests]
+    assert said == told
+    messages = [msgspec.json.decode(body)["messages"] for body in model.requests]
+    assert [m["role"] for m in messages[1][-2:]] == ["assistant", "tool" if mode == "native" else "user"]
+
+
+@given(state=reachable(), thresholds=st.lists(st.floats(0.01, 1.0), max_size=3), calls=st.integers(0, 5))
+def test_a_warning_stands_beside_the_view(state: State, thresholds: list[float], calls: int) -> None:
+    for stage in (warn_of_context(thresholds, BUDGET), warn_of_calls(RULES, calls), note_progress(RULES)):
+        after = stage(state).unwrap()
+        assert after == stage(state).unwrap()
+        if not isinstance(state.phase, Folded):
+            assert after is state
+            continue
+        assert isinstance(after.phase, Folded)
+        assert after.history is state.history
+        assert after.phase.view is state.phase.view
+        assert len(after.phase.notes) <= len(state.phase.notes) + 1
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Look something up."""
+    return f"{what}: " + "long " * 100
+
+
+@tool
+def finish() -> None:
+    """Finish."""
+
+
+def long_run(**options: object) -> tuple[Workflow, Scripted]:
+    script: list[Line] = [*(call("look", what=str(n)) for n in range(9)), call("finish")]
+    workflow = Workflow(
+        "long",
+        tools=[look, finish],
+        terminal_tool="finish",
+        compactor=TieredCompact(keep_recent=1),
+        **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
+    )
+    return workflow, Scripted(script, context_tokens=1024 + 1200)
+
+
+def test_a_run_is_warned_in_one_request_and_again_after_a_compaction() -> None:
+    heard: list[events.Event] = []
+    workflow, model = long_run(context_thresholds=[0.65])
+    result = run_sync(workflow, "Go.", backend=model, observer=heard.append).unwrap()
+    warned = [b"[ContextWarning]" in body for body in model.requests]
+    assert 2 <= sum(warned) < len(warned)
+    assert not any(a and b for a, b in pairwise(warned)), "the warning is not in the record"
+    assert sum(isinstance(e, events.Warned) and e.kind is Kind.CONTEXT_WARNING for e in heard) == sum(warned)
+    cuts = [c.turn for c in result.state.ledger.compactions]
+    for first, second in pairwise(n for n, told in enumerate(warned) if told):
+        assert any(first < cut <= second for cut in cuts)
+
+
+def test_the_last_calls_of_a_run_are_announced_and_what_came_before_them_stays() -> None:
+    heard: list[events.Event] = []
+    desk = Desk(iteration_warning=2, max_iterations=3)
+    model = Scripted([call("look", what="a"), "Hm.", call("finish", result="ok")])
+    run_sync(desk.workflow, "Go.", backend=model, observer=heard.append).unwrap()
+    assert [b"[IterationWarning]" in body for body in model.requests] == [False, True, True]
+    assert [type(e).__name__ for e in heard].count("Warned") == 2
+    messages = [msgspec.json.decode(body)["messages"] for body in model.requests]
+    assert messages[1][: len(messages[0])] == messages[0]
+    assert messages[2][: len(messages[1]) - 1] == messages[1][:-1]
+    assert "[IterationWarning]" in messages[2][-1]["content"]

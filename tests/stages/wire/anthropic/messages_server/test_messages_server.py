@@ -1,0 +1,485 @@
+"""The server's side of Anthropic's Messages: what clients send is read, what they insist on is written."""
+
+import json
+from typing import Any
+
+import anthropic
+import httpx2
+import msgspec
+import pytest
+from anthropic import beta_tool
+from msgspec import Raw
+from pydantic import BaseModel
+
+from stages.effect import RawCall, Reply, Usage
+from stages.message import Assistant, Tool, turn_of
+from stages.wire.anthropic.messages import AnthropicStream, decode_reply
+from stages.wire.anthropic.messages_server import decode_count_request, decode_request, encode_reply, message_events
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Ended,
+    Piece,
+    ReasoningDelta,
+    TextDelta,
+    gather_reply,
+    reply_pieces,
+)
+from stages.wire.served import (
+    Choice,
+    Envelope,
+    Foreign,
+    Format,
+    RequestError,
+    ServerRequest,
+    Thinking,
+    refusal,
+    too_long,
+)
+from stages.wire.server_wires import MESSAGES
+from tests.wire_client import Endpoint, pieces, said, schema_of
+
+ASK: Any = {"role": "user", "content": "Look."}
+LOOK: Any = {"name": "look", "description": "Look.", "input_schema": {"type": "object"}}
+
+
+def asked(**body: object) -> ServerRequest:
+    request = decode_request(msgspec.json.encode({"model": "m", "max_tokens": 50, "messages": [ASK], **body}))
+    assert isinstance(request, ServerRequest), request
+    return request
+
+
+def refused(**body: object) -> RequestError:
+    error = decode_request(msgspec.json.encode({"model": "m", "max_tokens": 50, "messages": [ASK], **body}))
+    assert isinstance(error, RequestError)
+    return error
+
+
+def text(*texts: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": each, "cache_control": {"type": "ephemeral"}} for each in texts]
+
+
+def result(answered: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": answered, "content": content, **more}
+
+
+def use(use_id: str, name: str = "look", **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": use_id, "name": name, "input": given}
+
+
+def test_a_conversation_with_tools_is_read() -> None:
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "sig"}
+    messages = [
+        {"role": "user", "content": text("one", "two")},
+        {"role": "assistant", "content": [thought, *text("I look."), use("t1", at=1), use("t2")]},
+        {"role": "user", "content": [*text("There."), result("t1", text("a", "b")), result("t2", "no", is_error=True)]},
+        {"role": "system", "content": "Be quick."},
+        {"role": "assistant", "content": "Done."},
+    ]
+    request = asked(messages=messages, system=text("Be brief.", "Use tools."), tools=[LOOK])
+    assert said(request.history) == [
+        ("system", "Be brief.\n\nUse tools."),
+        ("user", "one\n\ntwo"),
+        ("assistant", "I look.", 'look({"at":1})', "look({})"),
+        ("tool", "t1", "look", "a\nb"),
+        ("tool", "t2", "look", "no"),
+        ("user", "There."),
+        ("system", "Be quick."),
+        ("assistant", "Done."),
+    ]
+    spoken = request.history[2]
+    assert isinstance(spoken, Assistant)
+    assert spoken.reasoning == "Hm."
+    assert json.loads(spoken.sealed) == [thought]
+    assert [turn_of(message) for message in request.history] == [0, 0, 1, 1, 1, 1, 0, 2]
+    assert [each.status for each in request.history if isinstance(each, Tool)] == ["succeeded", "failed"]
+    assert request.foreign == ()
+
+
+@pytest.mark.parametrize("same", [{"system": "Be brief."}, {"system": text("Be brief.")}])
+def test_a_system_prompt_is_the_same_as_text_and_as_blocks(same: dict[str, Any]) -> None:
+    assert said(asked(**same).history)[0] == ("system", "Be brief.")
+
+
+def test_thinking_that_nobody_signed_is_reasoning_alone() -> None:
+    mine = {"type": "thinking", "thinking": "Hm.", "signature": ""}
+    hidden = {"type": "redacted_thinking", "data": "xyz"}
+    one, other = (
+        asked(messages=[ASK, {"role": "assistant", "content": [thought]}]).history[1] for thought in (mine, hidden)
+    )
+    assert isinstance(one, Assistant)
+    assert isinstance(other, Assistant)
+    assert (one.reasoning, one.sealed) == ("Hm.", "")
+    assert json.loads(other.sealed) == [hidden]
+
+
+CHOICES = [
+    (None, Choice(), True),
+    ({"type": "auto"}, Choice(), True),
+    ({"type": "auto", "disable_parallel_tool_use": True}, Choice(), False),
+    ({"type": "none"}, Choice(mode="none"), True),
+    ({"type": "any"}, Choice(mode="required"), True),
+    ({"type": "tool", "name": "look"}, Choice(mode="required", tools=("look",)), True),
+]
+
+
+@pytest.mark.parametrize(("given", "choice", "parallel"), CHOICES)
+def test_the_choice_of_tools(given: object, choice: Choice, parallel: bool) -> None:
+    request = asked(tools=[LOOK], tool_choice=given)
+    assert (request.choice, request.parallel) == (choice, parallel)
+
+
+def test_options_are_read_by_what_they_mean() -> None:
+    schema = {"type": "json_schema", "schema": {"type": "object"}}
+    request = asked(
+        stream=True,
+        temperature=0.5,
+        top_p=0.9,
+        top_k=5,
+        stop_sequences=["END", ""],
+        thinking={"type": "enabled", "budget_tokens": 2000},
+        output_config={"effort": "high", "format": schema},
+    )
+    sampling = request.sampling
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.stop) == (0.5, 0.9, 5, ("END",))
+    assert sampling.max_tokens == 50
+    assert request.stream
+    assert request.thinking == Thinking(wanted=True, effort="high", budget=2000)
+    assert request.format == asked(output_format=schema).format == Format(schema=Raw(b'{"type":"object"}'))
+    assert asked(thinking={"type": "disabled"}).thinking == Thinking(wanted=False)
+    assert asked().thinking == Thinking()
+
+
+def test_a_deferred_tool_is_offered_when_a_result_refers_to_it() -> None:
+    later = {**LOOK, "name": "later", "defer_loading": True}
+    other = {**LOOK, "name": "other", "defer_loading": True}
+    found = result("t1", [{"type": "tool_reference", "tool_name": "later"}])
+    messages = [ASK, {"role": "assistant", "content": [use("t1")]}, {"role": "user", "content": [found]}]
+    request = asked(messages=messages, tools=[LOOK, later, other])
+    assert [spec.name for spec in request.specs] == ["look", "later"]
+    assert said(request.history)[-1] == ("tool", "t1", "look", "The tool later can be called now.")
+
+
+def test_what_has_no_noun_is_listed_with_what_becomes_of_it() -> None:
+    picture = {"type": "image", "source": {"type": "base64", "data": ""}}
+    request = asked(
+        messages=[
+            {"role": "user", "content": [picture, *text("What?")]},
+            {"role": "assistant", "content": [{"type": "server_tool_use", "id": "s", "name": "web", "input": {}}]},
+            {"role": "user", "content": [result("t1", [picture]), {"type": "document", "source": {}}]},
+        ],
+        tools=[{"type": "web_search_20250305", "name": "web_search"}, {"type": "bash_20250124", "name": "bash"}],
+        mcp_servers=[{}],
+    )
+    assert said(request.history)[0] == ("user", "[image left out]\n\nWhat?")
+    assert request.foreign == (
+        Foreign(at="messages[0].content[0]", kind="image", fate="noted"),
+        Foreign(at="messages[1].content[0]", kind="server_tool_use", fate="dropped"),
+        Foreign(at="messages[2].content[0].content[0]", kind="image", fate="noted"),
+        Foreign(at="messages[2].content[1]", kind="document", fate="refused"),
+        Foreign(at="tools[0]", kind="web_search_20250305", fate="dropped"),
+        Foreign(at="tools[1]", kind="bash_20250124", fate="dropped"),
+        Foreign(at="mcp_servers", kind="tools of another server", fate="dropped"),
+    )
+    error = refusal(request)
+    assert error is not None
+    assert error.param == "messages[2].content[1]"
+
+
+def test_tokens_are_counted_without_a_limit() -> None:
+    body = msgspec.json.encode({"model": "m", "messages": [ASK], "tools": [LOOK]})
+    assert isinstance(decode_count_request(body), ServerRequest)
+    assert decode_request(body) == RequestError(message="max_tokens: it is missing", param="max_tokens")
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"model": 3}, "model", "expected string, got integer"),
+    ({"max_tokens": 0}, "max_tokens", ">= 1"),
+    ({"messages": []}, "messages", "at least one"),
+    ({"messages": [{"role": "user"}]}, "messages[0].content", "it is missing"),
+    ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", "must be user, assistant or system"),
+    ({"messages": [{"role": "user", "content": [{}]}]}, "messages[0].content[0].type", "it is missing"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "it is missing"),
+    (
+        {"messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]},
+        "messages[0].content[0].name",
+        "missing",
+    ),
+    ({"messages": [{"role": "user", "content": [result("t", 3)]}]}, "messages[0].content[0].content", "expected"),
+    (
+        {"messages": [{"role": "user", "content": [result("t", [{}])]}]},
+        "messages[0].content[0].content[0].type",
+        "it is missing",
+    ),
+    ({"system": [{"type": "image"}]}, "system[0].type", "it must be text"),
+    ({"tools": [{"name": ""}]}, "tools[0].name", "1 to 256 characters"),
+    ({"tools": [{"name": "f", "input_schema": 3}]}, "tools[0].input_schema", "must be a JSON Schema"),
+    ({"tool_choice": {"type": "any"}}, "tool_choice", "the request has no tools"),
+    ({"tools": [LOOK], "tool_choice": {"type": "tool"}}, "tool_choice.name", "it is missing"),
+    ({"tools": [LOOK], "tool_choice": {"type": "some"}}, "tool_choice.type", "it must be auto, any, tool or none"),
+    ({"stop_sequences": "END"}, "stop_sequences", "expected array | null"),
+    ({"temperature": 1000}, "temperature", "expected number <= 100"),
+    ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type", "it must be json_schema"),
+]
+
+
+@pytest.mark.parametrize(("body", "param", "words"), WRONG)
+def test_a_request_that_is_wrong_is_told_where_and_what_to_write(body: dict[str, Any], param: str, words: str) -> None:
+    error = refused(**body)
+    assert (error.status, error.param) == (400, param)
+    assert error.message.startswith(f"{param}: ")
+    assert words in error.message
+
+
+# --- answers
+
+
+def envelope(request: ServerRequest | None = None) -> Envelope:
+    return Envelope(id="msg_3f", created=1_700_000_000, request=request or asked(tools=[LOOK]), prompt_tokens=12)
+
+
+def test_a_reply_is_written_as_clients_read_it() -> None:
+    calls = (RawCall(id="t1", name="look", arguments='{"a": 1}'), RawCall(name="look"))
+    reply = Reply(text="I look.", reasoning="Hm.", calls=calls, usage=Usage(prompt=10, completion=5, cached=8))
+    assert json.loads(encode_reply(reply, envelope())) == {
+        "id": "msg_3f",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": ""},
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}},
+            {"type": "tool_use", "id": "toolu_3f_1", "name": "look", "input": {}},
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 2,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 8,
+            "output_tokens": 5,
+        },
+    }
+
+
+def test_sealed_thinking_goes_back_as_it_came() -> None:
+    sealed = '[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"x"}]'
+    reply = Reply(text="Yes.", reasoning="Hm.", sealed=sealed, usage=Usage(prompt=1))
+    assert decode_reply(encode_reply(reply, envelope())) == reply
+
+
+def test_sealed_thinking_is_streamed_as_it_came() -> None:
+    sealed = '[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"x"}]'
+    reply = Reply(text="Yes.", reasoning="Hm.", sealed=sealed, usage=Usage(prompt=1))
+    stream = pieces(message_events(envelope()), reply_pieces(reply))
+    decoder, read = AnthropicStream().advance(stream)
+    assert gather_reply((*read, *decoder.finish())) == reply
+    blocks = [event["index"] for event in told(stream) if event["type"] == "content_block_stop"]
+    assert blocks == [0, 1, 2]
+
+
+def test_a_call_that_is_none_is_told_as_text() -> None:
+    reply = Reply(calls=(RawCall(id="t1", name="look", arguments='{"a": '),))
+    content = json.loads(encode_reply(reply, envelope()))["content"]
+    assert content == [{"type": "text", "text": '[called look: {"a": ]'}]
+
+
+@pytest.mark.parametrize(
+    ("finish", "called", "told"),
+    [
+        ("stop", False, "end_turn"),
+        ("stop", True, "tool_use"),
+        ("length", True, "max_tokens"),
+        ("content_filter", False, "refusal"),
+        ("abort", False, "end_turn"),
+    ],
+)
+def test_the_reason_for_which_a_reply_ends(finish: str, called: bool, told: str) -> None:
+    reply = Reply(finish=finish, calls=(RawCall(id="c", name="look"),) if called else ())
+    assert json.loads(encode_reply(reply, envelope()))["stop_reason"] == told
+
+
+def told(stream: bytes) -> list[Any]:
+    """The events, each under its own name."""
+    events = []
+    for event in stream.decode().split("\n\n")[:-1]:
+        name, data = event.split("\n")
+        events.append(json.loads(data.removeprefix("data: ")))
+        assert name == f"event: {events[-1]['type']}"
+    return events
+
+
+def test_a_stream_opens_and_closes_each_block_in_turn() -> None:
+    pieces: list[Piece] = [
+        ReasoningDelta(text="Hm."),
+        TextDelta(text="I "),
+        TextDelta(text="look."),
+        CallStarted(index=0, name="lo"),
+        CallStarted(index=0, name="look", id="t1"),
+        CallDelta(index=0, arguments="{"),
+        CallStarted(index=1, name="look"),
+        CallDelta(index=0, arguments="}"),
+        TextDelta(text=" Now."),
+        Ended(finish="tool_calls", usage=Usage(prompt=10, completion=5)),
+    ]
+    events, stream = message_events(envelope()).begin()
+    for piece in pieces:
+        events, more = events.advance(piece)
+        stream += more
+    opening, *blocks, delta, stop = told(stream)
+    assert opening["message"]["content"] == []
+    assert opening["message"]["usage"]["input_tokens"] == 12
+    assert [(e["type"].removeprefix("content_block_"), e["index"]) for e in blocks] == [
+        *(("start", 0), ("delta", 0), ("stop", 0)),
+        *(("start", 1), ("delta", 1), ("delta", 1), ("stop", 1)),
+        *(("start", 2), ("delta", 2), ("delta", 2), ("stop", 2)),
+        *(("start", 3), ("delta", 3), ("stop", 3)),
+        *(("start", 4), ("stop", 4)),
+    ]
+    assert [e["content_block"] for e in blocks if "content_block" in e] == [
+        {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "text", "text": ""},
+        {"type": "tool_use", "id": "t1", "name": "look", "input": {}},
+        {"type": "text", "text": ""},
+        {"type": "tool_use", "id": "toolu_3f_1", "name": "look", "input": {}},
+    ]
+    assert [e["delta"] for e in blocks if "delta" in e] == [
+        {"type": "thinking_delta", "thinking": "Hm."},
+        {"type": "text_delta", "text": "I "},
+        {"type": "text_delta", "text": "look."},
+        {"type": "input_json_delta", "partial_json": "{"},
+        {"type": "input_json_delta", "partial_json": "}"},
+        {"type": "text_delta", "text": " Now."},
+    ]
+    assert delta["delta"] == {"stop_reason": "tool_use", "stop_sequence": None}
+    assert (delta["usage"]["input_tokens"], delta["usage"]["output_tokens"]) == (10, 5)
+    assert stop == {"type": "message_stop"}
+
+
+ERRORS = [
+    (RequestError(message="n: no", param="n"), 400, "invalid_request_error"),
+    (RequestError(message="who?", status=401), 401, "authentication_error"),
+    (RequestError(message="no", status=403), 403, "permission_error"),
+    (RequestError(message="no such model", status=404), 404, "not_found_error"),
+    (RequestError(message="too much", status=413), 413, "request_too_large"),
+    (RequestError(message="later", status=429), 429, "rate_limit_error"),
+    (RequestError(message="broken", status=500), 500, "api_error"),
+    (RequestError(message="broken", status=502), 502, "api_error"),
+    (RequestError(message="slow", status=504), 504, "timeout_error"),
+    (RequestError(message="full", status=529), 529, "overloaded_error"),
+    (too_long(9000, 8192), 400, "invalid_request_error"),
+]
+
+
+@pytest.mark.parametrize(("error", "status", "kind"), ERRORS)
+def test_an_error_has_the_shape_of_the_protocol(error: RequestError, status: int, kind: str) -> None:
+    answer = MESSAGES.encode_error(error)
+    assert answer.status == status
+    assert json.loads(answer.body) == {"type": "error", "error": {"type": kind, "message": error.message}}
+
+
+# --- the official client
+
+
+def client(*replies: Reply | RequestError) -> tuple[anthropic.Anthropic, Endpoint]:
+    endpoint = Endpoint(MESSAGES, *replies)
+    http = httpx2.Client(transport=endpoint)
+    return anthropic.Anthropic(base_url="http://forge", api_key="none", http_client=http, max_retries=0), endpoint
+
+
+CALLED = Reply(
+    text="I look.",
+    reasoning="Hm.",
+    calls=(RawCall(id="t1", name="look", arguments='{"at": "tree"}'), RawCall(name="look", arguments='{"at": "sky"}')),
+    finish="tool_calls",
+    usage=Usage(prompt=10, completion=5, cached=3),
+)
+SAID = Reply(text="A tree.", usage=Usage(prompt=20, completion=3))
+LOOP = [
+    ("user", "Look."),
+    ("assistant", "I look.", 'look({"at":"tree"})', 'look({"at":"sky"})'),
+    ("tool", "t1", "look", "tree"),
+    ("tool", "toolu_1_1", "look", "sky"),
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_official_client_runs_a_loop_of_tool_calls(streamed: bool) -> None:
+    api, endpoint = client(CALLED, SAID)
+    messages: list[Any] = [ASK]
+    for _ in range(2):
+        if streamed:
+            with api.messages.stream(model="m", max_tokens=50, messages=messages, tools=[LOOK]) as stream:
+                message: Any = stream.get_final_message()
+        else:
+            message = api.messages.create(model="m", max_tokens=50, messages=messages, tools=[LOOK])
+        messages.append({"role": "assistant", "content": message.content})
+        messages.append(
+            {"role": "user", "content": [result(b.id, b.input["at"]) for b in message.content if b.type == "tool_use"]}
+        )
+    assert (message.stop_reason, message.usage.input_tokens, message.usage.output_tokens) == ("end_turn", 20, 3)
+    assert said(endpoint.asked[1].history) == LOOP
+    assert message.content[0].text == "A tree."
+
+
+def test_the_official_tool_runner_sends_the_whole_conversation_where_there_are_no_threads() -> None:
+    @beta_tool
+    def look(at: str) -> str:
+        """Look.
+
+        Args:
+            at: what to look at
+        """
+        return at
+
+    api, endpoint = client(CALLED, SAID)
+    runner = api.beta.messages.tool_runner(model="m", max_tokens=50, messages=[ASK], tools=[look])
+    assert [each.stop_reason for each in runner] == ["tool_use", "end_turn"]
+    assert said(endpoint.asked[1].history) == LOOP
+
+
+class Seen(BaseModel):
+    what: str
+    number: int
+
+
+def test_the_official_client_parses_structured_output() -> None:
+    api, endpoint = client(Reply(text='{"what":"tree","number":2}'))
+    parsed = api.messages.parse(model="m", max_tokens=50, messages=[ASK], output_format=Seen)
+    assert parsed.parsed_output == Seen(what="tree", number=2)
+    asked_for = endpoint.asked[0].format
+    assert asked_for is not None
+    assert asked_for.schema is not None
+    assert schema_of(asked_for.schema)["required"] == ["what", "number"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RequestError(message="no", status=400), anthropic.BadRequestError),
+        (RequestError(message="no", status=401), anthropic.AuthenticationError),
+        (RequestError(message="no", status=404), anthropic.NotFoundError),
+        (RequestError(message="no", status=429, retry_after=3), anthropic.RateLimitError),
+        (RequestError(message="no", status=529), anthropic.APIStatusError),
+    ],
+)
+def test_the_official_client_knows_the_errors(error: RequestError, kind: type[anthropic.APIStatusError]) -> None:
+    api, _ = client(error)
+    with pytest.raises(kind, match="no"):
+        api.messages.create(model="m", max_tokens=50, messages=[ASK])
+
+
+def test_the_official_client_is_told_of_an_error_in_a_stream() -> None:
+    def broken(_: httpx2.Request) -> httpx2.Response:
+        events, stream = message_events(envelope()).advance(TextDelta(text="Hi"))
+        stream += events.fail(RequestError(message="the backend broke", status=529))
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
+
+    http = httpx2.Client(transport=httpx2.MockTransport(broken))
+    api = anthropic.Anthropic(base_url="http://forge", api_key="none", http_client=http, max_retries=0)
+    with (
+        pytest.raises(anthropic.APIStatusError, match="the backend broke"),
+        api.messages.stream(model="m", max_tokens=50, messages=[ASK]) as stream,
+    ):
+        stream.get_final_message()

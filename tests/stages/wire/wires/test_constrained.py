@@ -1,0 +1,81 @@
+"""Constrained replies: the schema of the calls that are legal, in the field that a backend has for it."""
+
+import json
+from typing import get_args
+
+import jsonschema_rs
+import msgspec
+import pytest
+from msgspec import Raw
+
+from stages.tool import ToolSpec
+from stages.wire.wires import SUMMARY, Constrain, branch, decode_summary, field, list_of, one_of
+
+TREE = Raw(
+    b'{"type":"object","properties":{"node":{"$ref":"#/$defs/Node"}},'
+    b'"$defs":{"Node":{"type":"object","properties":{"child":{"$ref":"#/$defs/Node"}}}}}'
+)
+
+
+def tool(name: str) -> ToolSpec:
+    return ToolSpec(name=name, description="", parameters=TREE)
+
+
+def test_definitions_of_two_tools_do_not_meet() -> None:
+    schema = msgspec.json.decode(one_of([branch(tool("look"), TREE), branch(tool("write"), TREE)]))
+    assert [*schema["$defs"]] == ["look.Node", "write.Node"]
+    names = [call["properties"]["tool"]["const"] for call in schema["anyOf"]]
+    targets = [call["properties"]["args"]["properties"]["node"]["$ref"] for call in schema["anyOf"]]
+    assert (names, targets) == (["look", "write"], ["#/$defs/look.Node", "#/$defs/write.Node"])
+    assert schema["$defs"]["look.Node"]["properties"]["child"]["$ref"] == "#/$defs/look.Node"
+
+
+def test_a_wrapped_call_is_the_only_member() -> None:
+    schema = msgspec.json.decode(one_of([branch(tool("look"), Raw(b"{}"))], wrapped=True))
+    assert (schema["required"], schema["additionalProperties"]) == (["call"], False)
+    assert "$defs" not in schema
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("words", [False, True])
+def test_a_reply_may_be_a_list_of_calls_and_an_answer_where_words_are_welcome(words: bool, wrapped: bool) -> None:
+    branches = [branch(tool("look"), TREE), branch(tool("write"), TREE)]
+    whole = msgspec.json.decode(list_of(branches, words=words, wrapped=wrapped))
+    schema = whole["properties"]["call"] if wrapped else whole
+    valid = jsonschema_rs.validator_for(schema | {"$defs": whole["$defs"]}).is_valid
+    look: dict[str, object] = {"tool": "look", "args": {}}
+    write: dict[str, object] = {"tool": "write", "args": {}}
+    assert valid([look])
+    assert valid([look, write, look])
+    assert not valid(look)
+    assert not valid([{"tool": "cancel", "args": {}}])
+    assert valid({"answer": "7"}) is words
+
+
+@pytest.mark.parametrize("constrain", [each for each in get_args(Constrain) if each != "none"])
+def test_each_backend_gets_the_schema_in_its_own_field(constrain: Constrain) -> None:
+    ((name, value),) = json.loads(b"{" + field(Raw(b'{"type":"object"}'), constrain) + b"}").items()
+    assert name in {"response_format", "format", "structured_outputs", "guided_json"}
+    assert '"type": "object"' in json.dumps(value)
+
+
+def test_a_backend_without_one_is_told_what_to_do() -> None:
+    with pytest.raises(ValueError, match="use the mode native or prompted"):
+        field(Raw(b"{}"), "none")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            '{"done_and_found":" A. ","did_not_work":"B.","still_open":"C."}',
+            "A.\nDid not work: B.\nStill open: C.",
+        ),
+        ('{"done_and_found":"A.","did_not_work":"","still_open":" "}', "A."),
+        ('{"done_and_found":"A."}', '{"done_and_found":"A."}'),
+        ("Plain words.", "Plain words."),
+    ],
+)
+def test_a_summary_is_its_words(text: str, words: str) -> None:
+    assert decode_summary(text) == words
+    assert {*msgspec.json.decode(SUMMARY)["required"]} == {"done_and_found", "did_not_work", "still_open"}
