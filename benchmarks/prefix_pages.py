@@ -2,7 +2,7 @@
 
 from forge import Workflow, tool
 from forge.interpreters.scripted import call
-from forge.tools.decorator import Tool
+from forge.tools.definition import Tool
 from stages.compaction import Compactor
 from stages.effect import Reply
 

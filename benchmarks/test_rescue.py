@@ -5,7 +5,8 @@ import json
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from stages.rescue import rescue, split_reasoning
+from stages.reasoning import split_reasoning
+from stages.rescue import rescue
 
 NAMES = ("get_weather", "search", "write_file", "set_timer", "run_sql", "get_time")
 CALL = '{"name": "get_weather", "arguments": {"city": "Paris", "unit": "celsius"}}'

@@ -5,7 +5,7 @@ import json
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from forge.tools.signature import describe
+from forge.tools.definition import describe
 from stages.schema import Fits, Misfit, checker, project
 
 PARAMETERS = json.dumps(

@@ -9,7 +9,7 @@ import sys
 import httpx
 import msgspec
 
-from forge.backends.tokenizer import Tokenizer
+from forge.backends.questions import Tokenizer
 from stages.fold import fold
 from stages.pipeline import pipeline
 from stages.rules import Rules

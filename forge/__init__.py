@@ -9,11 +9,11 @@ if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves sign
 
     forge_program.end_quietly()
 
-from forge import _installation, _moved
+from forge import _installation
 from forge.errors import ForgeError, ToolFailed, ToolResolutionError
 from forge.outcome import Finished, Halted
 from forge.runtime.runs import resume, run, run_or_raise, run_sync
-from forge.tools.decorator import tool
+from forge.tools.definition import tool
 from forge.workflow.workflow import Workflow
 from stages._later import later
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from forge.runtime.loop import drive as drive
     from forge.runtime.recovery import resume_journal as resume_journal
     from forge.runtime.runs import follow as follow
-    from forge.tools.decorator import Tool as Tool
-    from forge.tools.decorator import respond_tool as respond_tool
+    from forge.tools.definition import IdempotencyKey as IdempotencyKey
+    from forge.tools.definition import Tool as Tool
     from forge.tools.definition import ToolDef
-    from forge.tools.parameters import IdempotencyKey as IdempotencyKey
+    from forge.tools.definition import respond_tool as respond_tool
     from stages.compaction import NoCompact as NoCompact
     from stages.compaction import SlidingWindowCompact as SlidingWindowCompact
     from stages.compaction import TieredCompact as TieredCompact
@@ -56,8 +56,6 @@ __all__ = [
 
 if _installation.is_merged(__path__):
     warnings.warn(_installation.MERGED, stacklevel=2)
-
-_moved.install()
 
 if not TYPE_CHECKING:  # a type checker goes on knowing which names there are
     # Besides the public names that only some programs need: names that were here once, now exported by their rooms.

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from forge.interpreters import Sender
 from forge.masking import NOTHING, Hidden
-from forge.runtime.watcher import OnChunk, in_one_go
+from forge.runtime.callbacks import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.chat_template import Markers
 from stages.serialize import Mode

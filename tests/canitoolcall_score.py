@@ -8,7 +8,8 @@ import msgspec
 from canitoolcall.fixtures import default_fixtures_dir
 from msgspec import Raw, Struct
 
-from stages.rescue import rescue, split_reasoning
+from stages.reasoning import split_reasoning
+from stages.rescue import rescue
 from stages.schema import Fits, checker
 
 Verdict = Literal["exact", "calls", "wrong"]

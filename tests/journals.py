@@ -4,7 +4,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from forge.journal.lines import with_checksum
+from forge.journal.records import with_checksum
 
 
 def journal_of(*lines: bytes) -> bytes:

@@ -41,8 +41,8 @@ def test_what_leads_nowhere_is_found(tmp_path: Path) -> None:
 
 
 def test_pages_are_made_without_a_warning(tmp_path: Path) -> None:
-    assert API["write"](tmp_path, ["forge.runtime.conversation", "forge.workflow.suggestions"]) == []
-    assert "nearest" in (tmp_path / "forge" / "workflow" / "suggestions.html").read_text(encoding="utf-8")
+    assert API["write"](tmp_path, ["forge.runtime.conversation", "forge.workflow.checks"]) == []
+    assert "nearest" in (tmp_path / "forge" / "workflow" / "checks.html").read_text(encoding="utf-8")
 
 
 def test_no_public_class_has_members_of_a_class_without_a_page() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, run_sync, tool
-from forge.cli.load import load_workflow
+from forge.cli.run import load_workflow
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from forge.journal.replaying import DivergenceError, states

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from forge import run_sync
-from forge.cli.plain import printable
-from forge.cli.view import View
+from forge.cli.console import printable
+from forge.cli.lines import View
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from stages.effect import Fault

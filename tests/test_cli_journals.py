@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forge import run_sync
-from forge.cli.load import load_workflow
+from forge.cli.run import load_workflow
 from forge.interpreters.scripted import Line, Scripted, call
 from tests.commands import forge as command
 

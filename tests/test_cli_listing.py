@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, run_sync, tool
-from forge.agent.headless.build import default_agent
+from forge.agent.headless.running import default_agent
 from forge.backends.servers import KNOWN, kept, remove
 from forge.backends.servers.download import parts_of, path_of
 from forge.interpreters.scripted import Line, Scripted, call

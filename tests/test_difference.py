@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from msgspec import Raw
 
-from forge.journal.difference import Difference, as_lines, differences
+from forge.journal.replaying import Difference, as_lines, differences
 from stages.message import Assistant, System, ToolCall, User
 from stages.state import Ledger, State
 from tests.property.strategies import states

@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forge.backends.doctor import PROBES, Probe, Visit, address, choose, consult, known, profile_of, reason
-from forge.backends.doctor.basics import REPLY
 from forge.backends.doctor.examination import examine
-from forge.backends.doctor.facts import Facts, Finding, Question
-from forge.backends.doctor.identification import IDENTIFY
-from forge.backends.doctor.streams import examine_stream
+from forge.backends.doctor.facts import IDENTIFY, Facts, Finding, Question
+from forge.backends.doctor.probes import REPLY, examine_stream
 from forge.backends.profile import from_toml, named_profile
 from forge.backends.questions import ServerAnswer
 from forge.cli import main

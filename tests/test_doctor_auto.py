@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from forge.backends import Server
-from forge.backends.doctor.auto_mode import SHORT
-from forge.backends.doctor.identification import IDENTIFY
-from forge.backends.doctor.profile_cache import FRESH, Subject, folder, recall, remember
+from forge.backends.doctor.examination import FRESH, SHORT, Subject, folder, recall, remember
+from forge.backends.doctor.facts import IDENTIFY
 from forge.backends.profile import named_profile
 from forge.connection import Connection
 from tests.patients import patients

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from forge.backends.doctor import PROBES
-from forge.backends.doctor.auto_mode import SHORT
-from forge.backends.doctor.profile_cache import FRESH
+from forge.backends.doctor.examination import FRESH, SHORT
 from tests.patients import patients
 
 PAGE = (Path(__file__).parents[1] / "docs" / "doctor.md").read_text(encoding="utf-8")

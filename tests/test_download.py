@@ -12,8 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forge.backends.servers.cached_file import note_of
-from forge.backends.servers.download import Progress, ensure_model, fetched
+from forge.backends.servers.download import Progress, ensure_model, fetched, note_of
 from forge.backends.servers.models import KNOWN, KnownModel, ModelUnavailable, Wheel, resolve
 from forge.errors import ForgeError
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from forge.cli.eval_options import EvalOptions
-from forge.evals.ablations import ABLATIONS
-from forge.evals.selection import MODES
-from forge.evals.variants import COMPACTORS, THINKING
+from forge.cli.eval_run import EvalOptions
+from forge.evals.configurations import ABLATIONS, COMPACTORS, THINKING
+from forge.evals.evaluation import MODES
 
 PAGE = Path(__file__).parents[1] / "docs" / "evals.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

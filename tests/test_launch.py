@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from forge.backends.servers import KNOWN
-from forge.backends.servers.command_line import command
-from forge.backends.servers.exit_report import explain_exit
-from forge.backends.servers.launch import Launch, source
+from forge.backends.servers.launch import Launch, command, source
+from forge.backends.servers.process import explain_exit
 from forge.errors import DefinitionError, ForgeError
 
 FILE = Path("/m/model.gguf")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, resume_journal, run_sync, tool
-from forge.cli.html_page import page
+from forge.cli.timelines import page
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.records import read_journal
 from forge.journal.replaying import states

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.http_sender import refuses_tools
+from forge.backends.http_client import refuses_tools
 from forge.backends.profile import Profile, from_toml, load_profile, named_profile, names, to_toml
 from forge.errors import ForgeError
 from stages.effect import Fault

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Raw
 
+from forge.proxy.policy import applied
 from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.policy_rules import applied
 from stages.message import ToolCall
 from stages.nudges import unprefixed
 from stages.objection import Guard, Objection, Stop

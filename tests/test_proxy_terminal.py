@@ -15,8 +15,7 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
-from forge.cli.proxy_display import KEPT, Display, Shown, ToDisplay
-from forge.cli.proxy_rows import Load, Totals, footer, row
+from forge.cli.proxy import KEPT, Display, Load, Shown, ToDisplay, Totals, footer, row
 from forge.proxy.passage import Notes, Passage, summary_line
 from stages.effect import Usage
 from tests.scripted_model import ScriptedModel, completion, whole

@@ -15,7 +15,7 @@ from forge import Finished, Halted, resume_journal, run, run_sync
 from forge.connection import Connection
 from forge.errors import CallbackError
 from forge.interpreters.scripted import Scripted, call
-from forge.workflow.stage_list import STAGES
+from forge.workflow.workflow import STAGES
 from stages import Stage, on
 from stages.effect import Send
 from stages.halt import Cancelled

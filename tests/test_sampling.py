@@ -11,8 +11,7 @@ from msgspec import UNSET
 
 from forge import run_sync
 from forge.backends import Server
-from forge.backends.profile import Profile, named_profile, names
-from forge.backends.sampling import low_temperature, recommended, usual
+from forge.backends.profile import Profile, low_temperature, named_profile, names, recommended, usual
 from forge.errors import ForgeError, explain
 from forge.interpreters.scripted import Scripted
 from stages.effect import RawCall, Reply

@@ -14,11 +14,10 @@ from forge import Workflow, tool
 from forge.backends import Server
 from forge.backends.doctor import address
 from forge.backends.doctor.examination import examine
-from forge.backends.doctor.identification import IDENTIFY
+from forge.backends.doctor.facts import IDENTIFY
 from forge.backends.http_client import client
-from forge.backends.questions import MOST, ask
+from forge.backends.questions import MOST, Tokenizer, ask
 from forge.backends.template import Template, examined
-from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from tests.costly import PLAIN, TEMPLATES, costly

@@ -16,11 +16,9 @@ import pytest
 from forge import run_sync
 from forge.backends import Server, named, setup_backend
 from forge.backends.budget import BudgetMode, ResolvedBudget
-from forge.backends.servers.backend_setup import AttachedOllama
 from forge.backends.servers.launch import Launch
-from forge.backends.servers.process import Process, log_folder
-from forge.backends.servers.readiness import Loading, free_port
-from forge.backends.servers.server_manager import ServerManager
+from forge.backends.servers.process import Loading, Process, free_port, log_folder
+from forge.backends.servers.server_manager import AttachedOllama, ServerManager
 from forge.errors import BackendError, DefinitionError, ForgeError
 from forge.runtime.watching import Watching
 from stages.halt import BackendFailed

@@ -15,7 +15,7 @@ import pydantic
 import pytest
 from typing_extensions import Doc
 
-from forge.tools.signature import Signature, converter, describe
+from forge.tools.definition import Signature, converter, describe
 from stages.schema import Fits, checker
 
 

@@ -11,7 +11,7 @@ from forge import run, run_sync
 from forge.backends.slot import SlotWorker, Statistics, WorkerStopped
 from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call
-from forge.runtime.watcher import OnChunk
+from forge.runtime.callbacks import OnChunk
 from stages.effect import Replied, Reply, Request, Send
 from stages.halt import BackendFailed
 from stages.wire.deltas import Delta, Retry, TextDelta

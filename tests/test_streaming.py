@@ -13,7 +13,7 @@ from forge.backends import Server
 from forge.errors import WatcherError
 from forge.interpreters.http import Http
 from forge.interpreters.scripted import Scripted, call
-from forge.runtime.watcher import OnChunk
+from forge.runtime.callbacks import OnChunk
 from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.message import User
@@ -204,7 +204,7 @@ def test_a_reply_is_not_held_up_by_a_server_that_leaves_the_connection_open() ->
 
 
 def test_a_stream_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forge.interpreters.http_streams.STREAM_LIMIT", 100_000)
+    monkeypatch.setattr("forge.interpreters.http.STREAM_LIMIT", 100_000)
 
     async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head())
@@ -217,7 +217,7 @@ def test_a_stream_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_stream_of_countless_pieces_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes a few bytes on the wire, and a hundred in memory."""
-    monkeypatch.setattr("forge.interpreters.http_streams.PIECES_LIMIT", 1000)
+    monkeypatch.setattr("forge.interpreters.http.PIECES_LIMIT", 1000)
 
     async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head())

@@ -32,8 +32,7 @@ from forge.testing import (
     replies,
     states,
 )
-from forge.testing.reply_strategies import GRAMMARS, call_text
-from forge.testing.state_strategies import PHASES
+from forge.testing.strategies import GRAMMARS, PHASES, call_text
 from stages import Stage, on, pipeline
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, NoCompact, TieredCompact, estimate
 from stages.guards import prerequisites, required_steps

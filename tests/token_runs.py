@@ -34,7 +34,7 @@ class Reports(Struct, frozen=True, kw_only=True):
     """What a server says of each prompt of a run, by its template and tokenizer: what it counts in a reply's `usage`.
 
     `usage` are the `usage.prompt_tokens` of the first prompts, which the model did read; `rate` is what its tokenizer
-    makes of `forge.backends.tokenizer.SAMPLE`, in tokens a character.
+    makes of `forge.backends.questions.SAMPLE`, in tokens a character.
     """
 
     model: str

@@ -19,7 +19,7 @@ from benchmarks.peers.environment import guardrails, pydantic_ai
 from benchmarks.peers.gate import gate
 from benchmarks.peers.workers import Worker, worker
 from forge.evals import Player, RunEnd, Task
-from forge.evals.ablations import ABLATIONS
+from forge.evals.configurations import ABLATIONS
 from forge.interpreters import Interpreter
 from forge.workflow.workflow import Workflow
 from stages.effect import CallResult, Effect, Execute, Failed, Outcome, Results, Said, Succeeded, Unresolved

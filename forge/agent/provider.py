@@ -10,7 +10,7 @@ from returns.result import Failure, Result, Success
 from forge.connection import AnyBackend, Setup
 from forge.errors import DefinitionError
 from forge.runtime.event_stream import Line, streamed
-from forge.runtime.options import checked_options
+from forge.runtime.loop import checked_options
 from forge.runtime.reaching import Stopped, reached, unless
 from stages import fold, pipeline, reasoning, send, serialize
 from stages.effect import Fault, Replied, Reply, Send, Undelivered

@@ -8,13 +8,21 @@ from contextvars import ContextVar
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge.agent.events import AgentEvent, ChildEvent, ToolProgressEvent, TurnStartEvent
-from forge.agent.narration import Narration, Told, concluded, narrate
+from forge.agent.events import (
+    AgentEvent,
+    ChildEvent,
+    Narration,
+    Told,
+    ToolProgressEvent,
+    TurnStartEvent,
+    concluded,
+    narrate,
+)
 from forge.errors import ForgeError
 from forge.outcome import Finished, Halted
+from forge.runtime.callbacks import OnChunk
 from forge.runtime.event_stream import Line
-from forge.runtime.observers import notify
-from forge.runtime.watcher import OnChunk
+from forge.runtime.loop import notify
 from forge.runtime.watching import Watching
 from stages.events import Event
 from stages.state import State

@@ -5,19 +5,17 @@ from typing import Unpack
 from forge.backends.address import is_address, suggested
 from forge.backends.anthropic import Anthropic
 from forge.backends.budget import BudgetMode, ResolvedBudget
-from forge.backends.by_purpose import ByPurpose
-from forge.backends.cascade import Cascade
 from forge.backends.profile import Profile, names
+from forge.backends.routing import ByPurpose, Cascade
 from forge.backends.server import Options, Server
-from forge.backends.servers.backend_setup import setup_backend
 from forge.backends.servers.download import Watch
 from forge.backends.servers.launch import Launch, startable
-from forge.backends.servers.local import Local
-from forge.backends.servers.readiness import Tell
-from forge.backends.servers.server_manager import ServerManager, log_loading
+from forge.backends.servers.llama_cpp import Local
+from forge.backends.servers.process import Tell
+from forge.backends.servers.server_manager import ServerManager, log_loading, setup_backend
 from forge.connection import Backend, Connection, Setup
 from forge.errors import ForgeError
-from forge.workflow.suggestions import nearest
+from forge.workflow.checks import nearest
 
 __all__ = [
     "Anthropic",

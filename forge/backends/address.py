@@ -1,15 +1,51 @@
-"""Addresses of servers as people write them; the scheme may be left out for this machine."""
+"""Addresses of servers, and backends by the names that a command line takes."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
+from forge.connection import Backend, Connection
 from forge.errors import ForgeError
 from stages.repair.decoding import is_sound
 from stages.wire.wires import OPENAI, WIRES
 
 if TYPE_CHECKING:
     from forge.backends.profile import Profile  # which itself checks its address here
+
+
+# A model as it was named: a server that is known not to have it is refused before anything is asked of it.
+
+
+class AsNamed:
+    """A backend that does not connect to a llama-server or vLLM without the model that was asked for.
+
+    A llama-server answers under any name, and programs may call its model what they like. What a person names on the
+    command line is meant.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def __repr__(self) -> str:
+        """The backend's own."""
+        return repr(self._backend)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """Reach the model. ForgeError if it is not there, or for the backend's own reasons."""
+        async with self._backend.connect() as connection:
+            endpoint = connection.endpoint
+            if endpoint is not None and endpoint.instead:
+                raise ForgeError(
+                    f"the server has no model {endpoint.model!r}; it has {endpoint.instead}: "
+                    "leave the name out, or give one that it has"
+                )
+            yield connection
+
+
+# Addresses of servers as people write them; the scheme may be left out for this machine.
 
 _HERE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:/.*)?", re.IGNORECASE)
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)

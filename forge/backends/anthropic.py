@@ -11,16 +11,14 @@ import msgspec
 from msgspec import Raw
 
 from forge.backends.endpoints import AnthropicCount, AnthropicModel
-from forge.backends.http_client import forward_proxy, trust
-from forge.backends.http_sender import sender
-from forge.backends.profile import named_profile
+from forge.backends.http_client import forward_proxy, sender, trust
+from forge.backends.profile import check_sampling, named_profile
 from forge.backends.questions import ask
-from forge.backends.sampling import check_sampling
 from forge.connection import Connection, Endpoint, Setup
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
-from forge.runtime.options import checked_options
+from forge.runtime.loop import checked_options
 from stages.retry import RetryPolicy
 from stages.wire.deltas import Sampling
 from stages.wire.wires import wire

@@ -1,30 +1,36 @@
-"""A server at an address, over HTTP: what it is comes from its profile, what it has is asked of it."""
+"""A server at an address: asked what it is and can do, then connected to."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 import httpx
 from msgspec.structs import replace
 
 from forge.backends.address import base_url
 from forge.backends.credentials import HEADERS, headers_for, keys, secrets
-from forge.backends.http_client import Verify, client, direct, forward_proxy, trust
-from forge.backends.http_sender import sender
-from forge.backends.modes import check_mode, chosen_mode
+from forge.backends.http_client import Verify, client, direct, forward_proxy, sender, trust
 from forge.backends.ollama import context_to_ask_for
-from forge.backends.profile import DEFAULT_CONTEXT, Profile, given_profile, named_profile
+from forge.backends.profile import (
+    DEFAULT_CONTEXT,
+    Profile,
+    check_sampling,
+    given_profile,
+    low_temperature,
+    named_profile,
+    recommended,
+    usual,
+)
+from forge.backends.questions import Tokenizer
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
-from forge.backends.sampling import check_sampling, low_temperature, recommended, usual
 from forge.backends.template import Template, examined
-from forge.backends.tokenizer import Tokenizer
 from forge.connection import Connection, Endpoint, Setup
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL, Http
-from forge.runtime.options import checked_options
+from forge.runtime.loop import checked_options
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
 from stages.serialize import Mode
@@ -32,7 +38,34 @@ from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FormName
 from stages.wire.wires import WIRES, wire
 
+# The mode of asking for tool calls: refused where a backend does not have it, chosen where the user leaves it open.
+
 _log = logging.getLogger("forge")
+
+
+def check_mode(mode: Mode | Literal["auto"], profile: Profile | None) -> None:
+    """ForgeError for a mode that the backend does not support; of no backend at all, while it is not known."""
+    if mode not in (*get_args(Mode), "auto"):
+        raise ForgeError(f"mode is {mode!r}; it must be one of auto, {', '.join(get_args(Mode))}")
+    if profile is None:
+        return
+    if mode == "native" and not profile.native_calls:
+        raise ForgeError(f"the profile {profile.name} has no native calls; choose the mode prompted or constrained")
+    if mode == "constrained" and profile.constrain == "none":
+        raise ForgeError(f"the profile {profile.name} cannot constrain decoding; choose the mode native or prompted")
+
+
+def chosen_mode(mode: Mode | Literal["auto"], profile: Profile, about: About) -> Mode:
+    """How tool calls are asked for: as the user says, else as the profile does, where the model's template lets it."""
+    if mode != "auto":
+        return mode
+    if profile.mode == "native" and about.template_has_tools is False:
+        _log.warning("the model's chat template has no tools, so the server would ignore them; the mode is prompted")
+        return "prompted"
+    return profile.mode
+
+
+# A server at an address, over HTTP: what it is comes from its profile, what it has is asked of it.
 
 
 class Options(TypedDict, total=False):
@@ -62,7 +95,7 @@ class Server:
     unless `probe` is False (docs/doctor.md). `form` is how calls are written in the modes that write them as text.
     `model`: by default the first that the server lists. `context_tokens`: by default what the server says, else what
     the profile says, else 4,096. `sampling` are options of every reply; with `model_sampling` those left unset are
-    as the model's makers recommend (`forge.backends.sampling`).
+    as the model's makers recommend (`forge.backends.profile`).
     `api_key`, or a header of `headers`, is the only credential; without one the profile's environment variable is
     read, for the profile's own address alone. `timeout`: maximum seconds without a byte from the server;
     `total_timeout`: maximum seconds of one request in all, None for no limit. `proxy` and `verify` are httpx's (a
@@ -222,8 +255,7 @@ class Server:
         if self._mode != "auto" or not self._probe:
             return named_profile("openai-compatible"), "not asked"
         # Its probes are of no use to those who connect to a server that is known.
-        from forge.backends.doctor.auto_mode import consulted  # noqa: PLC0415
-        from forge.backends.doctor.profile_cache import Subject  # noqa: PLC0415
+        from forge.backends.doctor.examination import Subject, consulted  # noqa: PLC0415
 
         listed = about.listed()
         build = listed.owned_by if listed else ""

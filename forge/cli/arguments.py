@@ -1,20 +1,295 @@
-"""The arguments of each command."""
+"""Arguments of the commands: flags with their checks, options as they are read, and their help."""
 
 import argparse
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from forge.cli.flags import (
-    add_asking,
-    add_backend,
-    add_journal,
-    add_model,
-    add_redaction,
-    count,
-    port,
-    seconds,
-    whole_number,
-)
+from msgspec import UNSET, Struct
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from forge.backends import Backend, Cascade, Local, named, startable, started
+from forge.backends.address import AsNamed
+from forge.backends.servers import Loading, Progress
 from forge.cli.parser import Parser, command_of
+from forge.errors import ForgeError
+from forge.journal.redaction import Redact
+from forge.workflow.workflow import Workflow
+from stages.confidence.measure import AskLarger
+from stages.options import OptionError
+from stages.wire.deltas import Sampling
+
+# Rows of output: a label and a text next to it, wrapped to the terminal; one plain line in a pipe.
+
+_NARROW = 50
+"""Terminal width below which labels get no column of their own."""
+
+
+class LabelledText(Struct, frozen=True):
+    """A labelled text; both parts have a style of rich. Only secondary text is dim."""
+
+    label: str
+    text: str
+    style: str = ""
+    label_style: str = "dim"
+
+
+def show(console: Console, row: LabelledText, column: int = 9) -> None:
+    """Print the row, with its label right-aligned in a column of that width."""
+    if not console.is_terminal:
+        console.print(Text(f"{row.label:>{column}}  {row.text}"), soft_wrap=True)
+        return
+    label, text = Text(row.label, style=row.label_style), Text(row.text, style=row.style)
+    if console.width < _NARROW:
+        console.print(Text.assemble(label, "  ", text))
+        return
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(justify="right", width=column, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(label, text)
+    console.print(grid)
+
+
+# Options shared by several commands: backend, model, journal, redaction.
+
+_MODES = ("auto", "native", "prompted", "constrained")
+
+
+def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
+    """Options for the backend and its model; `default` says what is used where none is given, if that may be."""
+    parser.add_argument(
+        "--backend",
+        required=not default,
+        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
+        "llama-server:FILE starts a server" + (f" (default: {default})" if default else ""),
+    )
+    parser.add_argument("--profile", help="profile of the server at the address: a name or a TOML file")
+    parser.add_argument(
+        "--larger",
+        metavar="BACKEND",
+        help="backend of a larger model, asked for what the workflow hands to one (AskLarger in unsure=…)",
+    )
+    add_model(parser)
+
+
+def add_asking(parser: argparse.ArgumentParser) -> None:
+    """Options that choose the model and how it is asked."""
+    add = parser.add_argument
+    add(
+        "--model",
+        default="",
+        help="local: a name in forge models or a GGUF file; otherwise the server's name for the model",
+    )
+    add(
+        "--mode",
+        choices=_MODES,
+        default="auto",
+        help="how tool calls are requested (default: what the server supports)",
+    )
+    add("--no-probe", dest="probe", action="store_false", help="do not test what an unknown server supports")
+    add(
+        "--temperature",
+        type=decimal,
+        help="sampling temperature (default: 0.1; hosted and known reasoning models use their own)",
+    )
+    add("--context", type=_tokens, help="context size in tokens (default: as the server reports; local: 4096)")
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Options for the model."""
+    add_asking(parser)
+    add = parser.add_argument
+    add(
+        "--model-sampling",
+        action="store_true",
+        help="use the sampling options that the model's makers recommend, if known",
+    )
+    add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
+    add("--max-tokens", type=_tokens, default=512, help="maximum tokens per reply (default: %(default)s)")
+    add(
+        "--port",
+        type=port,
+        default=0,
+        help="local, llama-server:FILE: port of the server (default: any free port)",
+    )
+    add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
+    add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
+
+
+def add_journal(parser: argparse.ArgumentParser) -> None:
+    """The option for the journal."""
+    parser.add_argument(
+        "--journal", type=Path, help="file to record the run in (default: a new file in the state folder)"
+    )
+
+
+def add_redaction(parser: argparse.ArgumentParser) -> None:
+    """Options for redaction of the journal."""
+    add = parser.add_argument
+    add(
+        "--redact",
+        action="append",
+        default=[],
+        metavar="TOOL.ARGUMENT",
+        help="hide this argument in the journal (*.ARGUMENT: of every tool), or, as TOOL, its results",
+    )
+    add("--redact-env", action="append", default=[], metavar="NAME", help="hide the value of this environment variable")
+    add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide all matches of this pattern")
+
+
+def decimal(text: str) -> float:
+    """The argument as a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def whole_number(text: str) -> int:
+    """The argument as an integer."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def seconds(text: str) -> float:
+    """The argument as seconds, more than 0 and less than a day."""
+    number = decimal(text)
+    if not 0 < number < 86400:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds between 0 and a day")
+    return number
+
+
+def count(text: str) -> int:
+    """The argument as an integer of at least 1."""
+    number = whole_number(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a valid count; it must be at least 1")
+    return number
+
+
+def port(text: str) -> int:
+    """A port that a command line gives; 0: any free one."""
+    number = whole_number(text)
+    if not 0 <= number < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text} is not a port number")
+    return number
+
+
+def _tokens(text: str) -> int:
+    number = whole_number(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of tokens")
+    return number
+
+
+# From command-line options to values: the backend, the key, the redaction rules.
+
+
+def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
+    """The backend, loaded or started when a run connects. ForgeError for contradictory options."""
+    sampling = sampling_of(options.temperature, options.max_tokens, options.seed)
+    if options.backend == "local":
+        if options.profile:
+            raise ForgeError("--profile is for a server's address; local is llama.cpp in this process: leave one out")
+        return Local(
+            options.model,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            model_sampling=options.model_sampling,
+            port=options.port,
+            api_key=key_of(options.api_key_env),
+            timeout=options.timeout,
+            progress=progress,
+        )
+    if startable(options.backend) and not options.profile:
+        return started(
+            options.backend,
+            options.model,
+            port=options.port,
+            progress=_tell_loading,
+            download=progress,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            model_sampling=options.model_sampling,
+            api_key=key_of(options.api_key_env),
+            timeout=options.timeout,
+        )
+    return AsNamed(
+        named(
+            options.backend,
+            options.model,
+            profile=options.profile,
+            mode=options.mode,
+            context_tokens=options.context,
+            sampling=sampling,
+            model_sampling=options.model_sampling,
+            api_key=key_of(options.api_key_env),
+            timeout=options.timeout,
+            probe=options.probe,
+        )
+    )
+
+
+def with_larger(backend: Backend, options: argparse.Namespace, workflow: Workflow[Any]) -> Backend:
+    """The backend, with the larger model of `--larger`. ForgeError if the workflow never asks one."""
+    if options.larger is None:
+        return backend
+    if workflow.unsure is None or AskLarger() not in workflow.unsure.steps:
+        raise ForgeError(
+            "--larger: the workflow never asks a larger model; say when it does, as in "
+            "unsure=WhenUnsure(below=0.6, then=AskLarger()), or leave --larger out"
+        )
+    return Cascade(backend, named(options.larger))
+
+
+def sampling_of(temperature: float | None, max_tokens: int, seed: int | None = None) -> Sampling:
+    """The sampling options of a command line. ForgeError for one that no server takes."""
+    try:
+        return Sampling(
+            temperature=UNSET if temperature is None else temperature,
+            seed=UNSET if seed is None else seed,
+            max_tokens=max_tokens,
+        )
+    except OptionError as error:
+        raise ForgeError("; ".join(f"--{problem.removeprefix('Sampling: ')}" for problem in error.problems)) from None
+
+
+def _tell_loading(loading: Loading) -> None:
+    print(f"loading for {loading.seconds:.0f} s: {loading.said}", file=sys.stderr)
+
+
+def key_of(variable: str | None) -> str:
+    """The key in that environment variable. ForgeError if it is not set."""
+    if variable is None:
+        return ""
+    if not os.environ.get(variable):
+        raise ForgeError(f"--api-key-env {variable}: that environment variable is not set")
+    return os.environ[variable]
+
+
+def redact_of(options: argparse.Namespace) -> Redact:
+    """The redaction rules of `forge run`. ForgeError for a variable that is not set."""
+    named: list[str] = getattr(options, "redact", [])
+    variables: list[str] = getattr(options, "redact_env", [])
+    if lacking := [name for name in variables if not os.environ.get(name)]:
+        raise ForgeError(f"--redact-env {lacking[0]}: that environment variable is not set")
+    return Redact(
+        arguments=tuple(name for name in named if "." in name),
+        results=tuple(name for name in named if "." not in name),
+        values=tuple(os.environ[name] for name in variables),
+        patterns=tuple(getattr(options, "redact_pattern", [])),
+    )
+
+
+# The arguments of each command.
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -23,7 +298,7 @@ def fill_demo(parser: Parser) -> None:
     """Arguments of `forge demo`."""
     parser.add_argument("--order", metavar="NUMBER", help="the order to report on: A-17, B-42, … (default: random)")
     parser.add_argument("--message", help="another request to the model")
-    parser.set_defaults(command=command_of("forge.cli.execute", "run_demo"), backend="local", profile=None, larger=None)
+    parser.set_defaults(command=command_of("forge.cli.run", "run_demo"), backend="local", profile=None, larger=None)
     add_model(parser)
     add_journal(parser)
 
@@ -33,7 +308,7 @@ def fill_run(parser: Parser) -> None:
     _workflow(parser)
     parser.add_argument("message", help="the user's request")
     _values(parser)
-    parser.set_defaults(command=command_of("forge.cli.execute", "run_workflow"))
+    parser.set_defaults(command=command_of("forge.cli.run", "run_workflow"))
     add_backend(parser)
     add_journal(parser)
     add_redaction(parser)
@@ -43,7 +318,7 @@ def fill_resume(parser: Parser) -> None:
     """Arguments of `forge resume`."""
     _workflow(parser)
     parser.add_argument("journal", type=Path, help="the journal of the run")
-    parser.set_defaults(command=command_of("forge.cli.execute", "resume_workflow"))
+    parser.set_defaults(command=command_of("forge.cli.run", "resume_workflow"))
     add_backend(parser)
 
 
@@ -58,7 +333,7 @@ def fill_chat(parser: Parser) -> None:
     add("--no-tools", dest="tools", action="store_false", help="just talk: no tools for the files of this folder")
     add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md of this folder")
     add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
-    parser.set_defaults(command=command_of("forge.cli.chat.run", "run_chat"))
+    parser.set_defaults(command=command_of("forge.cli.chat.conversation", "run_chat"))
     add_backend(parser, default="local")
 
 
@@ -219,7 +494,7 @@ def fill_runs(parser: Parser) -> None:
     add("folder", nargs="?", type=Path, help="folder with journals (default: where forge run writes them)")
     add("--last", type=count, default=10, metavar="N", help="number of runs to show (default: %(default)s)")
     add("--json", action="store_true", help="the runs as JSON")
-    parser.set_defaults(command=command_of("forge.cli.runs", "run_runs"))
+    parser.set_defaults(command=command_of("forge.cli.run", "run_runs"))
 
 
 def fill_completion(parser: Parser) -> None:

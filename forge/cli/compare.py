@@ -7,16 +7,14 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from forge.cli.console import Console
-from forge.cli.eval_journals import workflow_of
-from forge.cli.plain import printable, readable
-from forge.cli.state_view import phase_of
+from forge.cli.console import Console, printable, readable
+from forge.cli.eval_report import workflow_of
+from forge.cli.lines import phase_of
 from forge.errors import ForgeError, explain, quantity
 from forge.journal.ablation import Ablated, ablate
 from forge.journal.bisection import Parting, bisect
-from forge.journal.difference import as_lines
 from forge.journal.records import Journal, read_journal
-from forge.journal.replaying import DivergenceError, states
+from forge.journal.replaying import DivergenceError, as_lines, states
 from forge.workflow.workflow import Workflow
 from stages.halt import Halt
 from stages.state import State

@@ -1,7 +1,7 @@
 """The workflow of `forge demo`: look up an order, look up its customer, send a report with what was found."""
 
 from forge.errors import ToolResolutionError
-from forge.tools.decorator import tool
+from forge.tools.definition import tool
 from forge.workflow.workflow import Workflow
 
 ORDERS: dict[str, dict[str, str | float]] = {

@@ -4,7 +4,7 @@ import os
 import sys
 
 from forge.cli.commands import parse
-from forge.cli.plain import bear_any_text, readable
+from forge.cli.console import bear_any_text, readable
 from forge.cli.signals import SIGPIPE, Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
 

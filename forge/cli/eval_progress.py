@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from forge.cli.plain import printable
+from forge.cli.console import printable
 from forge.errors import quantity
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import RunVerdict

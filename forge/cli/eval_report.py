@@ -1,33 +1,273 @@
-"""`forge eval report`: what files of results show, as a table, as Markdown, or as a page."""
+"""`forge eval report` and `check`: rows of results as text, Markdown and a page, with timelines."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+import glob
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from forge.cli.console import Console
-from forge.cli.eval_results import shown_rows
-from forge.cli.eval_timelines import worst_timelines
-from forge.cli.html_page import save_page, without_folders
-from forge.evals.report import Column, EvalReport, report_of
-from forge.evals.report_calibration import calibration_texts
-from forge.evals.report_markdown import markdown
-from forge.evals.report_notes import few_seeds, method, notes
-from forge.evals.report_page import page_of
-from forge.evals.report_texts import (
+from forge.cli.arguments import LabelledText
+from forge.cli.console import Console, printable, readable
+from forge.cli.eval_run import values_of
+from forge.cli.run import imported, load_workflow
+from forge.cli.timelines import Section, recorded_timeline, save_page, without_folders
+from forge.errors import ForgeError, JournalError
+from forge.evals.check import check_against
+from forge.evals.configurations import Cell, configured_workflow
+from forge.evals.evaluation import Axes
+from forge.evals.report import (
     HEADINGS,
+    Column,
+    EvalReport,
     by_model,
+    calibration_texts,
     cell_text,
     claims,
     facts,
+    few_seeds,
+    markdown,
+    method,
     metric_texts,
+    notes,
+    report_of,
     told_metrics,
 )
+from forge.evals.report_page import TimelineSection, page_of
+from forge.evals.results import read_results, refuse_repeated, rows_with
 from forge.evals.row import Row
+from forge.evals.scenario import Scenario
+from forge.evals.series import made_world
+from forge.evals.statistics import sentence
+from forge.evals.suite import SUITES
+from forge.journal.records import read_journal
+from forge.workflow.workflow import Workflow
+
+# Files of results as a command line names them: read, merged, and safe to show.
+
+_MOST_CONFIGURATIONS = 256
+"""Each is compared with each other one: what that takes grows with their square."""
+
+
+def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
+    """The rows of all the files, their texts fit to be shown. ForgeError if there are none, or one is there twice.
+
+    Journals are named by paths from here; those that are not beside their file of results are left out.
+    """
+    rows = tuple(row for file in files for row in _shown(file))
+    names = " and ".join(map(str, files))
+    if not rows:
+        raise ForgeError(f"there are no runs in {names}; forge eval run writes them")
+    refuse_repeated(rows, names)
+    if (several := len({row.configuration for row in rows})) > _MOST_CONFIGURATIONS:
+        raise ForgeError(f"{names} have {several} configurations; at most {_MOST_CONFIGURATIONS} can be compared")
+    return rows
+
+
+def _shown(file: Path) -> Iterator[Row]:
+    for row in read_results(file):
+        paths = [file.parent / journal for journal in row.journals]
+        beside = all(_is_beside(file, journal) for journal in row.journals)
+        yield replace(_printable(row), journals=tuple(map(str, paths)) if beside else ())
+
+
+def _is_beside(file: Path, journal: str) -> bool:
+    """Whether the journal lies in a folder of journals beside the file: a file of results may come from anybody."""
+    folder, path = file.parent.resolve(), (file.parent / journal).resolve()
+    return path.is_relative_to(folder) and path.relative_to(folder).as_posix().partition("/")[0].endswith(".journals")
+
+
+def _printable(row: Row) -> Row:
+    """The row with no text that could control a terminal or is longer than a line or two."""
+    known = row.configuration
+    texts = {name: printable(value) for name, value in msgspec.to_builtins(known).items() if isinstance(value, str)}
+    return replace(
+        row,
+        configuration=replace(known, **texts),
+        scenario=printable(row.scenario),
+        tags=tuple(map(printable, row.tags)),
+        why=printable(row.why),
+        end=printable(row.end),
+        commit=printable(row.commit),
+    )
+
+
+# Journals of evals: the run that one belongs to, how it was judged, and the workflow that replays it.
+
+_SUITE = "suite"
+"""What `--workflow` calls forge's own scenarios."""
+
+_SECONDS = 60.0
+"""Maximum time for a scenario to make its world."""
+
+
+def recorded_row(journal: Path) -> Row | None:
+    """The row of the run that the journal belongs to; None where no file of results beside its folder has it."""
+    whole = journal.absolute()
+    folder = next((one for one in whole.parents if one.name.endswith(".journals")), None)
+    if folder is None:
+        return None
+    name = whole.relative_to(folder).as_posix()
+    stem = folder.name.removesuffix(".journals")
+    files = (one for one in folder.parent.glob(f"{glob.escape(stem)}*") if one.stem == stem and one.is_file())
+    found = (row for file in files for row in rows_with(file, name))
+    return next((row for row in found if any(one.partition("/")[2] == name for one in row.journals)), None)
+
+
+def judged(row: Row) -> tuple[LabelledText | Text, ...]:
+    """What the run was, how it ended, and how it was judged."""
+    why = f": {printable(row.why)}" if row.why else ""
+    return (
+        Text(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", style="bold"),
+        LabelledText("ended", printable(row.end)),
+        LabelledText("verdict", f"{row.verdict}{why}"),
+    )
+
+
+def workflow_of(reference: str, journal: Path) -> Workflow:
+    """The workflow that `--workflow` names; for an eval's journal, the run's own, from a file with its scenario.
+
+    `suite` stands for forge's own scenarios, FILE.py:NAME always for a workflow of that name. ForgeError for a run
+    that was not forge's, and for what is not there.
+    """
+    row = recorded_row(journal) if reference == _SUITE or reference.endswith(".py") else None
+    if row is None and reference == _SUITE:
+        raise ForgeError(f"{journal} is not a journal of an eval beside its results; name a workflow instead")
+    scenario = _scenario(reference, row) if row else None
+    return load_workflow(reference) if row is None or scenario is None else _configured(scenario, row)
+
+
+def _scenario(reference: str, row: Row) -> Scenario | None:
+    """The run's scenario in the suite, or in the file; None for a file without it."""
+    if reference != _SUITE:
+        own = values_of(vars(imported(reference, "FILE.py")), Scenario)
+        return next((one for one in own if one.name == row.scenario), None)
+    if "bfcl" in row.tags:
+        raise ForgeError("questions of BFCL are not replayed with a workflow; leave it out to see what was recorded")
+    known = {scenario.name: scenario for scenario in SUITES["all"]}
+    if row.scenario not in known:
+        name = printable(row.scenario)
+        raise ForgeError(f"forge's suite has no scenario {name!r}; name the file that has it: --workflow FILE.py")
+    return known[row.scenario]
+
+
+def _configured(scenario: Scenario, row: Row) -> Workflow[Any]:
+    known = row.configuration
+    if known.player != "forge":
+        raise ForgeError(
+            f"the run was made by {printable(known.player)}, not by forge, so no workflow reproduces its states; "
+            "leave out --workflow to see what was recorded"
+        )
+    if known.unsure.startswith("priors:"):
+        raise ForgeError("a run with priors is not replayed: the record does not have them")
+    Axes(ablations=(known.ablation,), compacts=(known.compact,), unsures=(known.unsure,))  # refuses what is unknown
+    cell = Cell(configuration=known, scenario=scenario, seed=row.seed)
+    try:
+        world = asyncio.run(made_world(cell, _SECONDS, asyncio.Lock()))
+    except Exception as error:
+        raise ForgeError(f"the scenario {scenario.name} raised {type(error).__name__}: {error}") from error
+    return configured_workflow(world.workflow, known)
+
+
+# The timelines that a report's page holds: those of the worst runs first, as many as there is room for.
+
+_WORST_FIRST = ("harm", "wrong", "unfinished", "unjudged", "right")
+
+_LONGEST_TEXT = 3_000
+"""Maximum characters of one text."""
+
+_LONGEST = 100_000
+"""Maximum bytes of one timeline."""
+
+
+def worst_timelines(rows: Iterable[Row], room: int) -> dict[str, tuple[TimelineSection, ...]]:
+    """The timelines of these runs by their first journals, in no more than `room` bytes.
+
+    Of each scenario and configuration the worst run comes first, then the next. Runs whose journals are gone, or are
+    none of forge's, have none.
+    """
+    found: dict[str, tuple[TimelineSection, ...]] = {}
+    for row in _in_turn(rows) if room else ():
+        made = _of(row)
+        size = len(msgspec.json.encode(made))
+        if not made or size > _LONGEST:
+            continue
+        room -= size
+        if room < 0:
+            break
+        found[row.journals[0]] = made
+    return found
+
+
+def _in_turn(rows: Iterable[Row]) -> list[Row]:
+    """The worst run of each cell, then the second worst of each, and so on."""
+    cells: defaultdict[object, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.journals:
+            cells[row.configuration, row.scenario].append(row)
+    for cell in cells.values():
+        cell.sort(key=lambda row: (_WORST_FIRST.index(row.verdict), row.seed))
+    placed = [(place, row) for cell in cells.values() for place, row in enumerate(cell)]
+    return [row for _, row in sorted(placed, key=lambda one: (one[0], _WORST_FIRST.index(one[1].verdict)))]
+
+
+def _of(row: Row) -> tuple[TimelineSection, ...]:
+    """The run's timeline, its messages one after the other; empty if a journal cannot be read."""
+    made: list[TimelineSection] = []
+    for number, journal in enumerate(row.journals, start=1):
+        try:
+            sections = recorded_timeline(read_journal(Path(journal)))
+        except JournalError:
+            return ()
+        of = f", message {number}" if len(row.journals) > 1 else ""
+        made += (_section(section, of) for section in sections)
+    return tuple(made)
+
+
+def _section(section: Section, of: str) -> TimelineSection:
+    return f"{section.title}{of}", section.note, tuple(_shown_timeline(section))
+
+
+def _shown_timeline(section: Section) -> Iterator[tuple[str, str]]:
+    for item in section.items:
+        more = len(item.text) - _LONGEST_TEXT
+        cut = f"… ({more:,} characters more)" if more > 0 else ""
+        yield item.label, readable(without_folders(item.text[:_LONGEST_TEXT])) + cut
+
+
+# `forge eval check`: whether new results are significantly worse than a baseline; 1 if they are.
+
+_COLOURS = {"better": "green", "worse": "red"}
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Compare two files of results, and say what has changed."""
+    checked = check_against(
+        shown_rows([options.file]),
+        shown_rows([options.against]),
+        name=options.configuration,
+        baseline_name=options.baseline_configuration,
+        alpha=options.alpha,
+    )
+    console = Console(highlight=False)
+    for one in checked.told:
+        console.print(Text(sentence(one), style=_COLOURS.get(one.finding, "")), soft_wrap=True)
+    for note in checked.notes:
+        console.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
+    lost = "1 significant loss" if len(checked.losses) == 1 else f"{len(checked.losses)} significant losses"
+    console.print(Text(f"{lost}." if checked.losses else "No significant loss.", style="bold"), soft_wrap=True)
+    return 1 if checked.losses else 0
+
+
+# `forge eval report`: what files of results show, as a table, as Markdown, or as a page.
 
 _WIDE = 250
 """Columns of a table in a pipe, where nobody's screen is too narrow."""
@@ -85,8 +325,8 @@ def _parts(made: EvalReport, console: Console) -> Iterator[RenderableType]:
             colour = {"better": "green", "worse": "red"}.get(claim.finding, "")
             yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
         for _, column in columns:
-            for sentence in calibration_texts(column):
-                yield Text.assemble(("- ", "dim"), sentence)
+            for text in calibration_texts(column):
+                yield Text.assemble(("- ", "dim"), text)
         for table in tables:
             yield Text()
             yield table

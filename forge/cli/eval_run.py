@@ -1,30 +1,226 @@
-"""`forge eval run`: play scenarios on a model, and append a row a run to a file of results."""
+"""`forge eval run` and `list`: scenarios chosen, played and written down."""
 
 import argparse
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import fields
 from rich.text import Text
 
+from forge.cli.arguments import LabelledText, key_of, sampling_of, show
 from forge.cli.console import Console
-from forge.cli.eval_options import EvalOptions, eval_options
 from forge.cli.eval_progress import EvalProgress
-from forge.cli.eval_scenarios import Chosen, chosen
-from forge.cli.layout import LabelledText, show
 from forge.cli.progress import downloading
+from forge.cli.run import imported
 from forge.cli.signals import until_signal
 from forge.errors import ForgeError, quantity
-from forge.evals.evaluation import Evaluation, Plan
+from forge.evals.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
+from forge.evals.evaluation import Axes, Evaluation, Plan, chosen_scenarios, commit, picked
+from forge.evals.player import Player
+from forge.evals.players import FORGE, PLAIN
+from forge.evals.results import RowFile, journal_folder
 from forge.evals.row import Row
-from forge.evals.row_file import RowFile, journal_folder
-from forge.evals.selection import Axes
+from forge.evals.scenario import Scenario
+from forge.evals.series import RunOptions, ServerLost
 from forge.evals.serving import ModelServer, Serving, serving
-from forge.evals.single_run import RunOptions, ServerLost
-from forge.evals.source import commit
-from forge.runtime.raised import TOOL_LOGGER
+from forge.evals.suite import SUITES
+from forge.evals.unsure_variants import asks_larger
+from forge.runtime.watching import TOOL_LOGGER
+from forge.workflow.checks import did_you_mean
+from forge.workflow.toml_tables import table_faults
+
+# The options of `forge eval run`: from the command line, and from a TOML file with one or several models.
+
+_Count = Annotated[int, Meta(ge=1)]
+_Names = tuple[str, ...]
+
+
+_SHORTEST = 300.0
+"""Seconds that a model call may go without a byte at least: of a run that takes too long, its own limit says so."""
+
+
+class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model and its server: `[[model]]` of the file, or the options of the same names."""
+
+    backend: str
+    model: str = ""
+    profile: str = ""
+    temperature: float | None = None
+    max_tokens: _Count = 512
+    api_key_env: str | None = None
+    context: _Count | None = None
+    slots: _Count | None = None
+    chat_template: str = ""
+    larger: str = ""
+
+    def server(self, run_seconds: float) -> ModelServer:
+        """The server, a call of which may take as long as a run.
+
+        ForgeError for a key that is not set, and for sampling that no server takes.
+        """
+        return ModelServer(
+            backend=self.backend,
+            model=self.model,
+            profile=self.profile,
+            sampling=sampling_of(self.temperature, self.max_tokens),
+            api_key=key_of(self.api_key_env),
+            context_tokens=self.context,
+            slots=self.slots,
+            chat_template_file=self.chat_template,
+            larger=self.larger,
+            request_seconds=max(run_seconds, _SHORTEST),
+        )
+
+
+class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that `forge eval run` is told; the file has the names of the command line."""
+
+    model: tuple[ModelOptions, ...] = ()
+    files: _Names = ()
+    suite: str | None = None
+    scenario: _Names = ()
+    tags: _Names = ()
+    runs: _Count = 5
+    seed: int = 1
+    mode: _Names = ("auto",)
+    ablation: _Names = ("",)
+    compact: _Names = ("",)
+    think: _Names = ("",)
+    unsure: _Names = ("",)
+    against: _Names = ()
+    only: _Names = ()
+    output: str = "results.jsonl"
+    timeout: Annotated[float, Meta(gt=0, lt=86400)] = 300.0
+    parallel: _Count | None = None
+
+
+_OF_MODEL = frozenset(field.name for field in fields(ModelOptions))
+
+
+def eval_options(given: argparse.Namespace) -> EvalOptions:
+    """The options of the command line over those of its file. ForgeError for what contradicts itself or is unknown."""
+    said = {name: value for name, value in vars(given).items() if name in _known() and value != ()}
+    file: Path | None = getattr(given, "config", None)
+    known = _read(file) if file else {}
+    if own := {name: value for name, value in vars(given).items() if name in _OF_MODEL}:
+        if "model" in known:
+            flag = f"--{min(own).replace('_', '-')}"
+            raise ForgeError(f"{file} has the models to run; leave out {flag}, or the file's [[model]]")
+        if "backend" not in own:
+            raise ForgeError(f"--backend is missing: say where the model is{_or_a_file(given)}")
+        known["model"] = [own]
+    options = msgspec.convert(
+        {**known, **{name: value for name, value in said.items() if name != "model"}}, EvalOptions
+    )
+    if not options.model:
+        raise ForgeError(f"there is no model to run: say where it is with --backend{_or_a_file(given)}")
+    _refuse_half_a_cascade(options)
+    return options
+
+
+def _or_a_file(given: argparse.Namespace) -> str:
+    """The other way to name a model, of the command that has it."""
+    return "; or give a file with [[model]] by --config" if hasattr(given, "config") else ""
+
+
+def _refuse_half_a_cascade(options: EvalOptions) -> None:
+    """ForgeError for a larger model that nothing asks, and for asking one that is not there."""
+    asked = any(map(asks_larger, options.unsure))
+    if asked and not all(model.larger for model in options.model):
+        raise ForgeError("--unsure larger needs a larger model to ask: say where it is with --larger")
+    if not asked and any(model.larger for model in options.model):
+        raise ForgeError("--larger is asked by --unsure larger, and by nothing else: add that, or leave --larger out")
+
+
+def _known() -> frozenset[str]:
+    return frozenset(field.name for field in fields(EvalOptions))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The file's content; paths in it are beside it."""
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ForgeError(f"{file} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ForgeError(f"{file} is not TOML: {error}") from None
+    for name in content.keys() - _known():
+        if name in _OF_MODEL:
+            raise ForgeError(f"{file}: {name} is an option of a model; write it below a [[model]]")
+        raise ForgeError(f"{file}: there is no option {name!r}.{did_you_mean(name, _known())}")
+    models = content.get("model", [])
+    if not (isinstance(models, list) and all(isinstance(one, dict) for one in models)):
+        raise ForgeError(f"{file}: models are written as [[model]], with double brackets, since there can be several")
+    if faults := tuple(table_faults(content, EvalOptions)):
+        raise ForgeError("\n".join(f"{file}: {fault}" for fault in faults))
+    beside = file.parent
+    if isinstance(files := content.get("files"), list):
+        content["files"] = [str(beside / one) for one in files]
+    if isinstance(suite := content.get("suite"), str) and suite.endswith(".py"):
+        content["suite"] = str(beside / suite)
+    if isinstance(output := content.get("output"), str):
+        content["output"] = str(beside / output)
+    return content
+
+
+# The scenarios and players that a command of `forge eval` is told to choose.
+
+_T = TypeVar("_T")
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    """Scenarios, and players by name."""
+
+    scenarios: tuple[Scenario, ...]
+    players: Mapping[str, Player]
+
+
+def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: Sequence[str]) -> Chosen:
+    """The scenarios of the files, else of forge's own suite, by name and tag. ForgeError for what is not there.
+
+    `suite` is one of forge's own, or one more file.
+    """
+    scenarios: list[Scenario] = []
+    players = {player.name: player for player in (FORGE, PLAIN)}
+    if suite is not None and suite not in SUITES:
+        files, suite = (*files, _suite_file(suite)), None
+    for file in dict.fromkeys(files):
+        defined = vars(imported(file, "scenarios into a file FILE.py"))
+        own, others = values_of(defined, Scenario), values_of(defined, Player)
+        if not own and not others:
+            raise ForgeError(f"{file} has no scenario; it needs a line like: orders = Scenario(name=…) (docs/evals.md)")
+        scenarios += own
+        players |= {player.name: player for player in others}
+    if suite or not scenarios:
+        scenarios += SUITES[suite or "all"]
+    return Chosen(scenarios=chosen_scenarios(scenarios, names, tags), players=players)
+
+
+def _suite_file(suite: str) -> str:
+    """The file that a suite is which is none of forge's own. ForgeError if it is no name of one."""
+    if not suite.endswith(".py"):
+        meant = did_you_mean(suite, SUITES)
+        raise ForgeError(f"there is no suite {suite!r}; there are: {', '.join(SUITES)}, and files FILE.py.{meant}")
+    return suite
+
+
+def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
+    """The values of that type in a module, each once; those in a list or tuple of the module count too."""
+    found: dict[int, _T] = {}
+    for value in defined.values():
+        several = value if isinstance(value, list | tuple) else (value,)
+        found |= {id(one): one for one in several if isinstance(one, kind)}
+    return list(found.values())
+
+
+# `forge eval run`: play scenarios on a model, and append a row a run to a file of results.
 
 
 def run_eval(given: argparse.Namespace) -> int:
@@ -163,4 +359,46 @@ def _facts(ready: Serving, needed: int) -> dict[str, str]:
         "context": f"{setup.context_tokens:,} tokens; the scenarios need {needed:,}",
         "slots": str(ready.slots),
         "mode": ", ".join(f"{name}: {each.setup.mode}" for name, each in ready.connections.items()),
+    }
+
+
+# `forge eval bfcl`: the questions and conversations of the Berkeley Function Calling Leaderboard.
+
+
+def run_bfcl(given: argparse.Namespace) -> int:
+    """Play the categories; 1 if the server is lost on the way."""
+    options = eval_options(given)
+    names: tuple[str, ...] = getattr(given, "category", ())
+    for name in names:
+        picked(CATEGORIES, name, "--category")
+    checker = Checker(ensure_package())
+    every = scenarios(checker, names or CATEGORIES)
+    return carried_out(options, Chosen(scenarios=every, players=players(checker)), Console(highlight=False))
+
+
+# `forge eval list`: the scenarios there are to choose from.
+
+
+def run_scenario_list(options: argparse.Namespace) -> int:
+    """List the scenarios with their tags, and what each is about."""
+    scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
+    if options.json:
+        print(msgspec.json.encode([_scenario_facts(scenario) for scenario in scenarios]).decode())
+        return 0
+    console = Console(highlight=False)
+    for scenario in scenarios:
+        console.print(Text.assemble((scenario.name, "bold"), f"   {scenario.about}"), soft_wrap=True)
+        facts = f"{quantity(scenario.ideal_calls, 'call')}, {scenario.context_tokens:,} tokens of context"
+        show(console, LabelledText("tags", f"{', '.join(sorted(scenario.tags)) or 'none'} ({facts})", style="dim"))
+    return 0
+
+
+def _scenario_facts(scenario: Scenario) -> dict[str, object]:
+    return {
+        "name": scenario.name,
+        "about": scenario.about,
+        "tags": sorted(scenario.tags),
+        "ideal_calls": scenario.ideal_calls,
+        "context_tokens": scenario.context_tokens,
+        "not_counted": sorted(scenario.not_counted),
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from forge.cli.flags import count, decimal, seconds, whole_number
+from forge.cli.arguments import count, decimal, seconds, whole_number
 from forge.cli.parser import Parser, command_of
 
 
@@ -53,13 +53,13 @@ def _fill_bfcl(parser: Parser) -> None:
     add("--against", type=_names, metavar="PLAYER,…", help="server: its own tool calls; bfcl-prompt: BFCL's prompt")
     _only(parser)
     _runs(parser, "questions of each category")
-    parser.set_defaults(command=command_of("forge.cli.eval_bfcl", "run_bfcl"))
+    parser.set_defaults(command=command_of("forge.cli.eval_run", "run_bfcl"))
 
 
 def _fill_list(parser: Parser) -> None:
     _scenarios(parser)
     parser.add_argument("--json", action="store_true", help="the scenarios as JSON")
-    parser.set_defaults(command=command_of("forge.cli.eval_list", "run_scenario_list"))
+    parser.set_defaults(command=command_of("forge.cli.eval_run", "run_scenario_list"))
 
 
 def _fill_report(parser: Parser) -> None:
@@ -88,7 +88,7 @@ def _fill_check(parser: Parser) -> None:
     add("--configuration", default="", metavar="NAME", help="compare only this one (default: each with its own)")
     add("--baseline-configuration", default="", metavar="NAME", help="the one of the baseline (default: the same)")
     add("--alpha", type=_level, default=0.05, help="level of significance (default: %(default)s)")
-    parser.set_defaults(command=command_of("forge.cli.eval_check", "run_check"))
+    parser.set_defaults(command=command_of("forge.cli.eval_report", "run_check"))
 
 
 def _level(text: str) -> float:

@@ -14,16 +14,13 @@ from rich.text import Text
 from forge.agent import Agent
 from forge.agent.headless import AgentTask, Record, read_task, run_task
 from forge.backends.servers import Progress
-from forge.cli.arguments import fill_agent_run
-from forge.cli.console import Console
-from forge.cli.load import load_agent
-from forge.cli.options import backend_of
+from forge.cli.arguments import backend_of, fill_agent_run
+from forge.cli.console import Console, printable
+from forge.cli.lines import View
 from forge.cli.parser import Parser
-from forge.cli.plain import printable
 from forge.cli.progress import downloading
-from forge.cli.runs import new_journal
+from forge.cli.run import load_agent, new_journal
 from forge.cli.signals import StopSignals, handling
-from forge.cli.view import View
 from forge.connection import AnyBackend
 from forge.errors import ForgeError
 from forge.journal.file import refuse_taken

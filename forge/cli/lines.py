@@ -1,16 +1,24 @@
-"""Events as rows of output: important ones in colour, secondary ones dim."""
+"""Lines: what happened in a run, for a terminal, one line each."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import assert_never
 
-from forge.cli.layout import LabelledText
-from forge.cli.plain import printable
+from rich.console import Console
+from rich.text import Text
+
+from forge.cli.arguments import LabelledText, show
+from forge.cli.console import printable
 from forge.errors import explain
-from forge.journal.decisions import ending
+from forge.journal.replaying import ending
 from stages import events
-from stages.effect import Reply, Succeeded
+from stages.effect import Ask, Execute, Reply, Send, Succeeded
 from stages.execution import result_text
-from stages.message import Kind, ToolCall
+from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
+from stages.state import Awaiting, Ledger, State
+from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
+
+# Events as rows of output: important ones in colour, secondary ones dim.
 
 _SECONDARY = "dim"
 _WHOLE = 4_000
@@ -110,3 +118,163 @@ def provenance(call: ToolCall) -> str:
     """How a call was found and repaired, if it was not simply given."""
     notes = (*(() if call.origin in {"native", "prompted"} else (f"rescued: {call.origin}",)), *call.repairs)
     return f"   [{'; '.join(notes)}]" if notes else ""
+
+
+# A run in a terminal: a few lines per turn as it happens; plain lines in a pipe.
+
+_TAIL = 60
+"""Characters shown of an arriving reply."""
+
+_THINKING = "the model is thinking …"
+
+
+class View:
+    """An observer that prints; `live`: the model is really being called.
+
+    `turns` is the number of model calls so far; `running` are the calls that were started and have not returned.
+    """
+
+    def __init__(self, console: Console, *, live: bool = True) -> None:
+        self._console = console
+        self._live = live
+        spinner = "line" if console.options.ascii_only else "dots"
+        self._thinking = console.status(Text(_THINKING, style="dim"), spinner=spinner)
+        self._coming = ""
+        self.turns = 0
+        self.running: tuple[ToolCall, ...] = ()
+
+    def stopping(self) -> None:
+        """Say that the run is being cancelled, which may take a while if a tool is running."""
+        if self._console.is_terminal:
+            self._console.print()  # the terminal has written ^C
+        show(self._console, LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
+
+    @contextmanager
+    def connecting(self, where: str) -> Iterator[None]:
+        """In a terminal, says that the server is being identified: it may be loading its model."""
+        self._thinking.update(Text(f"connecting to {where} …", style="dim"))
+        self._wait()
+        try:
+            yield
+        finally:
+            self._thinking.stop()
+
+    def grow(self, delta: Delta) -> None:
+        """Show the end of the arriving reply in the status line."""
+        match delta:
+            case TextDelta(text=more) | ReasoningDelta(text=more) | CallDelta(arguments=more):
+                self._coming = (self._coming + more)[-_TAIL:]
+            case CallStarted(name=name):
+                self._coming = f"{self._coming} {name} "[-_TAIL:]
+            case Retry(fault=fault, seconds=seconds):
+                self._coming = ""
+                text = printable(f"in {seconds:.1f} seconds: {fault.detail}")
+                show(self._console, LabelledText("retry", text, label_style="yellow"))
+            case Ended():
+                self._coming = ""
+            case Reclassified():
+                pass  # only the end is shown, whatever it is
+            case _:
+                assert_never(delta)
+        self._thinking.update(Text(printable(self._coming) or _THINKING, style="dim"))
+
+    def __call__(self, event: events.Event) -> None:
+        """Print one event."""
+        self._note(event)
+        for row in rows(event):
+            show(self._console, row)
+
+    def _note(self, event: events.Event) -> None:
+        """Update the status line and the counts."""
+        match event:
+            case events.TurnStarted():
+                self._turn(event)
+            case events.CallsAccepted(calls=calls):
+                self.running = calls
+            case events.ToolsReturned():
+                self.running = ()
+            case events.SummaryAsked():
+                self._wait()
+            case (
+                events.ModelReplied()
+                | events.SummaryFailed()
+                | events.FellBack()
+                | events.HistoryCompacted()
+                | events.RunFinished()
+                | events.RunHalted()
+            ):
+                self._thinking.stop()
+            case _:
+                pass
+
+    def _wait(self) -> None:
+        if self._live:
+            self._thinking.start()
+
+    def _turn(self, event: events.TurnStarted) -> None:
+        self.turns = event.turn
+        room = f" of {event.context_tokens:,}" if event.context_tokens else ""
+        facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
+        heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
+        self._console.print(heading, soft_wrap=not self._console.is_terminal)
+        self._thinking.update(Text(_THINKING, style="dim"))
+        self._wait()
+
+
+# A state in a terminal: its phase, the ledger's non-default fields, its messages.
+
+COLUMN = 28
+"""Length of the longest label."""
+
+
+def state_rows(state: State) -> Iterator[LabelledText]:
+    """The state, row by row."""
+    yield LabelledText("phase", printable(phase_of(state)))
+    for name, value in _ledger_rows(state.ledger):
+        yield LabelledText(name, printable(value))
+    for index, message in enumerate(state.history):
+        label, text = _message_row(message)
+        yield LabelledText(f"[{index}] {label}", printable(text))
+        if isinstance(message, Assistant):
+            for call in message.calls:
+                yield LabelledText("", printable(f"calls {call.name} {call.arguments}{provenance(call)}"))
+
+
+def phase_of(state: State) -> str:
+    """The phase as a text, with what is awaited."""
+    phase = state.phase
+    match phase:
+        case Awaiting(effect=Send(turn=turn), summary=summary):
+            return f"awaiting the model, turn {turn}{', for a summary' if summary else ''}"
+        case Awaiting(effect=Execute(calls=calls)):
+            return f"awaiting the tools {', '.join(call.name for call in calls)}"
+        case Awaiting(effect=Ask(call=call)):
+            return f"awaiting a person's decision on {call.name}"
+        case _:
+            return type(phase).__name__.lower()
+
+
+def _ledger_rows(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """The budget, and the fields of the ledger that differ from their defaults."""
+    spare = ((name, getattr(ledger.budget, name)) for name in ledger.budget.__struct_fields__ if name != "price")
+    yield "budget", ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in spare if value is not None)
+    fresh = Ledger(budget=ledger.budget)
+    for name in ledger.__struct_fields__:
+        value = getattr(ledger, name)
+        if value != getattr(fresh, name):
+            yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _message_row(message: Message) -> tuple[str, str]:
+    """The label and the text of a message."""
+    match message:
+        case System(text=text):
+            return "system", text
+        case User(text=text, kind=kind, turn=turn):
+            return f"{kind}, turn {turn}", text
+        case Assistant(text=text, turn=turn):
+            return f"assistant, turn {turn}", text
+        case Tool(name=name, text=text, kind=kind, turn=turn):
+            return f"{kind}, turn {turn}", f"{name}: {text}"
+        case _:
+            assert_never(message)

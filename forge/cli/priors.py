@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
-from forge.cli.console import Console
-from forge.cli.plain import printable
+from forge.cli.console import Console, printable
 from forge.errors import ForgeError, quantity
 from forge.journal.priors import measured_priors
 from stages.confidence.measure import Prior

@@ -10,13 +10,11 @@ import msgspec
 from msgspec import Struct
 from rich.text import Text
 
-from forge.cli.console import Console
-from forge.cli.eval_journals import judged, recorded_row, workflow_of
-from forge.cli.html_page import page, save_page
-from forge.cli.layout import LabelledText, show
-from forge.cli.plain import printable, readable
-from forge.cli.state_view import COLUMN, phase_of, state_rows
-from forge.cli.view import View
+from forge.cli.arguments import LabelledText, show
+from forge.cli.console import Console, printable, readable
+from forge.cli.eval_report import judged, recorded_row, workflow_of
+from forge.cli.lines import COLUMN, View, phase_of, state_rows
+from forge.cli.timelines import page, save_page
 from forge.errors import ForgeError
 from forge.journal.records import Journal, SentPart, read_journal
 from forge.journal.replaying import DivergenceError, Step, effect_name, states

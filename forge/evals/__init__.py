@@ -5,9 +5,9 @@ of JSON lines; statistics and reports are pure functions of rows.
 """
 
 from forge.evals.player import Player, RunEnd, Task
-from forge.evals.rehearsal import Played, play
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Judgement, PerformedCall, RunVerdict, Scenario, Trajectory, World, judge
+from forge.evals.series import Played, play
 
 __all__ = [
     "Configuration",

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from forge.errors import ForgeError, quantity
-from forge.evals.comparison import ALPHA, Comparison, compare, family
-from forge.evals.pairing import Pairing, paired
 from forge.evals.report import labels
 from forge.evals.row import Configuration, Row
-from forge.workflow.suggestions import did_you_mean
+from forge.evals.statistics import ALPHA, Comparison, Pairing, compare, family, paired
+from forge.workflow.checks import did_you_mean
 
 _Runs = Mapping[Configuration, Sequence[Row]]
 

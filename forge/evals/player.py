@@ -11,8 +11,8 @@ from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.evals.record import Record
 from forge.interpreters import Interpreter, interpreter
+from forge.journal.file import recording
 from forge.journal.records import Header
-from forge.journal.writing import recording
 from forge.workflow.workflow import Workflow
 from stages.wire.wires import WireName
 

@@ -11,9 +11,7 @@ from typing import Any
 import msgspec
 
 from forge.evals.scenario import PerformedCall, Trajectory
-from forge.tools.decorator import Tool, tool
-from forge.tools.parameters import IdempotencyKey
-from forge.tools.signature import Explicit
+from forge.tools.definition import Explicit, IdempotencyKey, Tool, tool
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Failed, Fault, Price, Usage

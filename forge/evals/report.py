@@ -1,18 +1,39 @@
-"""Report: configurations by scenarios, and what each pair of configurations shows. A pure function of rows."""
+"""Reports of rows: tables and notes, for a terminal and in Markdown."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from datetime import UTC, datetime
+from itertools import combinations, groupby
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.errors import ForgeError
-from forge.evals.comparison import ALPHA, Comparison, compare, family
-from forge.evals.metrics import Metrics, metrics_of
-from forge.evals.pairing import Pair, Pairing, paired
-from forge.evals.row import Configuration, Row
-from forge.workflow.suggestions import did_you_mean
+from forge.errors import ForgeError, quantity
+from forge.evals.row import Configuration, Row, of_one_task
+from forge.evals.statistics import (
+    ALPHA,
+    Comparison,
+    Direction,
+    Metrics,
+    Pair,
+    Pairing,
+    basis,
+    compare,
+    expected_calibration_error,
+    family,
+    fewest_pairs,
+    headline,
+    judged_confidences,
+    metrics_of,
+    paired,
+    reliability,
+    risk_at,
+    risk_coverage,
+)
+from forge.workflow.checks import did_you_mean
+
+# Report: configurations by scenarios, and what each pair of configurations shows. A pure function of rows.
 
 
 class Column(Struct, frozen=True, kw_only=True):
@@ -196,3 +217,331 @@ def _names(first: Column, second: Column) -> tuple[str, str]:
 def _rows(column: Column) -> Iterator[Row]:
     for runs in column.runs.values():
         yield from runs
+
+
+# The texts of a report, the same in a terminal, in Markdown and on a page.
+
+NONE = "\N{EN DASH}"
+"""What stands where there is nothing to tell."""
+
+
+def facts(report: EvalReport) -> str:
+    """What was run, in a line."""
+    rows = [row for column in report.columns for runs in column.runs.values() for row in runs]
+    seeds = {len(runs) for column in report.columns for runs in column.runs.values()}
+    commits = sorted({row.commit for row in rows if row.commit})
+    of = f"{quantity(len(report.scenarios), 'scenario')} by {quantity(len(report.columns), 'configuration')}"
+    each = f"{_range(seeds)} {'seed' if seeds == {1} else 'seeds'} each"
+    made = (f"commit {', '.join(commits)}",) if commits else ()
+    return ", ".join((_made(report, len(rows)), of, each, *_temperature(rows), *_days(rows), *made))
+
+
+def _made(report: EvalReport, runs: int) -> str:
+    """How many runs there are, and of how many that were planned."""
+    planned = sum(max(column.planned, column.metrics.runs) for column in report.columns)
+    return quantity(runs, "run") if planned == runs else f"{runs:,} of {planned:,} planned runs"
+
+
+def _temperature(rows: list[Row]) -> Iterator[str]:
+    """The one that was asked for in all runs, which is in no label then."""
+    asked = {row.configuration.temperature for row in rows}
+    yield from (f"temperature {one:g}" for one in asked if one is not None and len(asked) == 1)
+
+
+def _range(numbers: set[int]) -> str:
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _days(rows: list[Row]) -> Iterator[str]:
+    times = [row.started for row in rows if 0 < row.started < 1e11]
+    if times:
+        yield " to ".join(
+            dict.fromkeys(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}" for at in (min(times), max(times)))
+        )
+
+
+HEADINGS = (
+    ("right", "runs with the right answer and no harm, with Wilson's 95 % interval"),
+    ("harm", "runs that changed something nobody asked for, or to wrong values"),
+    ("pass^k", "scenarios in which every seed was right"),
+    ("completed", "runs that ended with an outcome, right or wrong"),
+    ("efficiency", "ideal model calls by those made, over right runs; above 1: a shorter way was found"),
+    ("wasted", "model calls beyond the ideal in a completed run"),
+    ("calls", "model calls a run"),
+    ("seconds", "a completed run"),
+    ("tokens", "read and written a run"),
+    ("cost", "of all runs, where each one's is known"),
+)
+"""The columns of the table of metrics, and what they mean."""
+
+
+def metric_texts(found: Metrics) -> tuple[str, ...]:
+    """A configuration's metrics, as the columns of `HEADINGS`."""
+    return (
+        str(found.right),
+        str(found.harm),
+        f"{found.passed} (k = {found.seeds})" if found.passed.of else NONE,
+        str(found.completed),
+        _number(found.efficiency, ".2f"),
+        _number(found.wasted, ".1f"),
+        _number(found.calls, ".1f"),
+        _number(found.seconds, ".1f"),
+        _number(found.tokens, ",.0f"),
+        _number(found.cost, ".4g"),
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return NONE if value is None else format(value, form)
+
+
+def told_metrics(report: EvalReport) -> list[int]:
+    """The numbers of the columns of `HEADINGS` in which there is anything to tell."""
+    texts = [metric_texts(column.metrics) for column in report.columns]
+    return [number for number in range(len(HEADINGS)) if any(text[number] != NONE for text in texts)]
+
+
+def cell_text(runs: Sequence[Row]) -> str:
+    """The runs of a scenario, or of a tag, by one configuration: right of judged; how many did harm, or timed out."""
+    judged = [row.verdict for row in runs if row.verdict != "unjudged"]
+    also = {"harm": judged.count("harm"), "timed out": sum(row.timed_out for row in runs)}
+    told = "".join(f", {number} {word}" for word, number in also.items() if number)
+    return f"{judged.count('right')}/{len(judged)}{told}" if judged else NONE
+
+
+def by_model(report: EvalReport) -> Iterator[tuple[str, list[tuple[int, Column]]]]:
+    """The columns of each model, with their numbers."""
+    for model, columns in groupby(enumerate(report.columns), lambda column: column[1].configuration.model):
+        yield model, list(columns)
+
+
+class Conclusion(Struct, frozen=True, kw_only=True):
+    """What may be said, what it rests on, and what it says of the first of the two that it names.
+
+    `only_first` and `only_second` are shares of the pairs.
+    """
+
+    headline: str
+    grounds: str = ""
+    finding: Direction = "no difference shown"
+    only_first: float = 0.0
+    only_second: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.headline}{': ' * bool(self.grounds)}{self.grounds}."
+
+
+def claims(report: EvalReport) -> Iterator[tuple[str, list[Conclusion]]]:
+    """What may be claimed, for each model."""
+    for model, matchups in groupby(report.shown, lambda one: report.columns[one.first].configuration.model):
+        told = [(right_claim(one), harm_claim(one)) for one in matchups]
+        harm = [claim for _, claim in told if claim.finding != "no difference shown"]
+        yield model, [claim for claim, _ in told] + (harm or [Conclusion(headline="No difference in harm is shown")])
+
+
+def harm_claim(matchup: Matchup) -> Conclusion:
+    """Which of the two does harm more often."""
+    return _claim(matchup.harm)
+
+
+def right_claim(matchup: Matchup) -> Conclusion:
+    """Which of the two is right more often, over all scenarios, by scenario and by tag."""
+    parts = {"scenario": matchup.scenarios, "tag": matchup.tags}
+    return _claim(matchup.right, "".join(_of_parts(kind, each) for kind, each in parts.items()))
+
+
+def _of_parts(kind: str, parts: Sequence[Comparison]) -> str:
+    """In which scenarios, or with which tags, something is shown."""
+    by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
+    told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
+    return f"; by {kind}: {'; '.join(told)}" if told else ""
+
+
+def _claim(one: Comparison, more: str = "") -> Conclusion:
+    return Conclusion(
+        headline=headline(one),
+        grounds=basis(one) + more,
+        finding=one.finding,
+        only_first=one.only_first / max(1, one.pairs),
+        only_second=one.only_second / max(1, one.pairs),
+    )
+
+
+# Notes of a report: what a reader has to know of its runs, and of how they were compared, before relying on it.
+
+
+def notes(report: EvalReport) -> Iterator[str]:
+    """What a reader has to know of the rows before relying on them."""
+    for column in report.columns:
+        yield from (f"{column.label}: {said}" for said in _of_column(column))
+    yield from _mixed(report)
+    yield from _left_out(report)
+    yield from _commits(report)
+
+
+def _of_column(column: Column) -> Iterator[str]:
+    found = column.metrics
+    if found.runs < column.planned:
+        yield f"incomplete, {found.runs:,} of {column.planned:,} planned runs: comparisons count those with a partner"
+    runs = [run for runs in column.runs.values() for run in runs]
+    if larger := sum(run.larger_calls for run in runs):
+        yield f"{larger:,} of {sum(run.calls for run in runs):,} model calls were the larger model's"
+    if found.timed_out:
+        yield f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault, and counts as not right"
+    if failed := sum(run.verdict == "unfinished" and run.unanswered not in {"", "timeout"} for run in runs):
+        ended = f"{quantity(failed, 'run')} ended in an error of the server"
+        yield f"{ended}, which may not be the model's fault, and {'counts' if failed == 1 else 'count'} as not right"
+    if found.unjudged:
+        why = next(run.why for run in runs if run.verdict == "unjudged")
+        yield f"{quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
+    if found.repeated:
+        yield (
+            f"{found.repeated} of {quantity(found.runs, 'run')} only repeat another run of the same scenario, as at "
+            f"temperature 0, and say nothing new: {found.right.of} count"
+        )
+    if changed := [name for name, made in column.runs.items() if not all(of_one_task(made[0], run) for run in made)]:
+        yield f"scenarios were changed between its runs: {', '.join(changed)}"
+
+
+def _mixed(report: EvalReport) -> Iterator[str]:
+    bfcl = [name for name, tags in report.scenarios.items() if "bfcl" in tags]
+    if bfcl and len(bfcl) < len(report.scenarios):
+        yield "BFCL questions and other scenarios are added up here, but are not one suite; report them separately"
+
+
+def _left_out(report: EvalReport) -> Iterator[str]:
+    """The runs that no comparison counts."""
+    for one in report.shown:
+        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
+        if one.pairing.alone:
+            runs = quantity(one.pairing.alone, "run")
+            yield f"{sides}: {runs} left out, without a partner of the same scenario and seed"
+        if changed := one.pairing.changed:
+            names = ", ".join(dict.fromkeys(changed))
+            yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
+
+
+def _commits(report: EvalReport) -> Iterator[str]:
+    """Which configurations were run on which commit, where there are several."""
+    of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
+    commits = sorted(set().union(*of.values()))
+    if len(commits) > 1:
+        yield "the runs are of several commits: a difference may be that of the commits"
+        for one in commits:
+            yield f"commit {one or 'not known'}: {', '.join(name for name in of if one in of[name])}"
+
+
+def method(report: EvalReport) -> str:
+    """How the claims were found, in two sentences."""
+    family = report.shown[0].right.family if report.shown else 0
+    over = f"over {quantity(family, 'comparison')} that could show anything" if family else _TOO_FEW
+    return (
+        "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
+        f"{over}, at a level of {report.alpha:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
+        "other seeds, not for other scenarios."
+    )
+
+
+_TOO_FEW = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
+
+
+def few_seeds(report: EvalReport) -> str:
+    """That no scenario by itself can show a difference, where the seeds are too few for it; else empty."""
+    most = max((one.pairs for matchup in report.matchups for one in matchup.scenarios), default=0)
+    least = fewest_pairs(report.alpha)
+    if not 0 < most < least:
+        return ""
+    return (
+        f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, even "
+        f"{most} to 0 may be chance. It takes at least {least} seeds, and 10 or more are recommended."
+    )
+
+
+# What a report says of how sure its runs were: calibration, and what stopping the least sure would have left.
+
+_COVERAGES = (0.9, 0.75, 0.5)
+
+
+def calibration_texts(column: Column) -> Iterator[str]:
+    """Sentences on the runs of the column whose confidence was measured; none where there are none."""
+    pairs = judged_confidences(row for runs in column.runs.values() for row in runs)
+    error = expected_calibration_error(pairs)
+    if error is None:
+        return
+    bins = (f"{one.right} of {one.runs} at {one.low:.1f} to {one.high:.1f}" for one in reliability(pairs))
+    yield (
+        f"Confidence of {column.name}, measured in {quantity(len(pairs), 'run')}: expected calibration error "
+        f"{error:.2f}; right in {', '.join(bins)}."
+    )
+    curve = risk_coverage(pairs)
+    points = [point for coverage in _COVERAGES if (point := risk_at(curve, coverage))]
+    told = (
+        f"below {point.threshold:.2f}, {point.coverage:.0%} would be left, {point.risk:.0%} of them not right"
+        for point in dict.fromkeys(points)
+        if point.coverage < 1
+    )
+    stopped = "; ".join(told) or "nowhere, as all are equally sure"
+    yield f"Of all of them {curve[-1].risk:.0%} were not right; stopped {stopped}."
+
+
+# A report as Markdown, for a page in a repository.
+
+_Columns = Sequence[tuple[int, Column]]
+
+_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
+"""Characters that would be formatting; an underscore within a word is none."""
+
+
+def markdown(report: EvalReport, title: str = "Evals") -> str:
+    """The report: what was run, each model's configurations with what they show, then every scenario."""
+    return "\n".join(_lines(report, title)) + "\n"
+
+
+def _lines(report: EvalReport, title: str) -> Iterator[str]:
+    yield from (f"# {_text(title)}", "", _text(facts(report)) + ".")
+    yield ""
+    yield _text(method(report))
+    said, told = dict(claims(report)), told_metrics(report)
+    for model, columns in by_model(report):
+        yield from ("", f"## {_text(model)}", "")
+        yield from _table(("configuration", *(HEADINGS[number][0] for number in told)), _metrics(columns, told))
+        yield from ("", *(f"- {_text(str(claim))}" for claim in said.get(model, ())))
+        yield from (f"- {_text(text)}" for _, column in columns for text in calibration_texts(column))
+        if report.tags:
+            yield from ("", f"### Tags with {_text(model)}", "")
+            heads = ("tag", *(_text(column.name) for _, column in columns))
+            yield from _table(heads, (_tag(tag, columns) for tag in report.tags))
+        yield from ("", f"### Scenarios with {_text(model)}", "")
+        heads = ("scenario", *(_text(column.name) for _, column in columns))
+        yield from _table(heads, (_scenario(name, columns) for name in report.scenarios))
+    if few := few_seeds(report):
+        yield from ("", _text(few))
+    if known := list(notes(report)):
+        yield from ("", "## Notes", "", *(f"- {_text(note)}." for note in known))
+
+
+def _metrics(columns: _Columns, told: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    for _, column in columns:
+        texts = metric_texts(column.metrics)
+        yield (_text(column.name), *(texts[number] for number in told))
+
+
+def _scenario(name: str, columns: _Columns) -> tuple[str, ...]:
+    return (_text(name), *(cell_text(column.runs.get(name, ())) for _, column in columns))
+
+
+def _tag(tag: str, columns: _Columns) -> tuple[str, ...]:
+    return (_text(tag), *(cell_text(column.tagged(tag)) for _, column in columns))
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"|---|{'---:|' * (len(heads) - 1)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _text(text: str) -> str:
+    """The text without a meaning in Markdown, on one line."""
+    return _MARKS.sub(lambda mark: f"\\{mark[0]}", " ".join(text.split()))

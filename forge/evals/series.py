@@ -1,17 +1,209 @@
-"""A series: the runs of several configurations on one model server, as many at a time as it takes."""
+"""A series of runs: each cell played and judged, whatever its scenario's code does."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
 from forge.connection import Connection
 from forge.errors import ForgeError
-from forge.evals.cells import Cell
-from forge.evals.player import Player
-from forge.evals.row import Row
+from forge.evals.configurations import Cell, configured_sampling, configured_workflow
+from forge.evals.metering import metered
+from forge.evals.player import Player, PlayerMissing, RunEnd, Task
+from forge.evals.players import FORGE
+from forge.evals.record import Record
+from forge.evals.row import Configuration, Row
+from forge.evals.scenario import Judgement, Scenario, Trajectory, World, judge
+from forge.evals.scenario_digest import scenario_digest
 from forge.evals.serving import Serving
-from forge.evals.single_run import RunOptions, row_of
+from forge.interpreters.scripted import Line, Scripted
+from forge.interpreters.threads import in_thread, unheard
+from forge.runtime.reaching import with_sampling
+from stages.effect import Fault
+from stages.serialize import Mode
+
+# A scenario's own code, its world and its checks, in a thread: where it hangs, the series goes on without it.
+
+
+class Hung(Exception):  # noqa: N818 - what happened is in the name
+    """It had not ended in its time. Its thread runs on: a thread cannot be stopped."""
+
+
+async def made_world(cell: Cell, seconds: float, one_by_one: asyncio.Lock) -> World:
+    """The scenario's world for the seed. Hung, what its function raises, or TypeError if that returns no World.
+
+    Worlds are made one by one: their data may come from the one `random` of the process, and must follow from the seed.
+    """
+    made: list[World] = []
+    async with one_by_one:
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await in_thread(lambda: made.append(_world(cell)), unheard)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise Hung(f"its world function took longer than {seconds:g} s") from None
+    return made[0]
+
+
+def _world(cell: Cell) -> World:
+    made: object = cell.scenario.world(cell.seed)
+    if not isinstance(made, World):
+        raise TypeError(f"its world function returned {type(made).__name__}, not World")
+    return made
+
+
+async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> Judgement:
+    """What the world's checks say; `unjudged` if they have not ended after so many seconds."""
+    made: list[Judgement] = []
+    try:
+        async with asyncio.timeout(seconds):
+            await in_thread(lambda: made.append(judge(world, trajectory)), unheard)
+    except TimeoutError:
+        return Judgement("unjudged", f"a check took longer than {seconds:g} s")
+    return made[0]
+
+
+# A single run: one cell played, judged, and told as a row, whatever happens in it.
+
+
+class ServerLost(ForgeError):  # noqa: N818 - what happened is in the name
+    """The model's server cannot be used, or not any more: no run would say anything of the model."""
+
+
+class RunOptions(Struct, frozen=True, kw_only=True):
+    """What all runs of a series share. `seconds` is a maximum, `journals` the folder of theirs (None: none)."""
+
+    seconds: float = 300.0
+    journals: Path | None = None
+    commit: str = ""
+
+
+async def row_of(
+    cell: Cell, player: Player, connection: Connection, options: RunOptions, one_by_one: asyncio.Lock
+) -> Row:
+    """The row of a run. ServerLost if its model cannot be asked, PlayerMissing if its player cannot play at all.
+
+    Anything else that goes wrong is in the row. `one_by_one` is the lock of a series, under which worlds are made.
+    """
+    record = Record(started=time.time())
+    journal = _fresh(options.journals / cell.journal) if options.journals else None
+    try:
+        world = await made_world(cell, options.seconds, one_by_one)
+        task = task_of(cell, world, connection, record, journal)
+    except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
+        why = str(error) if isinstance(error, Hung) else f"the scenario raised {type(error).__name__}: {error}"
+        return _row(cell, options, record, _crashed(error), Judgement("unjudged", why))
+    clock = time.monotonic()
+    ended = await _played(player, task, options.seconds)
+    record.seconds = time.monotonic() - clock
+    if record.fault is not None and _is_lost(record.fault):
+        raise ServerLost(f"the model's server cannot be used: {record.fault.detail}")
+    judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
+    if judged.verdict == "unfinished" and ended.why:
+        judged = Judgement("unfinished", ended.why)
+    return _row(cell, options, record, ended, judged)
+
+
+def task_of(cell: Cell, world: World, connection: Connection, record: Record, journal: Path | None = None) -> Task:
+    """What the cell's player is given: the world's workflow in the cell's configuration, all of it recorded."""
+    workflow = record.recorded(configured_workflow(world.workflow, cell.configuration))
+    sampled = with_sampling(connection, configured_sampling(cell.configuration))
+    price, context = workflow.budget.price, cell.scenario.context_tokens
+    return Task(
+        workflow=workflow,
+        messages=world.messages,
+        connection=metered(sampled, record, seed=cell.seed, price=price, context_tokens=context),
+        record=record,
+        mode=cell.configuration.mode,
+        journal=journal,
+    )
+
+
+def _fresh(journal: Path) -> Path:
+    """The path of a journal, without what a run that was broken off has left there."""
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    for left in journal.parent.glob(f"{journal.name}.*"):
+        left.unlink()
+    return journal
+
+
+def _is_lost(fault: Fault) -> bool:
+    """Whether no other run would be answered either: nothing is there, the key is refused, or it has no such model."""
+    return fault.kind in {"unreachable", "tls"} or fault.status in {401, 403, 404}
+
+
+async def _played(player: Player, task: Task, seconds: float) -> RunEnd:
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return _end(await player.play(task))
+    except TimeoutError as error:
+        if not limit.expired():
+            return _crashed(error)
+        return RunEnd("Timeout", f"it took longer than {seconds:g} s")
+    except PlayerMissing:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a crash of one run is a row like any other
+        return _crashed(error)
+
+
+def _end(said: object) -> RunEnd:
+    """What the player returned. TypeError if it is something else, as a user's player may."""
+    if not isinstance(said, RunEnd):
+        raise TypeError(f"the player returned {type(said).__name__}, not RunEnd")
+    return said
+
+
+def _crashed(error: BaseException) -> RunEnd:
+    return RunEnd(type(error).__name__, f"{type(error).__name__}: {error}")
+
+
+def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged: Judgement) -> Row:
+    return Row(
+        configuration=cell.configuration,
+        scenario=cell.scenario.name,
+        tags=tuple(sorted(cell.scenario.tags)),
+        seed=cell.seed,
+        verdict=judged.verdict,
+        why=judged.why,
+        end=ended.end,
+        calls=record.asked,
+        ideal_calls=cell.scenario.ideal_calls,
+        context_tokens=cell.scenario.context_tokens,
+        performed=len(record.calls),
+        retries=record.retries,
+        step_nudges=record.step_nudges,
+        tool_errors=record.tool_errors,
+        rescued=record.rescued,
+        compactions=record.compactions,
+        input_tokens=record.input_tokens,
+        output_tokens=record.output_tokens,
+        cached_tokens=record.cached_tokens,
+        cost=record.cost or None,
+        confidence=record.confidence,
+        larger_calls=record.asked_larger,
+        seconds=round(record.seconds, 3),
+        started=round(record.started, 3),
+        commit=options.commit,
+        journals=_written(cell, options),
+        unanswered=record.fault.kind if record.fault else "",
+        digest=record.digest,
+        scenario_digest=scenario_digest(cell.scenario),
+    )
+
+
+def _written(cell: Cell, options: RunOptions) -> tuple[str, ...]:
+    """The journals that the run has left, as paths beside the file of results."""
+    if options.journals is None:
+        return ()
+    path = options.journals / cell.journal
+    found = sorted(path.parent.glob(f"{path.name}.*"), key=lambda file: (len(file.name), file.name))
+    return tuple(file.relative_to(options.journals.parent).as_posix() for file in found)
+
+
+# A series: the runs of several configurations on one model server, as many at a time as it takes.
 
 
 class Series(Struct, frozen=True, kw_only=True):
@@ -55,3 +247,40 @@ class Series(Struct, frozen=True, kw_only=True):
 def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeError | BrokenPipeError:
     first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+# Rehearsal: a scenario played without a server, on replies from a list, for its unit tests.
+
+
+class Played(Struct, frozen=True, kw_only=True):
+    """A run that is over: the verdict, what it came to, and how it ended by its own word."""
+
+    judged: Judgement
+    trajectory: Trajectory
+    ended: RunEnd
+
+
+def play(
+    scenario: Scenario,
+    replies: Iterable[Line],
+    *,
+    seed: int = 1,
+    player: Player = FORGE,
+    mode: Mode = "native",
+    ablation: str = "",
+) -> Played:
+    """The run of the scenario with that seed, by a model that gives these replies one after the other.
+
+    A reply is a text, or one with calls (`forge.interpreters.scripted.call`). ScriptError if the run needs more.
+    """
+    known = Configuration(model="scripted", backend="scripted", player=player.name, mode=mode, ablation=ablation)
+    cell, record, world = Cell(configuration=known, scenario=scenario, seed=seed), Record(), scenario.world(seed)
+    backend = Scripted(replies, mode=mode, context_tokens=scenario.context_tokens)
+
+    async def run() -> RunEnd:
+        async with backend.connect() as connection:
+            return await player.play(task_of(cell, world, connection, record))
+
+    ended = asyncio.run(run())
+    trajectory = record.trajectory(len(world.messages))
+    return Played(judged=judge(world, trajectory), trajectory=trajectory, ended=ended)

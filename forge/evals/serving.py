@@ -9,8 +9,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from forge.backends import Backend, Cascade, Launch, Options, ServerManager, named, startable
-from forge.backends.as_named import AsNamed
-from forge.backends.sampling import known_recommendation
+from forge.backends.address import AsNamed
+from forge.backends.profile import known_recommendation
 from forge.backends.servers.download import Watch as Download
 from forge.backends.servers.launch import served_name
 from forge.backends.servers.models import DEFAULT

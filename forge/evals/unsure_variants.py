@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from forge.errors import ForgeError
 from forge.journal.priors import read_priors
-from forge.workflow.suggestions import did_you_mean
+from forge.workflow.checks import did_you_mean
 from stages.confidence.measure import AskLarger, MeasuredPriors, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
 
 _STEPS: Mapping[str, UnsureStep | None] = MappingProxyType(

@@ -1,25 +1,239 @@
-"""The judge: forge's own pipeline from the reply on, with a foreign loop in the place of its interpreters. Pure."""
+"""A reply judged by the rules, as an action for the loop that asked."""
 
-from collections.abc import Mapping
-from typing import Final
+import json
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Success
 
-from forge.errors import ForgeError
-from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls
+from forge.errors import BackendError, ForgeError
 from forge.outcome import Finished, Halted
-from forge.runtime.advancing import advanced
+from forge.runtime.loop import advanced
 from forge.workflow.turn import judging
 from forge.workflow.workflow import Workflow
 from stages import Stage, on, pipeline
 from stages.deliver import deliver
-from stages.effect import Ask, Execute, Outcome, Reply, Request, Send
+from stages.effect import Ask, Execute, Fault, Outcome, RawCall, Reply, Request, Send
 from stages.execution import unanswered_calls
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge
-from stages.repair.decoding import sound
+from stages.repair.decoding import nested, sound
 from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State
+from stages.wire import valid
+from stages.wire.anthropic import messages as anthropic
+from stages.wire.ollama import chat as ollama
+from stages.wire.openai import chat as openai
+
+# ErrorTracker: mistakes in a row.
+
+
+class ErrorTracker(Struct, kw_only=True):
+    """Counts mistakes in a row, and says when they are too many: one more than the limit."""
+
+    max_retries: int = 3
+    max_tool_errors: int = 2
+    retries: int = 0
+    tool_errors: int = 0
+
+    def record_retry(self) -> None:
+        """A reply had no usable call."""
+        self.retries += 1
+
+    def reset_retries(self) -> None:
+        """A reply had one."""
+        self.retries = 0
+
+    def record_result(self, *, success: bool, is_soft_error: bool = False) -> None:
+        """A batch of calls ran. A soft error (`ToolResolutionError`) is not counted; a success sets nothing back."""
+        if not success and not is_soft_error:
+            self.tool_errors += 1
+
+    def reset_errors(self) -> None:
+        """A whole batch went well."""
+        self.tool_errors = 0
+
+    @property
+    def retries_exhausted(self) -> bool:
+        """Whether there were more retries in a row than allowed."""
+        return self.retries > self.max_retries
+
+    @property
+    def tool_errors_exhausted(self) -> bool:
+        """Whether there were more errors in a row than allowed."""
+        return self.tool_errors > self.max_tool_errors
+
+
+# Actions: what a foreign loop has to do next, as values, and what it has to tell the model.
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A call that may run. `id` is the server's own where it gave one; `text` are the arguments as JSON text."""
+
+    id: str
+    name: str
+    text: str
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The arguments, checked against the tool's schema: `function(**call.arguments)`."""
+        return msgspec.json.decode(self.text, type=dict[str, object])
+
+
+class RunCalls(Struct, frozen=True, kw_only=True):
+    """Run `calls`, at the same time if you like, and `record` what came of them.
+
+    `rest` are the calls of the same reply that come after them: the next action asks for them, or says that they are
+    not to be run. A loop that runs a whole reply at once runs both, in this order, and records both.
+    """
+
+    calls: tuple[Call, ...]
+    rest: tuple[Call, ...] = ()
+
+
+class AskPerson(Struct, frozen=True, kw_only=True):
+    """A tool wants a person's yes: ask, then `approve` or `reject`.
+
+    `problem`: what is wrong with the arguments that it was approved with a moment ago; to give such again is a no.
+    """
+
+    call: Call
+    problem: str = ""
+
+
+class Nudge(Struct, frozen=True, kw_only=True):
+    """A corrective message for the model. Seed: `Nudge`.
+
+    `role` is `tool` for the answer to the call `call_id` of `tool`, `user` where there was no call. `tier` is how
+    often that kind of mistake was made in a row.
+    """
+
+    role: Literal["user", "tool"]
+    content: str
+    kind: Kind
+    tier: int = 0
+    call_id: str = ""
+    tool: str = ""
+
+
+class CallModel(Struct, frozen=True, kw_only=True):
+    """Call the model again, after these messages: its last reply, and the answers to it.
+
+    `nudges` are those among the answers that correct it; empty where all went well.
+    """
+
+    added: History
+    nudges: tuple[Nudge, ...] = ()
+
+    def openai(self) -> list[dict[str, object]]:
+        """`added` as messages of the OpenAI chat completions protocol, to append to those of your request."""
+        return plain(openai.encode_history(valid.valid_history(self.added)))
+
+    def anthropic(self) -> list[dict[str, object]]:
+        """`added` as messages of Anthropic's Messages API, to append to those of your request."""
+        return plain(anthropic.encode_history(self.added))
+
+
+def plain(encoded: object) -> list[dict[str, object]]:
+    """What is ready for a wire as dicts and lists, as client libraries take it."""
+    return msgspec.json.decode(msgspec.json.encode(encoded), type=list[dict[str, object]])
+
+
+Action = RunCalls | AskPerson | CallModel | Finished | Halted
+"""What to do next. `Finished`: the task is done, `value` is the answer. `Halted`: it is over, and `halt` says why."""
+
+
+# Replies of foreign clients: plain text, dicts and SDK objects of several protocols, as a `Reply`.
+
+
+def reply_of(response: object) -> Reply:
+    """The reply that the response holds.
+
+    It may be text; a `Reply`; or, as a dict or an SDK's object with `model_dump`: a chat completion or its assistant
+    message, a message of Anthropic's API, an answer of Ollama, a LangChain `AIMessage`. TypeError for anything else,
+    BackendError for one of these that is damaged.
+    """
+    if isinstance(response, Reply):
+        return response
+    if isinstance(response, str):
+        return Reply(text=sound(response))
+    try:
+        found = _decoded(_fields(response))
+    except (ValueError, RecursionError) as error:
+        found = Fault(kind="malformed", detail=f"the reply is no JSON: {error}")
+    if isinstance(found, Fault):
+        raise BackendError(found.detail, fault=found)
+    return found
+
+
+def _fields(response: object) -> Mapping[str, object]:
+    dump = getattr(response, "model_dump", None)
+    fields = dump() if callable(dump) else response
+    if isinstance(fields, Mapping):
+        return fields
+    raise _unknown(response)
+
+
+def _decoded(fields: Mapping[str, object]) -> Reply | Fault:
+    kind = fields.get("type")
+    if "choices" in fields:
+        return _read(openai.decode_reply, fields)
+    if kind == "ai":
+        return _langchain(fields)
+    if kind == "message" or isinstance(fields.get("content"), list):
+        return _read(anthropic.decode_reply, fields)
+    if "message" in fields and "done" in fields:
+        return _read(ollama.decode_reply, fields)
+    if fields.get("role") == "assistant":
+        return _read(openai.decode_reply, {"choices": [{"message": fields}]})
+    raise _unknown(fields)
+
+
+def _unknown(response: object) -> TypeError:
+    return TypeError(
+        f"a reply cannot be read from {type(response).__name__}; pass the client's response (OpenAI, Anthropic, "
+        "Ollama, LangChain; object or dict), its assistant message, or plain text"
+    )
+
+
+def _read(decode: Callable[[bytes], Reply | Fault], fields: Mapping[str, object]) -> Reply | Fault:
+    body = json.dumps(fields, ensure_ascii=False, default=_omitted)
+    # A client's own JSON reader lets halves of surrogate pairs through.
+    return decode(sound(body).encode())
+
+
+def _omitted(value: object) -> None:
+    """Clients keep dates and the like in their objects; none of it is the model's."""
+
+
+def _langchain(fields: Mapping[str, object]) -> Reply:
+    """An `AIMessage`: calls that LangChain could not read are there with their damaged text."""
+    content = fields.get("content")
+    blocks = content if isinstance(content, list) else [content]
+    texts = [b.get("text") if isinstance(b, Mapping) else b for b in blocks]
+    return Reply(
+        text=sound("\n\n".join(text for text in texts if isinstance(text, str))),
+        calls=tuple(
+            _langchain_call(call) for key in ("tool_calls", "invalid_tool_calls") for call in _dicts(fields, key)
+        ),
+    )
+
+
+def _dicts(fields: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    values = fields.get(key)
+    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
+
+
+def _langchain_call(call: Mapping[str, object]) -> RawCall:
+    arguments = call.get("args")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, default=_omitted)
+    if text is not arguments and nested(text):
+        raise ValueError("a call is nested too deep")
+    return RawCall(id=str(call.get("id") or ""), name=sound(str(call.get("name") or "")), arguments=sound(text))
+
+
+# The judge: forge's own pipeline from the reply on, with a foreign loop in the place of its interpreters. Pure.
 
 VERSION: Final = 1
 """Of a checkpoint's JSON form; a reader refuses another."""

@@ -7,8 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.errors import DefinitionError, ForgeError
-from forge.tools.decorator import Tool
-from forge.tools.definition import tell_unchecked
+from forge.tools.definition import Tool, tell_unchecked
 from stages.schema import SchemaError, checker
 from stages.tool import ToolSpec
 

@@ -1,23 +1,252 @@
-"""Send requests to a server over HTTP, with retries; every fault of the transport becomes a value."""
+"""Interpreters that send over HTTP: bodies and streams read within limits, faults told apart."""
 
 import asyncio
 import random
+import re
+import socket
+import ssl
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from functools import partial
+from typing import Self
 
 import httpx
+from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.interpreters.http_body import IDENTITY, packing, read_body
-from forge.interpreters.http_faults import RAISED, fault_of, place, refused, with_type
-from forge.interpreters.http_streams import read_stream
 from forge.masking import NOTHING, Hidden
-from forge.runtime.watcher import OnChunk, Watcher
+from forge.runtime.callbacks import OnChunk, Watcher
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.retry import Backoff, RetryPolicy, Tries
-from stages.wire.deltas import reply_pieces
+from stages.wire.deltas import BODY_KEPT, Decoder, Ended, Piece, cut_body, gather_reply, reply_pieces
 from stages.wire.wires import OPENAI, Wire
+
+# Faults: what httpx raises, and answers with an error status, as values; nothing is retried here.
+
+_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{0,6})?")
+
+_PAGES = ("<!doctype", "<html>")
+
+RAISED = (httpx.HTTPError, OSError)
+"""What a request may raise; some errors of the operating system come through httpx as they are."""
+
+
+def place(url: httpx.URL) -> str:
+    """The address as it may be shown: without user, password and query, which may be secret."""
+    return str(url.copy_with(username=None, password=None, query=None, fragment=None))
+
+
+def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
+    """The fault that an exception of a request to `where` stands for; `silence`: the seconds that were allowed."""
+    causes = tuple(_causes(error))
+    if isinstance(error, httpx.ConnectTimeout):
+        return Fault(kind="unreachable", detail=f"{where} accepted no connection in time. Is the server running?")
+    if isinstance(error, httpx.ReadTimeout) and silence is not None:
+        said = f"sent nothing for {silence:g} seconds; if it is only slow, allow more (timeout=…, --timeout)"
+        return Fault(kind="timeout", detail=f"{where} {said}")
+    if isinstance(error, httpx.TimeoutException):
+        return Fault(kind="timeout", detail=f"{where} did not answer in time ({type(error).__name__})")
+    if trouble := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
+        return Fault(kind="tls", detail=f"no TLS connection to {where}: {tls_reason(trouble)}")
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return Fault(kind="unreachable", detail=f"cannot connect to {where}: the name is not known here ({error})")
+    if isinstance(error, httpx.ProxyError):
+        return Fault(kind="unreachable", detail=f"the proxy on the way to {where} refused: {error}")
+    if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol):
+        return Fault(kind="unreachable", detail=f"cannot connect to {where}: {error}. Is the server running?")
+    return Fault(kind="interrupted", detail=f"the connection to {where} broke: {type(error).__name__}: {error}"[:500])
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def tls_reason(error: ssl.SSLError) -> str:
+    """Why there is no TLS connection, and what can be done."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted here ({error.verify_message}); have the client trust its issuer"
+    return f"{error.reason or error}; does the server speak https at all?"
+
+
+def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden = NOTHING) -> Fault:
+    """The fault of a status that is no success, with its body and what it says of when to come again.
+
+    What is `hidden` is taken out before anything is cut.
+    """
+    body = cut_body(hidden.cut_after(content, BODY_KEPT) if hidden else content)
+    target = hidden.without(response.headers.get("location", ""))
+    hint = f" (it points to {target[:300]}; give that address)" if target and response.has_redirect_location else ""
+    if response.status_code == httpx.codes.UNAUTHORIZED:
+        hint = " (it wants a key, or another one: api_key=…, on the command line --api-key-env)"
+    return Fault(
+        kind="status",
+        detail=f"{where} answered {response.status_code}{hint}: {_words(response, body)}",
+        status=response.status_code,
+        body=body,
+        retry_after=retry_after(response.headers, time.time()),
+        # OpenAI's servers say it so, and its SDK goes by it.
+        retriable={"true": True, "false": False}.get(response.headers.get("x-should-retry", "")),
+    )
+
+
+def _words(response: httpx.Response, body: str) -> str:
+    """What a person is shown of a refusal; of a web page, that it is one: it is written for a browser."""
+    if "html" in response.headers.get("content-type", "") or body.lstrip()[:9].lower() in _PAGES:
+        return "a web page. Is this the address of a model's server? It often ends in /v1"
+    return body[:300] or "nothing more"
+
+
+def with_type(fault: Fault, response: httpx.Response, hidden: Hidden = NOTHING) -> Fault:
+    """The fault of an answer that cannot be read, with what the answer says it is, where that is no JSON."""
+    said = hidden.without(response.headers.get("content-type", ""))
+    if fault.kind != "malformed" or "json" in said:
+        return fault
+    hint = f"; it says that it is {said[:80]!r}: is a proxy, or another server, at that address?" if said else ""
+    return replace(fault, detail=fault.detail + hint)
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that a server asks to wait: `retry-after-ms`, else Retry-After, a number or a date (RFC 9110, 10.2.3).
+
+    A date counts from the server's own Date, for its clock may be another; from `now` (seconds since 1970) where it
+    gives none. None where nothing, or nothing readable, is asked.
+    """
+    milliseconds, text = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
+    if milliseconds is not None:
+        return milliseconds / 1000
+    if (seconds := _number(text)) is not None:
+        return seconds
+    then = _date(text)
+    if then is None:
+        return None
+    here = _date(headers.get("date", ""))
+    return max(0.0, then - (now if here is None else here))
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def _date(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text[:100]).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+# The body of an HTTP answer, read to a bound and never unpacked: packed, a body may hold a thousand times as much.
+
+IDENTITY = {"accept-encoding": "identity"}
+"""The header that asks a server not to pack its answer: answers are small, and a stream must not be held back."""
+
+
+class TooLargeError(Exception):
+    """A body has more bytes than may be read."""
+
+
+class Bounded:
+    """The chunks of a body as they come over the wire. TooLargeError once there are more than `limit` bytes."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], limit: int) -> None:
+        self._chunks = chunks
+        self._left = limit
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """The next chunk."""
+        chunk = await anext(self._chunks)
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise TooLargeError
+        return chunk
+
+
+class Body(Struct, frozen=True, kw_only=True):
+    """What was read of a body: nothing if it is `packed` (the coding's name), its beginning if it is not `whole`."""
+
+    content: bytes = b""
+    whole: bool = True
+    packed: str = ""
+
+
+async def read_body(response: httpx.Response, limit: int) -> Body:
+    """The body of a response that nobody has read yet, to at most `limit` bytes."""
+    if packed := packing(response):
+        return Body(whole=False, packed=packed)
+    chunks: list[bytes] = []
+    try:
+        async for chunk in Bounded(response.aiter_raw(), limit):
+            chunks.append(chunk)  # noqa: PERF401 - what came before the bound is kept
+    except TooLargeError:
+        return Body(content=b"".join(chunks), whole=False)
+    return Body(content=b"".join(chunks))
+
+
+def packing(response: httpx.Response) -> str:
+    """How the body is packed although nobody asked for that; empty where it is not."""
+    packed: str = response.headers.get("content-encoding", "").strip().lower()
+    return "" if packed == "identity" else packed[:40]
+
+
+# A streamed reply: read chunk by chunk, told to the watcher meanwhile, gathered into a Reply.
+
+STREAM_LIMIT = 64 * 1024 * 1024
+"""Maximum bytes of a stream: some 250,000 tokens, as each arrives in JSON of its own."""
+
+PIECES_LIMIT = 250_000
+"""Maximum pieces of a reply: as many tokens, as a server sends no smaller ones."""
+
+_LINGER = 0.5
+"""Seconds to wait for the end of the body after the end of the reply, so that the connection can be reused."""
+
+
+async def read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: Watcher) -> Reply | Fault:
+    """The reply that a body streams, told to the watcher while it comes; or the fault at which it ended."""
+    pieces: list[Piece | Fault] = []
+    bounded = Bounded(chunks, STREAM_LIMIT)
+    try:
+        async for chunk in bounded:
+            decoder, added = decoder.advance(chunk)
+            if len(pieces) + len(added) > PIECES_LIMIT:
+                return Fault(kind="too_large", detail=f"the stream has more than {PIECES_LIMIT} pieces of a reply")
+            if await _see(added, pieces, watcher):
+                await _linger(bounded)
+                return gather_reply(pieces)
+    except TooLargeError:
+        return Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes")
+    await _see(decoder.finish(), pieces, watcher)
+    return gather_reply(pieces)
+
+
+async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], watcher: Watcher) -> bool:
+    """Note and tell what was read; whether that was the end, one way or the other."""
+    for piece in added:
+        pieces.append(piece)
+        if isinstance(piece, Fault):
+            return True
+        await watcher.see(piece)
+        if isinstance(piece, Ended):
+            return True
+    return False
+
+
+async def _linger(chunks: Bounded) -> None:
+    """Read to the end of the body, for a moment: what goes wrong now takes nothing from the reply."""
+    with suppress(TimeoutError, httpx.HTTPError, OSError, TooLargeError):
+        async with asyncio.timeout(_LINGER):
+            async for _ in chunks:
+                pass
+
+
+# Send requests to a server over HTTP, with retries; every fault of the transport becomes a value.
 
 _BODY_LIMIT = 16 * 1024 * 1024
 """Maximum bytes to read of a reply."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from forge.connection import Connection, Setup
 from forge.errors import ForgeError, quantity
 from forge.outcome import short_repr
-from forge.runtime.options import checked_options
+from forge.runtime.loop import checked_options
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, TokenProbability, Undelivered
 from stages.serialize import Mode
 from stages.wire.prompted.forms import FormName

@@ -1,33 +1,244 @@
-"""Run tools: async ones on the loop, others in threads; whatever they return or raise becomes a value."""
+"""Interpreters that run tools: results written down, times limited."""
 
 import asyncio
 import functools
 import inspect
+import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import aclosing, suppress
 from types import CoroutineType
-from typing import Self
+from typing import Self, TypeVar
 
+import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from forge.errors import ForgeError, ToolFailed, ToolOutcomeUnknown, ToolResolutionError
 from forge.interpreters import Asker
 from forge.interpreters.threads import Hear, in_thread, unheard
-from forge.interpreters.time_limits import Overdue, TimeLimit
-from forge.interpreters.tool_results import failed, progress_text, succeeded
-from forge.tools.caller import Caller
-from forge.tools.parameters import IdempotencyKey, caller_parameters, key_parameters
-from forge.tools.signature import Convert, Returned, converter
+from forge.tools.definition import (
+    Caller,
+    Convert,
+    IdempotencyKey,
+    Returned,
+    caller_parameters,
+    converter,
+    key_parameters,
+)
 from stages import nudges
 from stages.arithmetic import with_results
-from stages.effect import Budget, CallResult, Execute, Failed, InDoubt, Paused, Results, Spending
+from stages.effect import (
+    Budget,
+    CallResult,
+    Execute,
+    Failed,
+    HandOff,
+    InDoubt,
+    NeedsInput,
+    Paused,
+    Results,
+    Said,
+    Spending,
+    Succeeded,
+    Unresolved,
+)
 from stages.events import ToolProgressed
 from stages.execution import idempotency_key
 from stages.message import ToolCall
+from stages.repair.decoding import nested, sound
 from stages.retry import share_of, sum_of
-from stages.tool import ToolSpec
+from stages.tool import RESULT_LIMIT, ToolSpec
+
+# What a tool returned or raised, as a value: rendered safely and truncated.
+
+_DEEPEST = 100
+"""Levels of nesting of a result: fewer than are decoded at all, for journals hold it within some of their own."""
+
+
+class UnshownResultError(TypeError):
+    """A tool returned what is neither text nor JSON, and has no words of its own."""
+
+
+def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
+    """What the model is told of a tool that raised, at most `limit` characters, and whether it counts."""
+    words = words_of(error, limit)
+    match error:
+        case ToolResolutionError():
+            return Unresolved(call_id=call_id, message=words)
+        case ToolFailed():
+            return Failed(call_id=call_id, error="ToolFailed", message=words, counted=False)
+        case _:
+            return Failed(call_id=call_id, error=type(error).__name__, message=words)
+
+
+def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: str = "the tool") -> Succeeded:
+    """What the model is shown of what a tool returned, at most `limit` characters, and all of it as JSON.
+
+    Raises UnshownResultError for what would be shown as the name and the address of an object.
+    """
+    # The call's own arguments are in the history: what ended the run is not said twice.
+    ends = value if isinstance(value, NeedsInput | HandOff | Said) else None
+    try:
+        encoded = _json(value)
+    except UnshownResultError as error:
+        raise UnshownResultError(f"{tool} ran, but {error}") from None
+    if ends is not None:
+        return Succeeded(call_id=call_id, text=nudges.ended(ends), value=encoded, ends=ends)
+    # Plain text is what it says; any other has to be read back, for not all of it may have been JSON.
+    text = value if type(value) is str and value.isascii() else _text(encoded)
+    return Succeeded(call_id=call_id, text=_cut(text, limit), value=encoded, ends=ends)
+
+
+def progress_text(value: object, limit: int) -> str:
+    """The value as an observer is told it, at most `limit` characters."""
+    try:
+        return _cut(_text(_json(value)), limit)
+    # How a value shows itself is a user's code; what fails there must not end the tool.
+    except Exception:  # noqa: BLE001
+        return f"(a {type(value).__name__} that cannot be shown)"
+
+
+def words_of(error: BaseException, limit: int) -> str:
+    """What the exception says, if it can say it."""
+    try:
+        return _cut(sound(str(error)), limit)
+    # An exception's own __str__ is a user's code too.
+    except Exception:  # noqa: BLE001
+        return "(its message cannot be shown)"
+
+
+def _text(value: Raw) -> str:
+    """A string as it is, anything else as JSON."""
+    text = bytes(value).decode()
+    return msgspec.json.decode(value, type=str) if text.startswith('"') else text
+
+
+def _json(value: object) -> Raw:
+    """The value as JSON; what JSON cannot hold, or cannot be read back from it, becomes a string."""
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=_plain)
+    except UnshownResultError:
+        raise
+    except (TypeError, ValueError, RecursionError):
+        return Raw(msgspec.json.encode(sound(str(value))))
+    return Raw(msgspec.json.encode(sound(str(value))) if nested(encoded, _DEEPEST) else encoded)
+
+
+def _plain(value: object) -> object:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    kind = type(value)
+    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        raise UnshownResultError(
+            f"its result has a value of the type {name}, which is neither text nor JSON and has no __str__ of its own; "
+            f"return a str, a number, a dict, a list or a dataclass, or give {kind.__name__} a __str__"
+        )
+    return str(value)
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[Cut — {len(text) - limit} chars more]"
+
+
+# Time limits of tool calls: in all and without progress; the run goes on even if a tool cannot be cancelled.
+
+GRACE = 1.0
+"""Seconds that a call has to end once it was cancelled after a time-out."""
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger("forge")
+
+_left_behind: set[object] = set()
+"""Calls that did not end when cancelled; without a reference a task may be garbage-collected while it runs."""
+
+
+class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
+    """A call took longer than it may; the text says than what. `stopped`: it has ended since."""
+
+    def __init__(self, why: str, *, stopped: bool) -> None:
+        super().__init__(why)
+        self.stopped = stopped
+
+
+class TimeLimit:
+    """The time limits of one call: in all, and between two signs of life. They start when this is made."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self._spec = spec
+        self._now = asyncio.get_running_loop().time
+        self._end = None if spec.timeout is None else self._now() + spec.timeout
+        self._heard = self._now()
+
+    def renew(self) -> None:
+        """There was a sign of life."""
+        self._heard = self._now()
+
+    async def bound(self, call: Coroutine[None, None, object]) -> object:
+        """What the call returns or raises. Overdue where it takes too long, even if it does not let itself be stopped.
+
+        What it returns all the same while it is being stopped counts.
+        """
+        task = asyncio.create_task(call, name=f"forge tool {self._spec.name}")
+        try:
+            while not task.done() and (left := self._next() - self._now()) > 0:
+                await asyncio.wait({task}, timeout=left)
+        except asyncio.CancelledError:
+            task.cancel()
+            leave(task)  # whoever cancelled decides how long to wait
+            await asyncio.wait({task})
+            if task.cancelled():
+                raise
+        if task.done():
+            return task.result()
+        return await self._stop(task)
+
+    def _next(self) -> float:
+        """When it is over, if nothing more is heard."""
+        silent = None if self._spec.idle_timeout is None else self._heard + self._spec.idle_timeout
+        return min(when for when in (silent, self._end, float("inf")) if when is not None)
+
+    async def _stop(self, task: asyncio.Task[object]) -> object:
+        why = self._why()
+        task.cancel()
+        await asyncio.wait({task}, timeout=GRACE)
+        if not task.done():
+            _log.warning("%s %s and does not let itself be cancelled; the run goes on without it", self._spec.name, why)
+            leave(task)
+            raise Overdue(why, stopped=False)
+        with suppress(asyncio.CancelledError):
+            return task.result()
+        raise Overdue(why, stopped=True)
+
+    def _why(self) -> str:
+        if self._end is not None and self._next() == self._end:
+            return f"took longer than its {self._spec.timeout} seconds"
+        return f"gave no sign of life for {self._spec.idle_timeout} seconds"
+
+
+def leave(task: asyncio.Future[_T]) -> None:
+    """Wait for the task no more, not at the end of the loop either: `asyncio.run` would, for ever.
+
+    It goes on for as long as the loop does.
+    """
+    if isinstance(task, asyncio.Task) and not task.done():
+        _left_behind.add(task)
+        asyncio.tasks._unregister_task(task)  # noqa: SLF001 - named so, and documented: docs.python.org, "Extending"
+        task.add_done_callback(_gone)
+
+
+def _gone(task: asyncio.Task[_T]) -> None:
+    _left_behind.discard(task)
+    if not task.cancelled():
+        task.exception()  # what is never looked at would be reported as forgotten
+
+
+# Run tools: async ones on the loop, others in threads; whatever they return or raise becomes a value.
 
 _PROGRESS_LIMIT = 2_000
 """Characters of one piece of progress that an observer is told."""

@@ -7,13 +7,11 @@ from stages._later import later
 if TYPE_CHECKING:
     from forge.journal.ablation import Ablated, Acted, ablate
     from forge.journal.bisection import Parting, bisect
-    from forge.journal.decisions import Decision
-    from forge.journal.difference import Difference
-    from forge.journal.parts import journal_parts
+    from forge.journal.file import journal_parts
     from forge.journal.priors import measured_priors, read_priors
     from forge.journal.records import Header, Journal, read_journal
     from forge.journal.redaction import Field, Redact
-    from forge.journal.replaying import DivergenceError, Step, replay, states
+    from forge.journal.replaying import Decision, Difference, DivergenceError, Step, replay, states
     from forge.journal.summary import Glance, glance
     from forge.runtime.recovery import resume_journal
 
@@ -48,13 +46,11 @@ if not TYPE_CHECKING:
         {
             "forge.journal.ablation": ("Ablated", "Acted", "ablate"),
             "forge.journal.bisection": ("Parting", "bisect"),
-            "forge.journal.decisions": ("Decision",),
-            "forge.journal.difference": ("Difference",),
-            "forge.journal.parts": ("journal_parts",),
+            "forge.journal.file": ("journal_parts",),
             "forge.journal.priors": ("measured_priors", "read_priors"),
             "forge.journal.records": ("Header", "Journal", "read_journal"),
             "forge.journal.redaction": ("Field", "Redact"),
-            "forge.journal.replaying": ("DivergenceError", "Step", "replay", "states"),
+            "forge.journal.replaying": ("Decision", "Difference", "DivergenceError", "Step", "replay", "states"),
             "forge.journal.summary": ("Glance", "glance"),
             "forge.runtime.recovery": ("resume_journal",),
         },

@@ -14,14 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Success
 
-from forge.journal.decisions import Decision, decision, offer
 from forge.journal.records import Journal, read_journal
-from forge.journal.replaying import Step, as_recorded, states
-from forge.runtime.advancing import advanced
-from forge.runtime.options import checked_options
-from forge.workflow.compiled import CompiledWorkflow
+from forge.journal.replaying import Decision, Step, as_recorded, decision, offer, states
+from forge.runtime.loop import advanced, checked_options
 from forge.workflow.turn import turn_of
-from forge.workflow.workflow import Workflow
+from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.compaction import NoCompact
 from stages.confidence.measure import argument_schemas
 from stages.offer import offered_tools

@@ -7,12 +7,9 @@ from msgspec import Struct
 from returns.result import Result, Success
 
 from forge.errors import JournalError
-from forge.journal.difference import Difference, differences
-from forge.journal.followed import Followed
 from forge.journal.records import Journal, read_journal
-from forge.journal.replaying import as_recorded, delivered, effect_name
-from forge.runtime.advancing import advanced
-from forge.runtime.options import checked_options
+from forge.journal.replaying import Difference, Followed, as_recorded, delivered, differences, effect_name
+from forge.runtime.loop import advanced, checked_options
 from forge.workflow.turn import stages_of
 from forge.workflow.workflow import Workflow
 from stages.halt import Halt

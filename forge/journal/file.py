@@ -1,16 +1,87 @@
-"""The file of a journal being written: each line is appended to what this run wrote, or refused."""
+"""Journals as files: written while a run goes on, in parts, and read."""
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from io import FileIO
+from itertools import count, takewhile
+from os import PathLike
 from pathlib import Path
 from typing import Self
 
-from forge.errors import JournalError
-from forge.journal.lines import LARGEST_JOURNAL, with_checksum
+import msgspec
+from msgspec.structs import replace
+
+from forge.errors import JournalError, UnrecordedError
+from forge.interpreters import Interpreter
+from forge.journal.records import (
+    LARGEST_JOURNAL,
+    AgainLine,
+    EffectLine,
+    Header,
+    Journal,
+    OutcomeLine,
+    shortened,
+    with_checksum,
+)
+from forge.journal.redaction import Redactor
+from stages.effect import Effect, Execute, Outcome, Request, Send
+
+# The journals of one message: its first run's, those of the runs that went on from it, and of agents within it.
+#
+# `run.jsonl` goes on in `run.part-2.jsonl`, `run.part-3.jsonl` …; the work of an agent that one of its calls asked is
+# in `run.CALL.jsonl`, CALL being the id of the call; that of an agent that the message was handed to, in
+# `run.hop-2.jsonl`. Each is a whole journal.
+
+
+def journal_parts(path: str | PathLike[str]) -> tuple[Path, ...]:
+    """The journals of a message that are there, in the order in which they were written: `path`, then its parts."""
+    numbered = (_part(Path(path), number) for number in count(1))
+    return tuple(takewhile(Path.exists, numbered))
+
+
+def next_part(path: str | PathLike[str]) -> Path:
+    """Where the next run of the message is recorded: `path` itself, or the first of its parts that is not there."""
+    return _part(Path(path), len(journal_parts(path)) + 1)
+
+
+def nested_journal(path: str | PathLike[str], call_id: str) -> Path:
+    """Where the work of an agent is recorded that a call asked, in the run with the journal `path`.
+
+    Of an id that is no plain word, as a server may give, only the plain characters are kept.
+    """
+    plain = re.sub(r"[^A-Za-z0-9_-]", "", call_id)[:_LONGEST] or "call"
+    return next_part(_named(Path(path), plain))
+
+
+def hop_journal(path: str | PathLike[str], number: int) -> Path:
+    """Where the work of the agent is recorded that has a message as the `number`th, handed over by the one before."""
+    return Path(path) if number == 1 else _named(Path(path), f"hop-{number}")
+
+
+def refuse_other_parts(path: str | PathLike[str]) -> None:
+    """JournalError where the journal is not there, and parts of another one are, which it would seem to go on in."""
+    if not Path(path).exists() and (second := _part(Path(path), 2)).exists():
+        raise JournalError(f"{second} is there already, and goes on from another {path}; write the journal elsewhere")
+
+
+def _part(path: Path, number: int) -> Path:
+    return path if number == 1 else _named(path, f"part-{number}")
+
+
+def _named(path: Path, what: str) -> Path:
+    return path.with_name(f"{path.stem}.{what}{path.suffix}")
+
+
+_LONGEST = 60
+"""Characters of an id in a file's name."""
+
+
+# The file of a journal being written: each line is appended to what this run wrote, or refused.
 
 if sys.platform != "win32":
     import fcntl
@@ -137,3 +208,82 @@ def _ends(path: Path, size: int, check: str) -> bool:
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+# Writing a journal: each effect before it is performed, its outcome before the run continues.
+
+
+@contextmanager
+def recording(
+    interpret: Interpreter, path: str | PathLike[str], header: Header, redactor: Redactor | None = None
+) -> Iterator[Interpreter]:
+    """The interpreter, recording every effect and outcome in a new file at `path`, redacted by `redactor`.
+
+    JournalError if the file exists already or cannot be written. Once the run has started, a failure to write is an
+    UnrecordedError.
+    """
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only a journal names the version
+
+    with JournalFile.new(Path(path)) as file:
+        dated = replace(header, forge=version("forge-toolcalls"), started=f"{datetime.now(UTC):%FT%TZ}")
+        file.append(_header(dated, redactor))
+        yield _writing(interpret, file, redactor=redactor)
+
+
+@contextmanager
+def continuing(interpret: Interpreter, path: str | Path, journal: Journal) -> Iterator[Interpreter]:
+    """The interpreter, recording at the end of the journal at `path`, which was read as `journal`.
+
+    An incomplete last line is cut off. JournalError if another run is writing to it, or has since it was read. The
+    first effect must be the one that `journal` has pending.
+    """
+    with JournalFile.after(Path(path), journal.size, journal.check) as file:
+        pending = None if journal.pending is None else journal.effect(len(journal.entries))
+        yield _writing(interpret, file, journal.last, pending=pending)
+
+
+def _header(header: Header, redactor: Redactor | None) -> bytes:
+    """The first line. JournalError if it cannot be read back: a state may hold numbers that JSON cannot represent."""
+    line = _encoded(header, None, redactor)
+    try:
+        msgspec.json.decode(line, type=Header)
+    except msgspec.DecodeError as error:
+        raise JournalError(f"the initial state of the run cannot be written: {error}") from None
+    return line
+
+
+def _encoded(
+    line: Header | EffectLine | AgainLine | OutcomeLine, about: Effect | Outcome | None, redactor: Redactor | None
+) -> bytes:
+    return redactor.written(line, about) if redactor else msgspec.json.encode(line)
+
+
+def _writing(
+    interpret: Interpreter,
+    file: JournalFile,
+    last: Request = Request(),  # noqa: B008 - frozen
+    redactor: Redactor | None = None,
+    pending: Effect | None = None,
+) -> Interpreter:
+    async def perform(effect: Effect) -> Outcome:
+        nonlocal last, pending
+        if pending is not None and pending != effect:
+            raise JournalError("the run continues with an effect other than the pending one of its journal")
+        begun = EffectLine(effect=shortened(effect, last)) if pending is None else AgainLine()
+        line = _encoded(begun, effect, redactor)
+        try:
+            # A tool's effects cannot be undone: the record that it started must survive a power failure.
+            file.append(line, room=LARGEST_OUTCOME, durable=isinstance(effect, Execute))
+        except JournalError as error:
+            raise UnrecordedError(str(error)) from error
+        pending = None
+        last = effect.request if isinstance(effect, Send) else last
+        outcome = await interpret(effect)
+        line = _encoded(OutcomeLine(outcome=outcome), outcome, redactor)
+        try:
+            file.append(line)
+        except JournalError as error:
+            raise UnrecordedError(str(error), outcome) from error
+        return outcome
+
+    return perform

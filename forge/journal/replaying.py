@@ -1,32 +1,251 @@
-"""Replay: a recorded run again, offline, state by state, without calling a model or a tool."""
+"""Replay: a run gone through again from its journal, compared with what was recorded."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import TypeVar
+from typing import Literal, TypeVar, assert_never
 
 import msgspec
 from msgspec import Struct
 from returns.result import Failure, Result, Success
 
-from forge.errors import JournalError
-from forge.journal.difference import Difference, as_lines
-from forge.journal.followed import Followed
-from forge.journal.marks import MARK
-from forge.journal.records import Journal, Recorded, SentPart, read_journal
+from forge.errors import JournalError, explain
+from forge.journal.records import Journal, Recorded, SentPart, read_journal, shortened
+from forge.journal.redaction import MARK
 from forge.outcome import Finished, Halted
-from forge.runtime.advancing import advanced
-from forge.runtime.options import checked_options
-from forge.workflow.compiled import CompiledWorkflow
+from forge.runtime.loop import advanced, checked_options
 from forge.workflow.turn import turn_of
-from forge.workflow.workflow import Workflow
+from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages import events as happened
 from stages.deliver import deliver
-from stages.effect import Ask, Effect, Execute, Outcome, Send
-from stages.events import Event, observe
+from stages.effect import Ask, Effect, Execute, HandOff, NeedsInput, Outcome, Request, Said, Send
+from stages.events import Event, new_messages, observe
 from stages.halt import Halt
+from stages.message import ToolCall, is_nudge
 from stages.pipeline import Stage
 from stages.schema import Check, Fits, Misfit, Problem
-from stages.state import Awaiting, Done, Ready, State
+from stages.schema.value import Json, dotted
+from stages.state import Awaiting, Completed, Done, Ending, Ready, State
+from stages.tokens import tokens_of
+from stages.tool import ToolSpec
+from stages.view.prefix_reuse import common_length
+
+# Differences between two values of the same type, field by field, with readable paths.
+
+_SHOWN = 120
+"""Maximum characters of a value that a difference shows."""
+
+_LEAD = 30
+"""Characters shown before the place where two long texts diverge."""
+
+_Path = tuple[str | int, ...]
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """One place where two values differ, and both values as shortened JSON; None: not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+def differences(before: object, after: object, hidden: re.Pattern[str] | None = None) -> tuple[Difference, ...]:
+    """The smallest differences between the JSON of the two, in order; lists are compared by position.
+
+    What matches `hidden` in a text of `before` matches anything.
+    """
+    return tuple(_walk(_json(before), _json(after), hidden))
+
+
+def as_lines(found: tuple[Difference, ...], names: tuple[str, str], limit: int = 10) -> str:
+    """The differences as lines of text, at most `limit` of them; `names` says what the two sides are."""
+    width = max(map(len, names))
+    sides = [(one, (names[0].ljust(width), names[1].ljust(width))) for one in found[:limit]]
+    lines = [f"  {d.path}\n    {old}  {_said(d.before)}\n    {new}  {_said(d.after)}" for d, (old, new) in sides]
+    more = len(found) - limit
+    return "\n".join((*lines, f"  and {more} more") if more > 0 else lines)
+
+
+def _said(text: str | None) -> str:
+    return "(not there)" if text is None else text
+
+
+def _json(value: object) -> Json:
+    decoded: Json = msgspec.json.decode(msgspec.json.encode(value))
+    return decoded
+
+
+def _walk(before: Json, after: Json, hidden: re.Pattern[str] | None) -> Iterator[Difference]:
+    """Iterative, because what a model said may be nested deeper than Python can recurse."""
+    left: list[tuple[_Path, Json, Json]] = [((), before, after)]
+    while left:
+        path, old, new = left.pop()
+        match old, new:
+            case dict(), dict():
+                names = [*old, *(name for name in new if name not in old)]
+                pairs = [((*path, n), old.get(n, _ABSENT), new.get(n, _ABSENT)) for n in names]
+                left.extend(reversed(pairs))
+            case list(), list():
+                length = max(len(old), len(new))
+                indexed = [((*path, i), _at(old, i), _at(new, i)) for i in range(length)]
+                left.extend(reversed(indexed))
+            case _:
+                if old is new or (type(old) is type(new) and old == new):
+                    continue
+                if hidden is None or not isinstance(old, str) or not _stands_for(old, new, hidden):
+                    yield _difference(path, old, new)
+
+
+def _stands_for(old: str, new: Json, hidden: re.Pattern[str]) -> bool:
+    """Whether the two are equal except for what is hidden in the first; linear, since each part is searched once."""
+    if new is _ABSENT or not hidden.search(old):
+        return False
+    if hidden.fullmatch(old):
+        return True
+    if not isinstance(new, str):
+        return False
+    first, *middle, last = hidden.split(old)
+    if len(new) < len(first) + len(last) or not (new.startswith(first) and new.endswith(last)):
+        return False
+    at, end = len(first), len(new) - len(last)
+    for part in middle:
+        found = new.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+_ABSENT = "\0absent"
+"""A missing value; compared by identity, so that no text is mistaken for it."""
+
+
+def _at(values: list[Json], index: int) -> Json:
+    return values[index] if index < len(values) else _ABSENT
+
+
+def _difference(path: _Path, old: Json, new: Json) -> Difference:
+    start = 0
+    if isinstance(old, str) and isinstance(new, str) and old is not _ABSENT and new is not _ABSENT:
+        start = max(0, common_length(old, new) - _LEAD)
+    return Difference(path=dotted(path), before=_shown(old, start), after=_shown(new, start))
+
+
+def _shown(value: Json, start: int) -> str | None:
+    if value is _ABSENT:
+        return None
+    if isinstance(value, str):
+        part = value[start : start + _SHOWN]
+        text = msgspec.json.encode(part).decode()
+        return f"{'…' if start else ''}{text}{'…' if len(value) > start + _SHOWN else ''}"
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+# Followed: a journal's effects, compared one by one with those of a replay.
+
+
+class Followed:
+    """Compares each effect by what it adds to the previous one, so that a run takes time linear in its journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._asked = journal.asked()
+        self._hidden = MARK if journal.header.redacted else None
+        self._number = 0
+        self._before = Request()
+
+    def differences(self, effect: Effect) -> tuple[Difference, ...]:
+        """How the run's next effect differs from the recorded one; empty after the end of the journal."""
+        number, self._number = self._number, self._number + 1
+        if number >= len(self._asked):
+            return ()
+        recorded, now = self._asked[number], shortened(effect, self._before)
+        self._before = effect.request if isinstance(effect, Send) else self._before
+        if recorded == now or not differences(recorded, now, self._hidden):
+            return ()
+        return differences(self._journal.effect(number), effect, self._hidden)
+
+
+# Decisions: what a pipeline made of a state, in a word and a sentence.
+
+DecisionKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts", "offers"]
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What happens next: calls run, a person or the model is asked, the model is corrected, or the run ends.
+
+    `offers` is what a constrained reply had to choose from.
+    """
+
+    kind: DecisionKind
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.detail}".rstrip()
+
+
+def decision(before: State, after: State | Halt) -> Decision:
+    """The decision that leads from one state to the next, or to the end of the run."""
+    if not isinstance(after, State):
+        return Decision(kind="halts", detail=f"({type(after).__name__}) {explain(after)}")
+    match after.phase:
+        case Awaiting(effect=Execute(calls=calls)):
+            return Decision(kind="runs", detail=", ".join(map(_call, calls)))
+        case Awaiting(effect=Ask(call=call)):
+            return Decision(kind="asks", detail=f"a person about {_call(call)}")
+        case Awaiting(effect=Send(), summary=summary):
+            ledger = after.ledger
+            tokens = tokens_of(ledger.prompt_size, ledger.tokens_per_character, ledger.report)
+            what = "for a summary" if summary else "for a reply"
+            return Decision(kind="sends", detail=f"a prompt of about {tokens} tokens, {what}")
+        case Done(outcome=outcome):
+            return Decision(kind="ends", detail=ending(outcome))
+        case _:
+            said = [m.text for m in new_messages(before, after) if is_nudge(m)]
+            return Decision(kind="corrects", detail=" / ".join(said)) if said else Decision(kind="goes on")
+
+
+def offer(tools: Sequence[ToolSpec]) -> Decision:
+    """What a constrained reply has to choose from: tools, and the values that an argument is limited to."""
+    return Decision(kind="offers", detail=", ".join(map(_choice, tools)) or "nothing")
+
+
+class _Schema(Struct):
+    properties: dict[str, dict[str, object] | bool] = {}
+
+
+def _choice(tool: ToolSpec) -> str:
+    properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
+    limited = [f"{name}: {' or '.join(map(str, _values(kind)))}" for name, kind in properties.items() if _values(kind)]
+    return f"{tool.name} ({', '.join(limited)})" if limited else tool.name
+
+
+def _values(schema: dict[str, object] | bool) -> list[object]:
+    values = schema.get("enum", []) if isinstance(schema, dict) else []
+    return values if isinstance(values, list) else []
+
+
+def ending(outcome: Ending) -> str:
+    """The outcome as a text."""
+    match outcome:
+        case Completed(tool=tool, value=value):
+            return f"{tool} returned {bytes(value).decode()}"
+        case Said(text=text):
+            return text
+        case NeedsInput(question=question, suggestions=suggestions):
+            return " ".join((question, *(f"({n}) {s}" for n, s in enumerate(suggestions, start=1))))
+        case HandOff(to=to):
+            return f"handed over to {to}"
+        case _:
+            assert_never(outcome)
+
+
+def _call(call: ToolCall) -> str:
+    return f"{call.name} {call.arguments}"
+
+
+# Replay: a recorded run again, offline, state by state, without calling a model or a tool.
 
 _R = TypeVar("_R")
 

@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from forge.errors import JournalError
-from forge.journal.lines import JOURNAL_VERSION
-from forge.journal.records import AgainLine, EffectLine, OutcomeLine, Recorded, SentPart
+from forge.journal.records import JOURNAL_VERSION, AgainLine, EffectLine, OutcomeLine, Recorded, SentPart
 from stages.effect import Ask, Execute, Replied, Results, Succeeded, Unanswered, Undelivered
 
 _HEAD = 4 * 1024 * 1024

@@ -7,7 +7,7 @@ from stages._later import later
 
 if TYPE_CHECKING:
     from forge.errors import McpError
-    from forge.mcp.servers import Http, McpServer, Stdio
+    from forge.mcp.protocol import Http, McpServer, Stdio
     from forge.mcp.serving import serve
     from forge.mcp.source import McpTools
 
@@ -23,7 +23,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "forge.errors": ("McpError",),
-            "forge.mcp.servers": ("Http", "McpServer", "Stdio"),
+            "forge.mcp.protocol": ("Http", "McpServer", "Stdio"),
             "forge.mcp.serving": ("serve",),
             "forge.mcp.source": ("McpTools",),
         },

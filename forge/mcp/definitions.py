@@ -9,10 +9,8 @@ from mcp_types import ToolAnnotations
 from msgspec import Raw
 from msgspec.structs import replace
 
-from forge.mcp.servers import McpServer
-from forge.tools.decorator import Tool, tool
-from forge.tools.definition import ToolOptions, tell_unchecked
-from forge.tools.signature import Explicit, Signature
+from forge.mcp.protocol import McpServer
+from forge.tools.definition import Explicit, Signature, Tool, ToolOptions, tell_unchecked, tool
 from stages.repair.decoding import sound
 from stages.schema.check import readable
 

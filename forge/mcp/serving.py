@@ -1,9 +1,9 @@
-"""Serving: a workflow as the one tool of an MCP server, on two file descriptors."""
+"""A workflow served as an MCP tool."""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
 from secrets import token_hex
 from typing import Any
@@ -29,16 +29,84 @@ from returns.result import Result
 
 from forge.connection import AnyBackend
 from forge.errors import ForgeError
-from forge.mcp.answers import ANSWER, MESSAGE, answer_in, failed, form_of, question_of, result_of, served_tool
-from forge.mcp.runs import Run, Runs
+from forge.mcp.protocol import ANSWER, MESSAGE, answer_in, failed, form_of, question_of, result_of, served_tool
 from forge.mcp.streams import byte_streams
 from forge.outcome import Finished, Halted
-from forge.runtime.options import checked_options
+from forge.runtime.loop import checked_options
 from forge.runtime.reaching import Held, reached
 from forge.runtime.runs import follow, run
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
+from stages import events
 from stages.state import State
+
+# Runs that a client of ours asked for: it is told of their progress, and its cancellation ends them in order.
+
+_UNTOLD = 256
+"""Maximum pieces of progress that wait to be told; more are dropped."""
+
+_GRACE = 10.0
+"""Seconds that runs have to end in order once the client is gone."""
+
+Run = Coroutine[object, object, Result[Finished, Halted]]
+Begin = Callable[[Watching], Run]
+
+
+class Runs:
+    """The runs that go on."""
+
+    def __init__(self) -> None:
+        self._tasks = set[asyncio.Task[Result[Finished, Halted]]]()
+
+    async def done(self, begin: Begin, session: ServerSession) -> Result[Finished, Halted]:
+        """The end of a run. Cancelled, this returns at once, and the run is cancelled, which may take a while."""
+        untold, cancel = asyncio.Queue[str](_UNTOLD), asyncio.Event()
+
+        def watch(event: events.Event) -> None:
+            with suppress(asyncio.QueueFull):
+                if text := _progress(event):
+                    untold.put_nowait(text)
+
+        running = asyncio.ensure_future(begin({"observer": watch, "cancel": cancel}))
+        self._tasks.add(running)
+        running.add_done_callback(self._tasks.discard)
+        telling = asyncio.create_task(_tell(untold, session))
+        try:
+            return await asyncio.shield(running)
+        finally:
+            cancel.set()
+            telling.cancel()
+
+    async def ended(self) -> None:
+        """Wait for those that were cancelled; not for long."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_GRACE)
+
+
+async def _tell(untold: asyncio.Queue[str], session: ServerSession) -> None:
+    """Tell the client; how much there is to do nobody knows."""
+    done = 0
+    with suppress(MCPError):
+        while True:
+            text = await untold.get()
+            done += 1
+            await session.report_progress(done, None, text)
+
+
+def _progress(event: events.Event) -> str:
+    """What a client is told of the event; empty: nothing."""
+    match event:
+        case events.TurnStarted(turn=turn):
+            return f"asks the model, {turn}"
+        case events.CallsAccepted(calls=calls):
+            return f"runs {', '.join(call.name for call in calls)}"
+        case events.ToolProgressed(name=name, text=text):
+            return f"{name}: {text}"
+        case _:
+            return ""
+
+
+# Serving: a workflow as the one tool of an MCP server, on two file descriptors.
 
 MAX_QUESTIONS = 8
 """Maximum questions of one call that the client's user is asked; one more is the call's result."""

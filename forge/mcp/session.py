@@ -13,12 +13,8 @@ from pydantic import ValidationError
 
 from forge.errors import McpError, ToolFailed
 from forge.masking import Hidden
-from forge.mcp.faults import McpToolError, fault_of
-from forge.mcp.http import HttpTransport
-from forge.mcp.listing import Listing
-from forge.mcp.results import value_of
-from forge.mcp.servers import McpServer, Stdio
-from forge.mcp.stdio import StdioTransport
+from forge.mcp.protocol import Listing, McpServer, McpToolError, Stdio, fault_of, value_of
+from forge.mcp.transports import HttpTransport, StdioTransport
 from stages.schema.value import Json
 
 

@@ -11,9 +11,8 @@ from forge.proxy.admission import Admission
 from forge.proxy.bodies import with_fields
 from forge.proxy.errors import naming_a_model
 from forge.proxy.model import Model
-from forge.proxy.offers import in_plain_words
 from forge.proxy.policy import ModelPolicy
-from forge.proxy.shaper import Shaped, shaped_request
+from forge.proxy.shaping import Shaped, in_plain_words, shaped_request
 from forge.proxy.tools import Guard
 from forge.proxy.turn import (
     Again,

@@ -11,8 +11,7 @@ import msgspec
 from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
-from forge.interpreters.http_faults import retry_after, tls_reason
-from forge.interpreters.http_streams import STREAM_LIMIT
+from forge.interpreters.http import STREAM_LIMIT, retry_after, tls_reason
 from forge.proxy.endpoint_client import EndpointClient, OpenRequest
 from forge.proxy.events import EVENT_LIMIT, TooLongError
 from forge.proxy.hearing import Hearing, streamed_reply

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.http_sender import refuses_tools
+from forge.backends.http_client import refuses_tools
 from forge.connection import Setup
-from forge.proxy.growing_context import GrowingContext
 from forge.proxy.policy import ModelPolicy, Policy
+from forge.proxy.shaping import GrowingContext
 from forge.proxy.tools import Guards
 from forge.proxy.upstream import Upstream
 from stages.effect import Fault

@@ -1,13 +1,26 @@
-"""What a policy says: the rules of a session and how a model is asked, for all models and for some by name."""
+"""Policies: the rules of a proxy, from a file, for each model."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+from msgspec.structs import replace
 
 from forge.proxy.shaping import Shaping
-from stages.rules import Change, Each, OnViolation, Use, matches
-from stages.tool import Prerequisite
+from forge.tools.definition import grounds
+from forge.workflow.checks import grounded_specs, guard_mistakes, mistakes
+from stages.effect import Budget
+from stages.guards import guards_of, tool_calls
+from stages.message import History, Tool, with_calls
+from stages.objection import Guard
+from stages.reading.toolset import parameters_of
+from stages.rules import Change, Each, OnViolation, Rules, Use, last_question, matches, recount
+from stages.state import Cleared, Ledger
+from stages.tool import Grounded, Prerequisite, ToolSpec
+from stages.wire.served import NO_PARAMETERS
+
+# What a policy says: the rules of a session and how a model is asked, for all models and for some by name.
 
 Names = str | tuple[str, ...]
 """One name, or several."""
@@ -81,3 +94,167 @@ class Policy(Struct, frozen=True):
         """What holds for the model of the first of these names that a pattern matches, in capitals or not."""
         found = (own for name in names for pattern, own in self.models if matches(pattern.casefold(), name.casefold()))
         return next(found, self.general)
+
+
+# The rules of a policy for the tools that a request offers, and the ledger of its session. Pure.
+#
+# Clients name their tools differently, and offer some in one request and others in the next. A rule that names a tool
+# which the request does not offer is left out: nobody could keep it.
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """A policy for a set of tools. `absent` is what it names and they do not have: tools, and arguments."""
+
+    rules: Rules
+    guards: tuple[Guard, ...]
+    policy: ModelPolicy
+    absent: tuple[str, ...] = ()
+
+    def among(self, names: Collection[str]) -> Rules:
+        """The rules of a reply that may call these tools alone, if any are named."""
+        if not names:
+            return self.rules
+        tools = tuple(tool for tool in self.rules.tools if tool.name in names)
+        return replace(self.rules, tools=tools, order=tuple(use for use in self.rules.order if use.tool in names))
+
+    def ledger(self, history: History) -> Ledger:
+        """The ledger of the session so far."""
+        if not self.guards:
+            return Ledger()
+        counted = history if self.policy.scope == "session" else history[last_question(history) :]
+        budget = Budget(tool_calls=self.policy.max_tool_calls)
+        return recount(self.rules, counted, budget=budget, is_error=self._is_error)
+
+    def record(self, given: History, sent: History) -> tuple[Cleared, ...]:
+        """The client's results, where the model is shown less of them and some values must come from them.
+
+        What was compacted away was seen all the same.
+        """
+        if sent is given or not any(tool.grounded for tool in self.rules.tools):
+            return ()
+        return tuple(
+            Cleared(call_id=one.call_id, name=made.name, arguments=made.arguments, text=one.text, status=one.status)
+            for one, made in with_calls(given)
+            if isinstance(one, Tool) and made
+        )
+
+    def _is_error(self, tool: str, result: str) -> bool:
+        own = self.policy.tools.get(tool)
+        patterns = self.policy.errors if own is None or own.errors is None else own.errors
+        return any(matches(pattern, result) for pattern in patterns)
+
+
+def applied(policy: ModelPolicy, rules: Rules) -> Applied:
+    """The policy over the request's own rules, which have all of its tools."""
+    readable = replace(rules, tools=tuple(map(_readable, rules.tools)))
+    known = {tool.name: tool for tool in readable.tools}
+    ends = _several(policy.terminal_tool)
+    tools = (_with_policy(policy.tools.get(tool.name), tool, known) for tool in readable.tools)
+    ruled = replace(
+        readable,
+        tools=tuple(replace(tool, effect="terminal") if tool.name in ends else tool for tool in tools),
+        required=tuple(name for name in _several(policy.required_steps) if name in known),
+        order=tuple(_among(use, known) for use in policy.order if use.tool in known),
+        max_repeats=policy.max_repeats,
+    )
+    absent = tuple(dict.fromkeys((*(name for name in _named(policy) if name not in known), *_lacking(policy, known))))
+    limit = (tool_calls(ruled),) if policy.max_tool_calls is not None else ()
+    if ruled == readable and not limit:
+        return Applied(rules=rules, guards=(), policy=policy, absent=absent)
+    return Applied(rules=ruled, guards=(*guards_of(ruled), *limit), policy=policy, absent=absent)
+
+
+def contradictions(policy: ModelPolicy) -> tuple[str, ...]:
+    """What a workflow may not say either, a sentence each; found with tools as the policy takes them to be."""
+    schema = Raw(msgspec.json.encode({"type": "object", "properties": {name: {} for name in _arguments(policy)}}))
+    tools = (ToolSpec(name=name, description="", parameters=schema) for name in dict.fromkeys(_named(policy)))
+    rules = applied(policy, Rules(tools=tuple(tools), on_text="accept")).rules
+    return (*mistakes(rules, Budget(), {*rules.terminal}), *guard_mistakes(rules, {}))
+
+
+def _named(policy: ModelPolicy) -> Iterator[str]:
+    """The tools that the policy names."""
+    yield from (*_several(policy.required_steps), *_several(policy.terminal_tool))
+    for use in policy.order:
+        yield from use.names
+    for name, own in policy.tools.items():
+        yield name
+        yield from (needed.tool for needed in _prerequisites(own))
+        yield from (source for bound in grounds(own.grounded) for source in bound.sources)
+
+
+def _lacking(policy: ModelPolicy, known: Mapping[str, ToolSpec]) -> Iterator[str]:
+    """The arguments that tools would have to agree in, and that one of them does not have."""
+    for name, own in policy.tools.items():
+        for needed in _prerequisites(own) if name in known else ():
+            both = (known[name], known[needed.tool]) if needed.tool in known and needed.match_arg else ()
+            lacking = (tool.name for tool in both if needed.match_arg not in parameters_of(tool))
+            yield from (f"the argument {needed.match_arg} of {tool}" for tool in lacking)
+    for use in policy.order:
+        if use.each_of and use.tool in known and use.each_of.argument not in parameters_of(known[use.tool]):
+            yield f"the argument {use.each_of.argument} of {use.tool}"
+
+
+def _arguments(policy: ModelPolicy) -> Iterator[str]:
+    """The arguments of tools that the policy names."""
+    yield from (use.each_of.argument for use in policy.order if use.each_of)
+    for own in policy.tools.values():
+        yield from (needed.match_arg for needed in _prerequisites(own) if needed.match_arg)
+        yield from (bound.argument for bound in grounds(own.grounded))
+
+
+def _with_policy(own: ToolPolicy | None, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> ToolSpec:
+    if own is None:
+        return tool
+    ruled = replace(
+        tool,
+        effect=own.effect,
+        repeatable=own.repeatable,
+        prerequisites=tuple(needed for needed in _prerequisites(own) if _can_be_met(needed, tool, known)),
+    )
+    bound = {g.argument: sources for g in grounds(own.grounded) if (sources := _sources(g, known)) is not None}
+    return grounded_specs((ruled,), {tool.name: bound})[0]
+
+
+def _prerequisites(own: ToolPolicy) -> Iterator[Prerequisite]:
+    given = (own.prerequisites,) if isinstance(own.prerequisites, str) else own.prerequisites
+    return (Prerequisite(tool=one) if isinstance(one, str) else one for one in given)
+
+
+def _can_be_met(needed: Prerequisite | Change, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> bool:
+    """Whether there is the tool that it needs, and both have the argument in which they have to agree."""
+    if needed.tool not in known or needed.match_arg is None:
+        return needed.tool in known
+    return all(needed.match_arg in parameters_of(one) for one in (tool, known[needed.tool]))
+
+
+def _sources(bound: Grounded, known: Mapping[str, ToolSpec]) -> tuple[str, ...] | None:
+    """The tools that the value may come from, none if from anywhere; None where it could only come from others."""
+    sources = tuple(name for name in bound.sources if name in known)
+    return sources if sources or not bound.sources else None
+
+
+def _among(use: Use, known: Mapping[str, ToolSpec]) -> Use:
+    after, before = (tuple(name for name in names if name in known) for names in (use.after, use.before))
+    changes = tuple(one for one in use.changes if _can_be_met(one, known[use.tool], known))
+    each = use.each_of
+    listed = each and each.tool in known and each.argument in parameters_of(known[use.tool])
+    return replace(use, after=after, before=before, again_after=changes, each_of=each if listed else None)
+
+
+def _several(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+class _Schema(Struct):
+    properties: dict[str, Raw] = {}
+    required: tuple[str, ...] = ()
+
+
+def _readable(tool: ToolSpec) -> ToolSpec:
+    """The tool with a schema that guards can read: a client may have put anything there."""
+    try:
+        msgspec.json.decode(tool.parameters, type=_Schema)
+    except (msgspec.DecodeError, UnicodeError):
+        return replace(tool, parameters=NO_PARAMETERS)
+    return tool

@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from forge.errors import ForgeError
-from forge.proxy.policy import ModelPolicy, Policy
-from forge.proxy.policy_rules import contradictions
+from forge.proxy.policy import ModelPolicy, Policy, contradictions
 from forge.workflow.toml_tables import joined, table_faults
 
 SIZE_LIMIT = 1 << 16

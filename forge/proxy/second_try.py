@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from forge.proxy.exchange import Exchange, exchange_for, exchange_of
-from forge.proxy.fitting import refitted
+from forge.proxy.shaping import refitted
 from forge.proxy.upstream import Refusal
 from stages.wire.deltas import Overflow
 from stages.wire.served import RequestError, as_sent

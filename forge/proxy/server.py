@@ -14,7 +14,6 @@ from forge.connection import AnyBackend, Connection, Setup
 from forge.proxy.access import refuse_open_house
 from forge.proxy.app import App
 from forge.proxy.endpoint_client import endpoint_client
-from forge.proxy.growing_context import GrowingContext
 from forge.proxy.http_upstream import Served
 from forge.proxy.info import Info
 from forge.proxy.listening import listening_socket, running, url_of
@@ -25,6 +24,7 @@ from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
 from forge.proxy.routes import below_of, routes_of
 from forge.proxy.service import Service
+from forge.proxy.shaping import GrowingContext
 from forge.proxy.slots import Slots
 from forge.proxy.tally import Tally
 from forge.proxy.tools import Guards

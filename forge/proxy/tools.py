@@ -7,9 +7,8 @@ from functools import cached_property, partial
 
 import msgspec
 
-from forge.proxy.policy import NO_POLICY, ModelPolicy
-from forge.proxy.policy_rules import Applied, applied
-from forge.workflow.suggestions import did_you_mean
+from forge.proxy.policy import NO_POLICY, Applied, ModelPolicy, applied
+from forge.workflow.checks import did_you_mean
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.batch_selection import kept_calls
 from stages.effect import Execute

@@ -8,7 +8,7 @@ from returns.result import Failure, Result
 from forge.connection import AnyBackend
 from forge.errors import ForgeError
 from forge.outcome import Finished, Halted, R_co
-from forge.runtime.options import checked_options
+from forge.runtime.loop import checked_options
 from forge.runtime.runs import follow, run, synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow

@@ -11,10 +11,9 @@ from returns.result import Success
 
 from forge.connection import AnyBackend
 from forge.outcome import Finished, Halted
-from forge.runtime.observers import notify
-from forge.runtime.options import checked_options
+from forge.runtime.callbacks import OnChunk
+from forge.runtime.loop import checked_options, notify
 from forge.runtime.runs import run
-from forge.runtime.watcher import OnChunk
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages.events import Event, ToolProgressed

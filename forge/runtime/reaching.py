@@ -11,8 +11,7 @@ from returns.result import Result, Success
 from forge.connection import AnyBackend, Backend, Connection, Setup
 from forge.errors import CallbackError, ForgeError
 from forge.outcome import Halted
-from forge.runtime.observers import Observer, halted
-from forge.runtime.performing import cancelled
+from forge.runtime.loop import Observer, cancelled, halted
 from forge.runtime.watching import Watching
 from forge.workflow.turn import asked_first
 from forge.workflow.workflow import Workflow

@@ -11,17 +11,13 @@ from returns.result import Result, Success
 from forge.connection import AnyBackend, Setup
 from forge.errors import BackendError, JournalError
 from forge.interpreters import Interpreter
-from forge.journal.difference import as_lines, differences
+from forge.journal.file import continuing
 from forge.journal.records import Journal, Recorded, read_journal
-from forge.journal.replaying import Step, states
-from forge.journal.writing import continuing
+from forge.journal.replaying import Step, as_lines, differences, states
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import drive
-from forge.runtime.observers import Observer, halted, notify
-from forge.runtime.options import checked_options
-from forge.runtime.raised import Raised
+from forge.runtime.loop import Observer, checked_options, drive, halted, notify
 from forge.runtime.reaching import Stopped, connected, stopped
-from forge.runtime.watching import Watching, interpreting, observing
+from forge.runtime.watching import Raised, Watching, interpreting, observing
 from forge.workflow.differences import changed_since
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow

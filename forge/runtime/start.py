@@ -7,7 +7,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from forge.errors import DefinitionError
-from forge.workflow.template import fill, placeholders
+from forge.workflow.checks import fill, placeholders
 from stages.deliver import interrupt
 from stages.effect import Budget
 from stages.execution import answered

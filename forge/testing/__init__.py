@@ -12,14 +12,24 @@ if importlib.util.find_spec("hypothesis") is None:
 
 from forge.interpreters.scripted import Scripted, ScriptError, call, calls
 from forge.testing.compactor_laws import COMPACTOR_LAWS, assert_compactor_laws
-from forge.testing.fact_store_laws import assert_fact_store_laws
 from forge.testing.guard_laws import GUARD_LAWS, assert_guard_laws
-from forge.testing.history_strategies import arguments, batches, budgets, histories, messages, texts
 from forge.testing.laws import BrokenLawError
-from forge.testing.reply_strategies import chunkings, malformed, replies
-from forge.testing.session_store_laws import assert_session_store_laws
 from forge.testing.stage_laws import STAGE_LAWS, assert_stage_laws
-from forge.testing.state_strategies import ledgers, results, states
+from forge.testing.store_laws import assert_fact_store_laws, assert_session_store_laws
+from forge.testing.strategies import (
+    arguments,
+    batches,
+    budgets,
+    chunkings,
+    histories,
+    ledgers,
+    malformed,
+    messages,
+    replies,
+    results,
+    states,
+    texts,
+)
 from forge.testing.trial import Trial, assert_answered, attempt
 
 __all__ = [

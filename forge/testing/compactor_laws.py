@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-from forge.testing.history_strategies import budgets as fitting_budgets
-from forge.testing.history_strategies import histories as all_histories
 from forge.testing.laws import line, try_every, trying
+from forge.testing.strategies import budgets as fitting_budgets
+from forge.testing.strategies import histories as all_histories
 from forge.testing.trial import Trial, added, attempt, input_json, is_goal, is_pinned, key, parted_call, weight
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit

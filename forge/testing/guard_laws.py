@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 
-from forge.testing.history_strategies import TOOL_NAMES, batches
 from forge.testing.laws import BrokenLawError, listing, short_text, try_every, trying
-from forge.testing.state_strategies import states
+from forge.testing.strategies import TOOL_NAMES, batches, states
 from stages.halt import Halt
 from stages.message import ToolCall
 from stages.nudges import render

@@ -8,9 +8,8 @@ from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 from returns.result import Success
 
-from forge.testing.history_strategies import TOOL_NAMES
 from forge.testing.laws import BrokenLawError, listing, try_every, trying
-from forge.testing.state_strategies import states
+from forge.testing.strategies import TOOL_NAMES, states
 from forge.testing.trial import parted_call
 from stages.halt import Halt
 from stages.pipeline import Stage, as_result, name_of

@@ -1,23 +1,606 @@
-"""`ToolDef`: tools whose parameters are given separately, as a JSON Schema or a type."""
+"""Tools from functions: `@tool`, `ToolDef`, the parameters a caller fills in."""
 
 import dataclasses
+import functools
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TypedDict, Unpack
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import Parameter
+from itertools import chain
+from types import SimpleNamespace
+from typing import (
+    TYPE_CHECKING,
+    Generic,
+    ParamSpec,
+    Self,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct, structs
+from msgspec.structs import replace
 
 from forge.errors import DefinitionError
-from forge.tools.annotations import unread
-from forge.tools.calculated_arguments import Calculations
-from forge.tools.decorator import Grounds, Tool, tool
-from forge.tools.parameters import Function, key_parameters
-from forge.tools.schemas import decoder_of, formless, object_schema
-from forge.tools.signature import Convert, Explicit, Signature
+from forge.interpreters import Asker
+from forge.outcome import short_repr
+from forge.tools.schemas import (
+    SUPPORTED_TYPES,
+    AnnotationError,
+    decoder_of,
+    encoded,
+    formless,
+    normal,
+    object_schema,
+    schemas_of,
+    unread,
+)
+from stages.effect import Budget, Paused, Spending
+from stages.options import wrong_options
 from stages.schema import SchemaError, checker, unchecked
-from stages.tool import Prerequisite, ToolEffect
+from stages.schema.value import Json
+from stages.tool import RESULT_LIMIT, Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
+
+if TYPE_CHECKING:
+    from docstring_parser import Docstring
+
+
+# Calculated arguments: their schema for the model instead of a number, and mistakes in their definition.
+
+Calculations = str | Sequence[str]
+"""The arguments of a tool that are calculated, by name."""
+
+_ASKED = "Write the calculation, such as 3 + 4; it is done for you."
+"""End of such an argument's description; measured: small models then leave the result to forge."""
+
+
+def calculations(given: Calculations) -> tuple[Calculated, ...]:
+    """The names as `Calculated` values, without duplicates."""
+    return tuple(Calculated(argument=name) for name in ((given,) if isinstance(given, str) else dict.fromkeys(given)))
+
+
+def calculated_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Calculations]) -> tuple[ToolSpec, ...]:
+    """The tools as the model sees them: with a string instead of each calculated number.
+
+    What cannot be calculated is left unchanged; `calculated_mistakes` reports it.
+    """
+    return tuple(_asking(spec, (*spec.calculated, *calculations(wanted.get(spec.name, ())))) for spec in specs)
+
+
+def _asking(spec: ToolSpec, wanted: tuple[Calculated, ...]) -> ToolSpec:
+    if not wanted:
+        return spec
+    schema: dict[str, Json] = msgspec.json.decode(spec.parameters, type=dict)
+    properties = _calculated_properties(spec)
+    names = dict.fromkeys(bound.argument for bound in wanted)
+    numbers = {name: number for name in names if _types(number := properties.get(name)) & NUMBERS}
+    asked: Json = {**properties, **{name: _text(number) for name, number in numbers.items()}}
+    return replace(
+        spec,
+        parameters=Raw(msgspec.json.encode({**schema, "properties": asked})),
+        calculated=tuple(Calculated(argument=n, number=Raw(msgspec.json.encode(v))) for n, v in numbers.items()),
+    )
+
+
+def calculated_mistakes(specs: Iterable[ToolSpec], wanted: Mapping[str, Calculations]) -> tuple[str, ...]:
+    """All mistakes in the calculated arguments of these tools, one sentence each."""
+    tools = {spec.name: spec for spec in specs}
+    found = [f"calculated: there is no tool named {name!r}" for name in wanted if name not in tools]
+    for name, spec in tools.items():
+        bound = (*spec.calculated, *calculations(wanted.get(name, ())))
+        found += [f"tool {name}: calculated: {problem}" for one in bound if (problem := _mistake(spec, one.argument))]
+    return tuple(dict.fromkeys(found))
+
+
+def _mistake(spec: ToolSpec, argument: str) -> str:
+    properties = _calculated_properties(spec)
+    if argument not in properties:
+        return f"it has no argument {argument!r}; it has: {', '.join(properties) or 'none'}"
+    types = _types(properties[argument])
+    if not types & NUMBERS or types - NUMBERS - {"null"}:
+        return f"its argument {argument} is not a number; only integers and floats can be calculated"
+    if argument in [bound.argument for bound in spec.grounded]:
+        return f"{argument} is calculated, so its numbers are grounded already; leave it out of grounded"
+    return ""
+
+
+NUMBERS = frozenset({"number", "integer"})
+
+
+def _types(schema: Json) -> frozenset[str]:
+    """The types that the schema allows."""
+    match schema:
+        case {"type": str(name)}:
+            return frozenset({name})
+        case {"type": [*names]}:
+            return frozenset(map(str, names))
+        case {"anyOf": [*parts]}:
+            return frozenset[str]().union(*map(_types, parts))
+        case _:
+            return frozenset({"anything"})
+
+
+def _text(number: Json) -> Json:
+    """The schema of a calculation of that number, as a string."""
+    notes = number if isinstance(number, dict) else {}
+    kind: Json = ["string", "null"] if "null" in _types(number) else "string"
+    default: dict[str, Json] = {"default": notes["default"]} if notes.get("default", 0) is None else {}
+    return {"type": kind, "description": f"{notes.get('description', '')} {_ASKED}".strip(), **default}
+
+
+def _calculated_properties(spec: ToolSpec) -> dict[str, Json]:
+    schema: dict[str, Json] = msgspec.json.decode(spec.parameters, type=dict)
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+# Caller: what a tool is told of the run that calls it, where it makes model calls of its own.
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """The type of a parameter that forge fills in, unseen by the model: the run that calls the tool, and its call.
+
+    The tool may spend `budget` and reports what it took by `spend`. To ask the user something, it returns a `Paused`;
+    with the answer it is called again, and `continued` is that. `ask` decides on calls that need approval, `journal`
+    is the journal of the run; both None: there is none.
+    """
+
+    call_id: str
+    budget: Budget
+    spend: Callable[[Spending], None]
+    continued: Paused | None = None
+    ask: Asker | None = None
+    journal: str | None = None
+
+
+# The parameters of a function that a model fills in: names, types, defaults, and mistakes.
+
+Function = Callable[..., object]
+_KIND = inspect.Parameter
+
+
+class IdempotencyKey(str):
+    """The type of a parameter that forge fills in, unseen by the model: a unique key for the call.
+
+    It stays the same if the call is retried after a crash, and no other call of any run has it (64 hexadecimal
+    digits). Pass it to a service that accepts such keys, and declare the tool idempotent.
+    """
+
+    __slots__ = ()
+
+
+def function_name(function: Function) -> str:
+    """The function's own name, behind a partial; the class's for an object with `__call__`."""
+    plain = function.func if isinstance(function, functools.partial) else function
+    return str(getattr(plain, "__name__", None) or type(plain).__name__)
+
+
+def target(function: Function) -> Function:
+    """The function with name, hints and docstring: behind partials, or the `__call__` of an object."""
+    if isinstance(function, functools.partial):
+        return target(function.func)
+    if inspect.isroutine(function) or isinstance(function, type):
+        return function
+    return type(function).__call__
+
+
+def model_parameters(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]]:
+    """The parameters that a model can fill in, and mistakes in the others."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError, NameError) as error:
+        return {}, [f"its signature cannot be read ({error}); wrap it in a function of your own"]
+    bound = _bound(function)
+    filled = bound | {*_of_type(function, signature, IdempotencyKey, Caller)}
+    free = {name: p for name, p in signature.parameters.items() if name not in filled}
+    problems = [sentence for p in free.values() if (sentence := _refused(p))]
+    return {name: p for name, p in free.items() if not _refused(p)}, problems
+
+
+def key_parameters(function: Function) -> tuple[str, ...]:
+    """The names of the parameters that take an `IdempotencyKey`."""
+    return _parameters_of(function, IdempotencyKey)
+
+
+def caller_parameters(function: Function) -> tuple[str, ...]:
+    """The names of the parameters that take a `Caller`."""
+    return _parameters_of(function, Caller)
+
+
+def _parameters_of(function: Function, kind: type) -> tuple[str, ...]:
+    try:
+        return _of_type(function, inspect.signature(function), kind)
+    except (ValueError, TypeError, NameError):
+        return ()
+
+
+def _of_type(function: Function, signature: inspect.Signature, *kinds: type) -> tuple[str, ...]:
+    hints, _ = types_of(function, signature.parameters)
+    return tuple(n for n, hint in hints.items() if hint in kinds or not {*kinds}.isdisjoint(get_args(hint)))
+
+
+def _bound(function: Function) -> frozenset[str]:
+    if not isinstance(function, functools.partial):
+        return frozenset()
+    return frozenset(function.keywords) | _bound(function.func)
+
+
+def _refused(parameter: inspect.Parameter) -> str | None:
+    name = parameter.name
+    match parameter.kind:
+        case _KIND.VAR_POSITIONAL:
+            return f"a model cannot fill in *{name}; name each parameter, or take a list: {name}: list[str]"
+        case _KIND.VAR_KEYWORD:
+            return f"a model cannot fill in **{name}; name each parameter, or take a dict: {name}: dict[str, str]"
+        case _KIND.POSITIONAL_ONLY:
+            return f"parameter {name} is positional-only, and calls give names; remove the / from the signature"
+        case _ if parameter.annotation is _KIND.empty:
+            return f"parameter {name} has no type hint; write {name}: {_guess(parameter.default)}"
+        case _:
+            return None
+
+
+def _guess(default: object) -> str:
+    """The type to suggest: that of the default, or `str`."""
+    return "str" if default is _KIND.empty or default is None else type(default).__name__
+
+
+def types_of(function: Function, parameters: Mapping[str, inspect.Parameter]) -> tuple[dict[str, object], list[str]]:
+    """The types of the parameters in order, and a sentence for each that cannot be resolved."""
+    namespace = getattr(inspect.unwrap(target(function)), "__globals__", {})
+    found: dict[str, object] = {}
+    problems = []
+    for name, parameter in parameters.items():
+        alone = SimpleNamespace(__annotations__={name: parameter.annotation})
+        try:
+            hint = get_type_hints(alone, globalns=namespace, include_extras=True)[name]
+            found[name] = normal(hint)
+            problems += [f"parameter {name}: {sentence}" for sentence in unread(hint)]
+        except AnnotationError as error:
+            problems.append(f"the type hint of parameter {name}: {error}")
+        except (NameError, AttributeError, SyntaxError, TypeError) as error:
+            problems.append(
+                f"the type hint of parameter {name}, {parameter.annotation!r}, cannot be resolved ({error}); "
+                "define or import its names at the top of the module"
+            )
+    return found, problems
+
+
+# Signatures: from a Python function to the JSON Schema that a model is given, and from its JSON to values.
+
+
+class Signature(Struct, frozen=True, kw_only=True):
+    """A function as the model sees it. `parameters` is a closed JSON Schema of an object, in the function's order."""
+
+    name: str
+    description: str
+    parameters: Raw
+
+
+Convert = Callable[[str], dict[str, object]]
+"""From arguments, JSON text that matches the schema, to keyword arguments of the function."""
+
+
+class Explicit(functools.partial[object]):
+    """A function with an explicit signature, for one whose own does not describe its parameters."""
+
+    def __new__(cls, function: Function, signature: Signature, convert: Convert) -> Self:
+        """The function with its signature and its conversion of arguments."""
+        made = super().__new__(cls, function)
+        made.signature, made.convert = signature, convert
+        return made
+
+    signature: Signature
+    convert: Convert
+
+
+class Returned(Struct, frozen=True):
+    """Yielded last by an async generator, which cannot return: the result, and not progress."""
+
+    value: object
+
+
+def describe(function: Function) -> Signature | tuple[str, ...]:
+    """The function's signature as the model sees it; or every mistake in it, one sentence each.
+
+    Types are those that msgspec supports (primitives, Literal, enums, unions, collections, Struct, dataclass,
+    TypedDict, `Annotated[..., msgspec.Meta(...)]`) and pydantic models; on a parameter, `Annotated` may also hold a
+    pydantic `Field`, constraints of annotated_types, or a plain string. Descriptions come from the docstring, in
+    Google, NumPy or Sphinx style, unless the annotation has one. Methods, partials (bound arguments are not offered
+    to the model) and objects with `__call__` work too.
+    """
+    if isinstance(function, Explicit):
+        return function.signature
+    name = function_name(function)
+    parameters, problems = model_parameters(function)
+    hints, unresolved = types_of(function, parameters)
+    wordless = [
+        f"parameter {p} has a type without a JSON form ({reason}); use {SUPPORTED_TYPES}"
+        for p, hint in hints.items()
+        if (reason := formless(hint))
+    ]
+    if found := (*problems, *unresolved, *wordless):
+        return tuple(f"tool {name}: {problem}" for problem in found)
+    doc = _docstring(function)
+    schemas, definitions = schemas_of([*hints.values()])
+    described = _properties(parameters, dict(zip(hints, schemas, strict=True)), hints, doc)
+    return Signature(
+        name=name,
+        description="\n\n".join(filter(None, (doc.short_description, doc.long_description))),
+        parameters=_schema(parameters, described, definitions),
+    )
+
+
+def converter(function: Function) -> Convert:
+    """The conversion from arguments, JSON text that matches the schema, to values of the parameters' types.
+
+    It raises ValueError naming a parameter whose type refuses its value: a type can require more than its JSON
+    Schema expresses.
+    """
+    if isinstance(function, Explicit):
+        return function.convert
+    parameters, _ = model_parameters(function)
+    hints, _ = types_of(function, parameters)
+    decode = {name: decoder_of(hint) for name, hint in hints.items()}
+    split = msgspec.json.Decoder(dict[str, Raw])
+
+    def convert(arguments: str) -> dict[str, object]:
+        given = split.decode(arguments)
+        if not given.keys() <= decode.keys():
+            known = ", ".join(hints) or "none"
+            raise ValueError(
+                f"{function_name(function)} has no parameter {min(given.keys() - decode)}; it has: {known}"
+            )
+        values: dict[str, object] = {}
+        for name, raw in given.items():
+            try:
+                values[name] = decode[name](raw)
+            except msgspec.ValidationError as error:
+                raise ValueError(f"{name}: {error}") from error
+        return values
+
+    return convert
+
+
+def _docstring(function: Function) -> "Docstring":
+    from docstring_parser import Docstring, ParseError, parse  # noqa: PLC0415 - slow to import: it reads every style
+
+    plain = function.func if isinstance(function, functools.partial) else function
+    text = target(plain).__doc__ or plain.__doc__ or ""
+    try:
+        return parse(text)
+    except ParseError:
+        plainly = Docstring()
+        plainly.short_description = text
+        return plainly
+
+
+def _properties(
+    parameters: dict[str, Parameter],
+    schemas: dict[str, dict[str, Json]],
+    hints: Mapping[str, object],
+    doc: "Docstring",
+) -> dict[str, Json]:
+    """The schema of each parameter with its description and default."""
+    texts = {param.arg_name: param.description for param in doc.params if param.description}
+    described: dict[str, Json] = {}
+    for name, schema in schemas.items():
+        text = {"description": texts[name]} if name in texts else {}
+        described[name] = {**text, **schema, **_default(parameters[name].default, hints[name])}
+    return described
+
+
+def _default(value: object, hint: object) -> dict[str, Json]:
+    """The default as a schema keyword, if JSON can represent it so that the type accepts it; none for None."""
+    if value is Parameter.empty or value is None:
+        return {}
+    try:
+        text = encoded(value)
+        decoder_of(hint)(text)
+    except (TypeError, ValueError, NotImplementedError):
+        return {}
+    default: Json = msgspec.json.decode(text)
+    return {"default": default}
+
+
+def _schema(parameters: dict[str, Parameter], properties: dict[str, Json], definitions: dict[str, Json]) -> Raw:
+    required: list[Json] = [name for name, p in parameters.items() if p.default is Parameter.empty]
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+    return Raw(msgspec.json.encode({**schema, "$defs": definitions} if definitions else schema))
+
+
+# `@tool`: makes a tool of a function.
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_T = TypeVar("_T")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+Grounds = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+"""Grounded arguments: by name, or each with the tools that its value must come from."""
+
+
+def grounds(given: Grounds) -> tuple[Grounded, ...]:
+    """The arguments as `Grounded` values."""
+    if isinstance(given, Mapping):
+        return tuple(Grounded(argument=name, sources=_several(sources)) for name, sources in given.items())
+    return tuple(Grounded(argument=name) for name in _several(given))
+
+
+def _several(names: str | Sequence[_T]) -> tuple[str | _T, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+class Tool(Generic[_P, _R]):
+    """A function and its description for the model; calling it calls the function.
+
+    `problems` are the mistakes in its definition, one sentence each; a Workflow refuses a tool that has any.
+    """
+
+    def __init__(self, function: Callable[_P, _R], spec: ToolSpec, problems: tuple[str, ...] = ()) -> None:
+        self.function = function
+        self.spec = spec
+        self.problems = problems
+        self.__doc__ = function.__doc__
+
+    def __repr__(self) -> str:
+        """Its name and its effect."""
+        return f"Tool({self.name!r}, {self.spec.effect})"
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call the function."""
+        return self.function(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        """The tool's name for the model."""
+        return self.spec.name
+
+
+@overload
+def tool(function: Callable[_P, _R], /) -> Tool[_P, _R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: ToolEffect = "write",
+    prerequisites: str | Sequence[str | Prerequisite] = (),
+    timeout: float | None = None,
+    idle_timeout: float | None = None,
+    approval: bool = False,
+    repeatable: bool = False,
+    idempotent: bool = False,
+    max_parallel: int | None = None,
+    result_limit: int = RESULT_LIMIT,
+    grounded: Grounds = (),
+    calculated: Calculations = (),
+) -> Callable[[Callable[_P, _R]], Tool[_P, _R]]: ...
+
+
+def tool(
+    function: Callable[_P, _R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: ToolEffect = "write",
+    prerequisites: str | Sequence[str | Prerequisite] = (),
+    timeout: float | None = None,
+    idle_timeout: float | None = None,
+    approval: bool = False,
+    repeatable: bool = False,
+    idempotent: bool = False,
+    max_parallel: int | None = None,
+    result_limit: int = RESULT_LIMIT,
+    grounded: Grounds = (),
+    calculated: Calculations = (),
+) -> Tool[_P, _R] | Callable[[Callable[_P, _R]], Tool[_P, _R]]:
+    """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
+
+    `effect`: `read` may run concurrently with other reads, `write` runs alone, `terminal` ends the run.
+    `prerequisites`: tools that must have succeeded before. `timeout`: maximum seconds per call; `idle_timeout`:
+    maximum seconds between two values of a generator. `approval`: ask a person first. `idempotent`: safe to retry, so
+    a call whose outcome is unknown after a crash is made again. `max_parallel`: maximum concurrent calls of a read.
+    `result_limit`: maximum characters of a result that the model sees. `repeatable`: the same call may return
+    something else the next time, so repeating it is no mistake.
+    `grounded`: arguments whose values must have been seen, in what the user said or in an earlier result; a mapping
+    also names the tool or tools whose result must contain each value. `calculated`: numbers that the model writes as
+    calculations of numbers that were seen; the function gets the results.
+    """
+    if function is not None and not callable(function):
+        raise DefinitionError(
+            (f"tool takes a function, not {short_repr(function)}; its options are named, as in name=…",)
+        )
+    named = {"name": name, "prerequisites": prerequisites, "grounded": grounded, "calculated": calculated}
+    wrong = wrong_options(named, tool.__annotations__)
+    needed = () if "prerequisites" in wrong else _several(prerequisites)
+    seen = () if "grounded" in wrong else grounds(grounded)
+    worked_out = () if "calculated" in wrong else calculations(calculated)
+
+    def make(function: Callable[_P, _R]) -> Tool[_P, _R]:
+        described = describe(function)
+        found = described if isinstance(described, Signature) else None
+        own = found.name if found else str(getattr(function, "__name__", "?"))
+        called = name if isinstance(name, str) and name else own
+        spec = ToolSpec(
+            name=called,
+            description=description or (found.description if found else ""),
+            parameters=found.parameters if found else Raw(b"{}"),
+            effect=effect,
+            prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in needed),
+            timeout=timeout,
+            idle_timeout=idle_timeout,
+            approval=approval,
+            repeatable=repeatable,
+            idempotent=idempotent,
+            max_parallel=max_parallel,
+            result_limit=result_limit,
+            grounded=seen,
+            calculated=worked_out,
+            delegates=bool(caller_parameters(function)),
+        )
+        problems = () if isinstance(described, Signature) else described
+        return Tool(function, spec, (*problems, *_mistakes(spec, wrong)))
+
+    return make if function is None else make(function)
+
+
+def respond_tool() -> Tool[[str], str]:
+    """A tool for answers in text, to be used as a terminal tool."""
+
+    def respond(message: str) -> str:
+        """Answer the user in words: to chat, to ask for what is missing, or to report the result.
+
+        Args:
+            message: What the user is told.
+        """
+        return message
+
+    return tool(effect="terminal", idempotent=True)(respond)
+
+
+def _mistakes(spec: ToolSpec, before: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    hints = {option.name: option.type for option in structs.fields(spec)}
+    if wrong := {**before, **wrong_options(structs.asdict(spec), hints)}:
+        return tuple(f"tool {spec.name}: {sentence}" for sentence in chain(*wrong.values()))
+    found = []
+    if not _NAME.fullmatch(spec.name):
+        found.append(f"tool {spec.name!r}: a name is a letter, then letters, digits, _ or -, 64 at most")
+    if spec.effect not in get_args(ToolEffect):
+        found.append(
+            f"tool {spec.name}: effect is {spec.effect!r}; it must be one of {', '.join(get_args(ToolEffect))}"
+        )
+    times = {"timeout": spec.timeout, "idle_timeout": spec.idle_timeout}
+    found += [
+        f"tool {spec.name}: {name} is in seconds and must be more than 0, not {value}"
+        for name, value in times.items()
+        if value is not None and value <= 0
+    ]
+    counts = {"max_parallel": spec.max_parallel, "result_limit": spec.result_limit}
+    found += [
+        f"tool {spec.name}: {name} must be at least 1, not {value}"
+        for name, value in counts.items()
+        if value is not None and value < 1
+    ]
+    return tuple(found)
+
+
+# `ToolDef`: tools whose parameters are given separately, as a JSON Schema or a type.
 
 
 class ToolOptions(TypedDict, total=False):

@@ -1,14 +1,370 @@
-"""Definition: everything that can be wrong with a workflow before it runs, a sentence a mistake."""
+"""Checks of a workflow's definition, all at once and before anything runs."""
 
-from collections.abc import Sequence
+import logging
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from types import NoneType
 from typing import Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
+from forge.runtime.callbacks import placed, placed_guard
+from forge.tools.definition import Grounds, grounds
+from stages.compaction import Compacted, Compactor, TieredCompact
+from stages.confidence.measure import Prior, closed_arguments
 from stages.effect import Budget, Price
 from stages.fold import FailedAttempts, Reasoning
-from stages.rules import InDoubtPolicy, Rules
-from stages.tool import ToolSpec
+from stages.halt import CannotFit
+from stages.nudges import Correction, Reword
+from stages.objection import Guard, NudgeKind
+from stages.options import unfit_function
+from stages.rescue import Family
+from stages.rescue.found import Read
+from stages.rules import (
+    BatchPolicy,
+    CompletionCheck,
+    EscalationLevel,
+    InDoubtPolicy,
+    OnViolation,
+    PastCall,
+    Rules,
+    Use,
+    sees_results,
+)
+from stages.tool import Prerequisite, ToolSpec
+from stages.view.notes import ContextWarning
+
+# Suggestions: what somebody may have meant who wrote a name that there is not.
+
+_MOST = 200
+"""Maximum number of known names that are compared."""
+
+LONGEST = 80
+"""Characters of a wrong name that are compared: the comparison takes time with their product."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name that is written most like the word; None where none is near."""
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
+    by_lower, wrong = {name.lower(): name for name in islice(known, _MOST)}, word[:LONGEST].lower()
+    swapped = [name for name in by_lower if sorted(name) == sorted(wrong)]
+    beginnings = {name[: len(wrong) + 1]: name for name in by_lower}
+    for names in ({name: name for name in by_lower}, beginnings):
+        if close := swapped or difflib.get_close_matches(wrong, names, n=1):
+            return by_lower[names.get(close[0], close[0])]
+    return None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question to end a refusal with, ` Did you mean X?`; empty where no known name is near."""
+    meant = nearest(word, known)
+    return f" Did you mean {meant}?" if meant else ""
+
+
+# Templates: a text with `{placeholders}` in which every other brace stands for itself.
+
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
+
+
+def placeholders(template: str) -> set[str]:
+    """The names of the template's placeholders."""
+    return {match[2] for match in _PLACEHOLDER.finditer(template) if match[2]}
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """The template with each `{name}` replaced; `{{name}}` stands for `{name}`. KeyError for a name without a value."""
+    return _PLACEHOLDER.sub(lambda match: values[match[2]] if match[2] else f"{{{match[1]}}}", template)
+
+
+def literal(text: str) -> str:
+    """The template that stands for this text: its braces, too, are what they are."""
+    return _PLACEHOLDER.sub(lambda match: f"{{{match[0]}}}", text)
+
+
+# The functions that users give to a workflow, wrapped: one that fails is told with its place in the definition.
+
+
+def own_guards(guards: Sequence[Guard]) -> tuple[Guard, ...]:
+    """The user's guards."""
+    return tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(guards))
+
+
+def own_checks(checks: Mapping[str, CompletionCheck]) -> Mapping[str, CompletionCheck]:
+    """The user's completion checks."""
+    return {name: _own_check(check, f"completion_checks[{name!r}]") for name, check in checks.items()}
+
+
+def _own_check(check: CompletionCheck, place: str) -> CompletionCheck:
+    asked = placed(check, place, str, NoneType)
+    if not sees_results(check):
+        return asked
+
+    def of_both(arguments: dict[str, object], results: tuple[PastCall, ...]) -> str | None:
+        return asked(arguments, results)  # what `placed` makes does not say how many it takes
+
+    return of_both
+
+
+def own_order(order: Sequence[Use]) -> tuple[Use, ...]:
+    """The user's rules of order; what says when an answer counts is asked under its place."""
+    return tuple(
+        replace(use, counts_if=placed(use.counts_if, f"order[{i}].counts_if", bool)) if use.counts_if else use
+        for i, use in enumerate(order)
+    )
+
+
+def own_families(families: Sequence[Family]) -> tuple[Family, ...]:
+    """The user's grammars of calls."""
+    places = ((family, f"families[{i}].read") for i, family in enumerate(families))
+    return tuple(replace(family, read=placed(family.read, place, Read, NoneType)) for family, place in places)
+
+
+def own_compactor(compactor: Compactor | None) -> Compactor:
+    """The user's compactor, or forge's."""
+    return placed(compactor, "compactor", Compacted, CannotFit) if compactor else TieredCompact()
+
+
+def own_warning(warning: ContextWarning | None) -> ContextWarning | None:
+    """What the user has the model told of its context."""
+    return placed(warning, "on_context_threshold", str, NoneType) if callable(warning) else warning
+
+
+# Nudges in the user's words: texts with placeholders, or functions, in the place of forge's.
+
+Nudges = Mapping[NudgeKind, str | Reword]
+"""By kind: a text, in which `{tool}`, `{text}`, `{allowed}`, `{pending}` stand for what went wrong; or a function."""
+
+KINDS: tuple[str, ...] = get_args(NudgeKind)
+WORDS = ("allowed", "pending", "text", "tool")
+
+
+def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
+    """What is wrong with them, a sentence each."""
+    found = [f"nudges: {kind!r} is no kind; the kinds are: {', '.join(KINDS)}" for kind in nudges if kind not in KINDS]
+    for kind, given in nudges.items():
+        if not isinstance(given, str):
+            continue
+        if not given.strip():
+            found.append(f"nudges: the text for {kind!r} is empty; the model would be told nothing")
+        else:
+            found += [
+                f"nudges: the text for {kind!r} has the placeholder {{{name}}}; there are: {', '.join(WORDS)}; "
+                f"write {{{{{name}}}}} for literal braces"
+                for name in sorted(placeholders(given) - {*WORDS})
+            ]
+    return tuple(found)
+
+
+def rewords(nudges: Nudges) -> dict[NudgeKind, Reword]:
+    """All of them as functions."""
+    return {kind: _function(kind, given) for kind, given in nudges.items()}
+
+
+def _function(kind: NudgeKind, given: str | Reword) -> Reword:
+    return _filling(given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str)
+
+
+def _filling(template: str) -> Reword:
+    def text(wrong: Correction) -> str:
+        listed = {"allowed": ", ".join(wrong.allowed) or "none", "pending": ", ".join(wrong.pending) or "none"}
+        return fill(template, {**listed, "text": wrong.text, "tool": wrong.tool})
+
+    return text
+
+
+# Definition of priors: what is wrong with those that a workflow was given, a sentence a mistake.
+
+
+def prior_mistakes(rules: Rules) -> tuple[str, ...]:
+    """Everything that is wrong with the priors of the rules: of a tool, an argument or values that there are not."""
+    if rules.unsure is None or rules.unsure.priors is None:
+        return ()
+    return tuple(sentence for prior in rules.unsure.priors.priors for sentence in _mistakes(prior, rules))
+
+
+def _mistakes(prior: Prior, rules: Rules) -> Iterator[str]:
+    where, tool = f"priors of {prior.tool}.{prior.argument}", rules.tool(prior.tool)
+    if tool is None:
+        names = [known.name for known in rules.tools]
+        yield f"{where}: there is no tool named {prior.tool!r}.{did_you_mean(prior.tool, names)}"
+        return
+    closed = closed_arguments(tool)
+    if prior.argument not in closed:
+        yield f"{where}: the tool has no argument of that name that is one of several values"
+    # Under a constraint, an optional argument may be null as well.
+    elif {*closed[prior.argument], "null"} != {*prior.values, "null"}:
+        now, then = (", ".join(values) for values in (closed[prior.argument], prior.values))
+        yield f"{where}: its values are {now}, and the priors were measured with {then}; measure them again"
+
+
+# Withheld tools: what a developer is told of the tools that a workflow withholds.
+
+
+@cache
+def tell_withheld(workflow: str, tools: tuple[str, ...]) -> None:
+    """Warn of these tools, if there are any; once in a process, however often a workflow of that name is made."""
+    if tools:
+        logging.getLogger("forge").warning(
+            "%s: withheld from the model, because they write and no required step needs them: %s. To have one offered, "
+            'name it in optional_steps, give it a rule such as prerequisites, or say effect="read" if it only reads',
+            workflow,
+            ", ".join(tools),
+        )
+
+
+# Definition of guards: what is wrong with what they and the escalation go by, a sentence a mistake.
+
+
+def grounded_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Grounds]) -> tuple[ToolSpec, ...]:
+    """The tools with what the workflow wants grounded in them, and a source that an argument must have as a step."""
+    return tuple(_with_sources(replace(s, grounded=s.grounded + grounds(wanted.get(s.name, ())))) for s in specs)
+
+
+def _with_sources(spec: ToolSpec) -> ToolSpec:
+    """A value that must come from one tool cannot be known before that tool has succeeded."""
+    needed = _schema(spec).required
+    only = (g.sources[0] for g in spec.grounded if len(g.sources) == 1 and g.argument in needed)
+    known = {prerequisite.tool for prerequisite in spec.prerequisites}
+    more = tuple(Prerequisite(tool=name) for name in dict.fromkeys(only) if name not in known)
+    return replace(spec, prerequisites=spec.prerequisites + more)
+
+
+def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:
+    """Everything that is wrong with the guards of a workflow, a sentence each."""
+    levels = get_args(EscalationLevel)
+    names = [spec.name for spec in rules.tools]
+    known = ", ".join(levels)
+    found = [
+        f"escalation: {level!r} is no level; the levels are: {known}"
+        for level in rules.escalation.levels
+        if level not in levels
+    ]
+    found += [
+        f"escalation: writes has {name!r}, which is no tool" for name in rules.escalation.writes if name not in names
+    ]
+    if rules.max_repeats is not None and rules.max_repeats < 1:
+        found.append(
+            f"max_repeats is {rules.max_repeats}; a call must be allowed at least once (None: any number of times)"
+        )
+    choices = {"batch": (rules.batch, BatchPolicy), "on_violation": (rules.on_violation, OnViolation)}
+    found += [
+        f"{option} is {value!r}; it must be one of {', '.join(get_args(known))}"
+        for option, (value, known) in choices.items()
+        if value not in get_args(known)
+    ]
+    found += [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
+    found += [problem for spec in rules.tools if spec.grounded for problem in _grounding(spec, names)]
+    found += [f"completion_checks: there is no tool named {name!r}" for name in checked if name not in names]
+    specs = {spec.name: spec for spec in rules.tools}
+    found += [problem for use in rules.order for problem in _use(use, specs)]
+    each = [use.tool for use in rules.order if use.each_of]
+    found += [f"order of {name}: each_of can be said only once" for name in sorted({*each}) if each.count(name) > 1]
+    found += [
+        f"order of {name}: it ends the run, so it cannot have to be called before the end"
+        for name in (use.tool for use in rules.order if use.at_least or use.each_of)
+        if name in rules.terminal
+    ]
+    found += _endless(rules)
+    found += [
+        f"order of {name}: it ends the run, so nothing is left that its answer could count for (counts_if)"
+        for name in (use.tool for use in rules.order if use.counts_if)
+        if name in rules.terminal
+    ]
+    steps = [use.at_step for use in rules.order if use.at_step is not None]
+    found += [
+        f"order: two tools are forced at step {step}" for step in sorted({s for s in steps if steps.count(s) > 1})
+    ]
+    return tuple(found)
+
+
+def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
+    """What is wrong with the functions that check the end of a run, a sentence each."""
+    return tuple(
+        f"completion_checks[{name!r}]: {said}"
+        for name, check in checks.items()
+        if (said := unfit_function(check, "arguments")) and not sees_results(check)
+    )
+
+
+def count_mistakes(order: Iterable[Use]) -> tuple[str, ...]:
+    """What is wrong with the functions that say when an answer counts, a sentence each."""
+    return tuple(
+        f"order of {use.tool}: counts_if: {said}"
+        for use in order
+        if use.counts_if and (said := unfit_function(use.counts_if, "result"))
+    )
+
+
+def _use(use: Use, specs: Mapping[str, ToolSpec]) -> list[str]:
+    where = f"order of {use.tool}"
+    found = [f"{where}: there is no tool named {name!r}" for name in use.names if name not in specs]
+    if use.tool in use.names[1:]:
+        found.append(f"{where}: it cannot come before or after itself")
+    changed = [change.tool for change in use.changes]
+    found += [f"{where}: it cannot come before {name} and again after it" for name in use.before if name in changed]
+    if changed and use.at_most == 1:
+        found.append(f"{where}: at_most is 1, so it could not be called again after {changed[0]}")
+    if both := [name for name in use.after if name in use.before]:
+        found.append(f"{where}: it cannot come both before and after {both[0]}")
+    if use.at_step is not None and use.at_step < 1:
+        found.append(f"{where}: at_step is {use.at_step}; the first step is 1")
+    if use.at_most is not None and use.at_most < max(1, use.at_least):
+        found.append(f"{where}: at_most is {use.at_most}; it must be 1 or more, and no less than at_least")
+    if use.distinct and use.at_least < 2:
+        found.append(f"{where}: distinct is about several calls; say with at_least how many, 2 or more")
+    if use.each_of and use.tool in specs and use.each_of.argument not in (known := _schema(specs[use.tool]).properties):
+        found.append(f"{where}: each_of: {_no_argument(use.each_of.argument, known)}")
+    if use.at_least < 0:
+        found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
+    return found
+
+
+def _endless(rules: Rules) -> list[str]:
+    """Tools of which each would have to be called again after another, and so on round a circle."""
+    left: dict[str, set[str]] = {}
+    for use in rules.order:
+        left.setdefault(use.tool, set()).update(change.tool for change in use.changes)
+    left = {tool: found & left.keys() for tool, found in left.items()}
+    while free := [step for step, found in left.items() if not found]:
+        left = {step: found - {*free} for step, found in left.items() if step not in free}
+    circle = ", ".join(left)
+    return [f"order: {circle} come each again after another of them: that would never end"] if circle else []
+
+
+def _grounding(spec: ToolSpec, names: Collection[str]) -> list[str]:
+    known, where = _schema(spec).properties, f"tool {spec.name}: grounded"
+    found = []
+    for bound in spec.grounded:
+        if bound.argument not in known:
+            found.append(f"{where}: {_no_argument(bound.argument, known)}")
+        found += [
+            f"{where}: the source {name!r} of {bound.argument} is no tool"
+            for name in bound.sources
+            if name not in names
+        ]
+        if spec.name in bound.sources and len(bound.sources) == 1:
+            found.append(f"{where}: {bound.argument} could only come from {spec.name} itself")
+    return found
+
+
+def _no_argument(name: str, known: Iterable[str]) -> str:
+    return f"it has no argument {name!r}; it has: {', '.join(known) or 'none'}"
+
+
+class _Schema(msgspec.Struct):
+    properties: dict[str, msgspec.Raw] = {}
+    required: tuple[str, ...] = ()
+
+
+def _schema(spec: ToolSpec) -> _Schema:
+    return msgspec.json.decode(spec.parameters, type=_Schema)
+
+
+# Definition: everything that can be wrong with a workflow before it runs, a sentence a mistake.
 
 OnText = Literal["nudge", "accept", "respond"]
 """What bare text means to a workflow."""

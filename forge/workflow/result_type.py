@@ -5,10 +5,17 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Raw
 
-from forge.tools.annotations import AnnotationError, normal, unread
-from forge.tools.decorator import Tool, tool
-from forge.tools.schemas import SUPPORTED_TYPES, decoder_of, formless, object_schema, schemas_of
-from forge.tools.signature import Explicit, Signature
+from forge.tools.definition import Explicit, Signature, Tool, tool
+from forge.tools.schemas import (
+    SUPPORTED_TYPES,
+    AnnotationError,
+    decoder_of,
+    formless,
+    normal,
+    object_schema,
+    schemas_of,
+    unread,
+)
 from stages.schema.value import Json
 
 RESULT = "submit_result"

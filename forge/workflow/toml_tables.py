@@ -7,7 +7,7 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
-from forge.workflow.suggestions import did_you_mean
+from forge.workflow.checks import did_you_mean
 from stages.options import wrong_options
 
 

@@ -1,6 +1,7 @@
-"""Turn: the stages of one turn of a workflow on a model, set up by name; and the parts of it that others need."""
+"""The turn of a workflow on a backend: its stages, chosen by what the backend can do."""
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 
 from msgspec import Struct
@@ -8,12 +9,13 @@ from msgspec.structs import replace
 from returns.result import Result
 
 from forge.connection import Setup
-from forge.workflow.compiled import CompiledWorkflow
-from forge.workflow.stage_list import StageName, arranged
-from forge.workflow.unsure_stages import refuse_unable, with_logprobs, with_unsure_stages
+from forge.errors import ForgeError
+from forge.workflow.workflow import CompiledWorkflow, StageName, arranged
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import ContextBudget, Meter
+from stages.confidence.decide import ask_again, for_larger, settle, think_first
+from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.nudges import in_own_words
 from stages.offer import possible_escalation, with_mode_changes
@@ -25,8 +27,71 @@ from stages.serialize import Mode, overhead
 from stages.state import Ready, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
 from stages.view.summary import ask_for_summary, for_summaries
+from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FORMS, JSON, LIST, Form
 from stages.wire.wires import Wire, wire
+
+# The stages of a workflow that says what follows calls that the model is not sure of.
+
+_NO_LOGPROBS = (
+    "the workflow says what follows unsure calls (unsure=…), and this backend gives no log-probabilities, by which "
+    "calls are known to be sure; use a profile with logprobs = true if the server does give them, else leave unsure out"
+)
+
+
+_NO_LARGER = (
+    "the workflow hands unsure calls to a larger model (AskLarger), and this backend has none; "
+    "use Cascade(small, larger) of forge.backends, on the command line --larger, or leave AskLarger out"
+)
+
+
+_Made = Mapping[StageName, Mapping[str, Stage]]
+
+
+def refuse_unable(when: WhenUnsure | None, setup: Setup) -> None:
+    """ForgeError for a backend without the probabilities or the larger model that the workflow asks for.
+
+    Also for another model than the one whose priors it has.
+    """
+    if when is not None and not setup.logprobs:
+        raise ForgeError(_NO_LOGPROBS)
+    if when is not None and setup.larger is None and AskLarger() in when.steps:
+        raise ForgeError(_NO_LARGER)
+    if when is not None and when.priors and when.priors.model != setup.model:
+        raise ForgeError(
+            f"the priors of the workflow are those of the model {when.priors.model!r}, and this is {setup.model!r}; "
+            "measure them with this one (forge priors), or leave priors out"
+        )
+
+
+def with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:
+    """The setup that asks for log-probabilities where the workflow needs them and the model has them."""
+    if when is None or not setup.logprobs:
+        return setup
+    return replace(setup, sampling=setup.sampling.over(Sampling(extra=wire.logprobs)))
+
+
+def with_unsure_stages(when: WhenUnsure | None, wire: Wire, made: _Made, larger: _Made) -> _Made:
+    """The stages with those that ask again and settle, each behind the one of forge's own that it follows.
+
+    `larger` are those of the same names that write its request and read its reply for the larger model.
+    """
+    if when is None:
+        return made
+    both = {name: {**own, **_by_model(own, larger.get(name, {}))} for name, own in made.items()}
+    return {
+        **both,
+        "fold": {**made["fold"], "think_first": think_first()},
+        "serialize": {**both["serialize"], "ask_again": ask_again(when, wire.dialect.option_names)},
+        "enforce": {**made["enforce"], "settle": settle(when)},
+    }
+
+
+def _by_model(own: Mapping[str, Stage], larger: Mapping[str, Stage]) -> dict[str, Stage]:
+    return {name: for_larger(own[name], stage) for name, stage in larger.items()}
+
+
+# Turn: the stages of one turn of a workflow on a model, set up by name; and the parts of it that others need.
 
 
 class _OnBackend(Struct, frozen=True, kw_only=True):

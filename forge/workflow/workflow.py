@@ -1,40 +1,66 @@
-"""Workflow: what a run may do, from functions and rules; every mistake in it is told before anything runs."""
+"""Workflow: what a run may do."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from functools import cached_property
-from itertools import chain
+from itertools import chain, count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Generic, Literal, Self, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
+from forge.runtime.callbacks import placed_stage
 from forge.runtime.start import initial_state, next_state
-from forge.tools.calculated_arguments import Calculations, calculated_mistakes, calculated_specs
-from forge.tools.decorator import Grounds, Tool, respond_tool, tool
-from forge.workflow.checks import OnText, compaction_mistakes, mistakes, view_mistakes, warning_mistakes
-from forge.workflow.compiled import CompiledWorkflow, GuardList
-from forge.workflow.guard_checks import check_mistakes, count_mistakes, grounded_specs, guard_mistakes
-from forge.workflow.nudge_texts import Nudges, nudge_mistakes, rewords
-from forge.workflow.own_functions import own_checks, own_compactor, own_families, own_guards, own_order, own_warning
-from forge.workflow.prior_checks import prior_mistakes
+from forge.tools.definition import (
+    Calculations,
+    Grounds,
+    Tool,
+    calculated_mistakes,
+    calculated_specs,
+    respond_tool,
+    tool,
+)
+from forge.workflow.checks import (
+    Nudges,
+    OnText,
+    check_mistakes,
+    compaction_mistakes,
+    count_mistakes,
+    grounded_specs,
+    guard_mistakes,
+    mistakes,
+    nudge_mistakes,
+    own_checks,
+    own_compactor,
+    own_families,
+    own_guards,
+    own_order,
+    own_warning,
+    prior_mistakes,
+    rewords,
+    tell_withheld,
+    view_mistakes,
+    warning_mistakes,
+)
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
-from forge.workflow.stage_list import STAGES, StageName, stage_mistakes
-from forge.workflow.withheld_tools import tell_withheld
-from stages import Stage, rescue
+from stages import rescue
 from stages.compaction import Compactor, ContextBudget
 from stages.confidence.measure import WhenUnsure
 from stages.effect import Budget, Price
 from stages.fold import FailedAttempts, Reasoning
+from stages.guards import guards_of, tool_calls
 from stages.message import History
-from stages.objection import Guard, not_a_guard
+from stages.nudges import Reword
+from stages.objection import Guard, NudgeKind, not_a_guard
 from stages.options import wrong_options
-from stages.reading.toolset import toolset_of
+from stages.pipeline import Acting, Composed, Stage, name_of, not_a_stage
+from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue import Family
-from stages.rescue.markers import openers
+from stages.rescue.markers import Openers, openers
 from stages.rules import (
     BatchPolicy,
     CompletionCheck,
@@ -48,14 +74,164 @@ from stages.rules import (
     sees_results,
     unneeded_writes,
 )
-from stages.state import Completed, State
+from stages.schema import Check
+from stages.state import Answered, Completed, Executed, Folded, Phase, Prepared, Ready, State, Vetted
 from stages.tool import RECALL, ToolSpec
 from stages.view.notes import ContextWarning
 from stages.view.summary import Summarize
-from stages.wire.tool_schemas import compiled_schemas
+from stages.wire.tool_schemas import ToolSchemas, compiled_schemas
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
+
+
+# The stages of a workflow: the list that says which there are, its mistakes, and the stages that it stands for.
+
+StageName = Literal["compact", "fold", "serialize", "send", "validate", "enforce", "execute"]
+"""A stage of forge's own, as it is set up for a workflow on a model."""
+
+STAGES: tuple[StageName, ...] = get_args(StageName)
+"""All of them in running order."""
+
+_LEAVES: Mapping[StageName, type[Phase]] = {
+    "fold": Ready,
+    "serialize": Folded,
+    "send": Prepared,
+    "validate": Answered,
+    "enforce": Vetted,
+    "execute": Executed,
+}
+"""The phase that a stage of one's own has to act in to take the place of that one; compaction may be left out."""
+
+
+def stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
+    """What is wrong with the list, a sentence each."""
+    named = [stage for stage in stages if isinstance(stage, str)]
+    twice = [f"stages has {name!r} twice" for name in dict.fromkeys(named) if named.count(name) > 1]
+    order = sorted(named, key=STAGES.index)
+    if named != order:
+        twice.append(f"stages has {', '.join(named)} in this order; they must run in the order {', '.join(order)}")
+    alien = (
+        f"stages[{place}]: {sentence}"
+        for place, stage in enumerate(stages)
+        if not isinstance(stage, str) and (sentence := not_a_stage(stage))
+    )
+    return (*twice, *alien, *_lacking(stages, named))
+
+
+def _lacking(stages: Sequence[StageName | Stage], named: Sequence[StageName]) -> Iterator[str]:
+    for name, phase in _LEAVES.items():
+        if name not in named and not any(_acts_in(stage, phase) for stage in stages):
+            why = " (enforce() of stages, without guards, allows every call)" if name == "enforce" else ""
+            yield f"stages lacks {name!r}, and none of them acts in the phase {phase.__name__} in its place{why}"
+
+
+def _acts_in(stage: StageName | Stage, phase: type[Phase]) -> bool:
+    """Whether it may; a function that is not made with `on` may act in any."""
+    if isinstance(stage, str):
+        return False
+    if isinstance(stage, Composed):
+        return any(_acts_in(part, phase) for part in stage.stages)
+    return not isinstance(stage, Acting) or phase in stage.phases
+
+
+def arranged(stages: Sequence[StageName | Stage], made: Mapping[StageName, Mapping[str, Stage]]) -> dict[str, Stage]:
+    """The list with forge's own stages as they were made, each under its name; names that were not made are left out.
+
+    A name stands for one stage or several: with compaction comes the summary, with fold the warnings.
+    """
+    named = {stage: made.get(stage, {}) for stage in stages if isinstance(stage, str)}
+    taken = {name for group in named.values() for name in group}
+    found: dict[str, Stage] = {}
+    for place, stage in enumerate(stages):
+        if isinstance(stage, str):
+            found.update(named[stage])
+        else:
+            name = _free(name_of(stage), taken)
+            taken.add(name)
+            found[name] = placed_stage(stage, f"stages[{place}]")
+    return found
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    numbered = (f"{name} {n}" for n in count(2))
+    return next(one for one in chain([name], numbered) if one not in taken)
+
+
+# A workflow compiled: what its runs share, whatever the backend. Made once, and never changed.
+
+
+class GuardList(Struct, frozen=True, kw_only=True):
+    """Which guards are asked: those of the rules, `tool_calls` where calls are `limited`, and `own`.
+
+    Without those named in `without`.
+    """
+
+    limited: bool
+    own: tuple[Guard, ...]
+    without: frozenset[str] = frozenset()
+
+    def named(self, rules: Rules) -> Mapping[str, Guard]:
+        """The guards under these rules, in the order in which they are asked, by name.
+
+        A name is that of the function, or of what it was made by; of several alike, the later ones are numbered.
+        """
+        limit = (tool_calls(rules),) if self.limited else ()
+        guards = (*guards_of(rules), *limit, *self.own)
+        names = [_name(guard) for guard in guards]
+        numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+        named = zip(numbered, guards, strict=True)
+        return MappingProxyType({name: guard for name, guard in named if name not in self.without})
+
+
+def _name(guard: Guard) -> str:
+    *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
+    return makers[-1] if makers and own == "guard" else own
+
+
+class CompiledWorkflow(Struct, frozen=True, kw_only=True):
+    """All of a workflow that its turns are made of; `forge.workflow.turn` adds what a backend decides.
+
+    `openers` are of the grammars of calls: the user's, which are the first `own_families`, then forge's. `limits` is
+    the budget of a prompt without its tokens. Functions of the user's are wrapped: one that fails is told with its
+    place.
+    """
+
+    rules: Rules
+    tools: Toolset
+    schemas: ToolSchemas
+    openers: Openers
+    own_families: int
+    guard_list: GuardList
+    guards: Mapping[str, Guard]
+    limits: ContextBudget
+    compactor: Compactor
+    summary: Summarize | None
+    reasoning: Reasoning
+    failed_attempts: FailedAttempts
+    thresholds: tuple[float, ...]
+    context_warning: ContextWarning | None
+    iteration_warning: int
+    progress_notes: bool
+    rewords: Mapping[NudgeKind, Reword]
+    stages: tuple[StageName | Stage, ...]
+
+    def under(self, rules: Rules) -> Self:
+        """The same under other rules of the same tools."""
+        return replace(self, rules=rules, guards=self.guard_list.named(rules))
+
+    def checked_by(self, other: Callable[[Check], Check]) -> Self:
+        """The same with what this makes of each check of arguments."""
+        checks = {name: other(check) for name, check in self.tools.checks.items()}
+        return replace(self, tools=replace(self.tools, checks=MappingProxyType(checks)))
+
+    def without(self, guard: str) -> Self:
+        """The same without the guard of that name."""
+        fewer = replace(self.guard_list, without=self.guard_list.without | {guard})
+        return replace(self, guard_list=fewer, guards=fewer.named(self.rules))
+
+
+# Workflow: what a run may do, from functions and rules; every mistake in it is told before anything runs.
 
 LIKES = ({"compact_at", "compact_to"}, {"price", "max_cost"}, {"tools", "terminal_tool"})
 """Options that are judged together: where one cannot be read, nothing is said of the other."""
@@ -83,7 +259,7 @@ class Workflow(Generic[R_co]):
     `grounded` names, for a tool, the arguments whose values must have been seen, `calculated` the numbers that the
     model writes as calculations (see `tool`).
     `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
-    arguments, or of the arguments and the calls that have succeeded (`stages.guards.PastCall`): what it says is wrong,
+    arguments, or of the arguments and the calls that have succeeded (`stages.rules.PastCall`): what it says is wrong,
     the model is told, and the call is not run.
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
     `escalation` says what a reply is offered after others without progress; a call that was answered the same

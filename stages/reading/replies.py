@@ -14,6 +14,7 @@ from stages.message import Assistant
 from stages.nudges import cut_beside, no_such_tool, quote
 from stages.objection import BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
 from stages.reading.toolset import Toolset, toolset_of
+from stages.reasoning import split_reasoning
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.markers import Openers
@@ -81,7 +82,6 @@ def reader(
     rescue is off. `families` are the grammars that rescue knows; without any it is off.
     """
     judge = _Judge(tools=tools or toolset_of(rules.tools), limits=rules.repair_limits)
-    split_reasoning = rescue.split_reasoning  # its grammar is compiled now, and not before it is needed
     found_in = rescue.rescuer(families) if rules.rescue and families != () else None
 
     def read(reply: Reply) -> Reading:

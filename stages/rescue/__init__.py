@@ -4,8 +4,6 @@
 never raises, never evaluates, and takes time linear in the length of the text. How to add a family: docs/rescue.md.
 """
 
-import warnings
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from stages._later import later
@@ -13,7 +11,6 @@ from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.names import Names
 
 if TYPE_CHECKING:
-    from stages.reasoning import split_reasoning
     from stages.rescue.call_search import Occurrence, WantedCall, search
     from stages.rescue.driver import rescuer
     from stages.rescue.families import FAMILIES
@@ -33,27 +30,15 @@ __all__ = [
     "rescue",
     "rescuer",
     "search",
-    "split_reasoning",
 ]
 
 # Grammars take as long to compile as all the rest of forge.
-_later = later(
+__getattr__ = later(
     __name__,
     {
-        "stages.reasoning": ("split_reasoning",),
         "stages.rescue.call_search": ("Occurrence", "WantedCall", "search"),
         "stages.rescue.driver": ("rescuer",),
         "stages.rescue.families": ("FAMILIES",),
         "stages.rescue.known": ("rescue",),
     },
 )
-
-_MOVED = {"Split": "Split", "advance": "advance_split", "finish": "finish_split", "gather": "join_split"}
-"""Names that the docs had here, and what `stages.reasoning` calls them."""
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MOVED:
-        return _later(name)
-    warnings.warn(f"stages.rescue.{name} is now stages.reasoning.{_MOVED[name]}", DeprecationWarning, stacklevel=2)
-    return getattr(import_module("stages.reasoning"), _MOVED[name])

@@ -14,6 +14,7 @@ from stages.effect import Reply
 from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
 from stages.pipeline import Stage, on
+from stages.reasoning import split_reasoning
 from stages.state import Compaction, Folded, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
 from stages.view.prefix_reuse import written_anew
@@ -123,7 +124,7 @@ def _taken(old: History) -> History:
 
 def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     """The state with the reply in place of what it summarizes, or with the reason why it is unusable."""
-    text = wires.decode_summary(rescue.split_reasoning(reply.text)[1].strip()).strip()
+    text = wires.decode_summary(split_reasoning(reply.text)[1].strip()).strip()
     old, rest = state.history[: order.messages], state.history[order.messages :]
     gone = _taken(old)
     if problem := _problem(reply, text, gone, order):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forge import tool
 from forge.agent import Agent
-from forge.agent.built_in import NAMES, BuiltIn
+from forge.agent.definition import NAMES, BuiltIn
 from forge.interpreters.scripted import Scripted, call
 
 TEXTS = st.text(max_size=60)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.workflow.template import fill, literal, placeholders
+from forge.workflow.checks import fill, literal, placeholders
 
 
 @given(st.text(st.sampled_from("{}ab_ 1"), max_size=40))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.cli.chat.agents_md import ProjectNotes, project_notes, room
+from forge.cli.chat.conversation import ProjectNotes, project_notes, room
 from forge.errors import ForgeError
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from forge.cli.chat.allowing import Decision, EditWanted, choices, decided, edited
+from forge.cli.chat.slash import Decision, EditWanted, choices, decided, edited
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
 

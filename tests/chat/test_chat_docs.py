@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from forge.cli.chat.slash import HELP
-from forge.cli.load import load_agent
+from forge.cli.run import load_agent
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "chat.md").read_text(encoding="utf-8")

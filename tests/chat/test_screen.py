@@ -4,9 +4,8 @@ import pytest
 
 from forge.agent import events
 from forge.agent.events import AgentEvent
-from forge.cli.chat.excerpts import excerpt
 from forge.cli.chat.screen import Printed, RunningTool, Screen, Spelled, followed_by, under_way
-from forge.cli.chat.wording import ComingReply
+from forge.cli.chat.wording import ComingReply, excerpt
 from stages.effect import Fault, HandOff
 from stages.halt import ApprovalNeeded, Cancelled
 from stages.message import Kind

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forge.agent.memory import SessionSummary
-from forge.cli.chat.sessions import chat_store, chats_folder, known_session, new_session, session_rows
+from forge.cli.chat.conversation import chat_store, chats_folder, known_session, new_session, session_rows
 from forge.errors import ForgeError
 from stages.message import User
 from stages.state import State

@@ -1,7 +1,7 @@
 """Undo: what is left of a conversation."""
 
 from forge import Agent, tool
-from forge.cli.chat.undo import taken_back
+from forge.cli.chat.slash import taken_back
 from forge.interpreters.scripted import Scripted, call
 from stages.memory import Fact, with_facts
 from stages.state import Ready, State

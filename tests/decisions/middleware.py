@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from forge.evals.player import RunEnd, Task
 from forge.guardrails import Action, AskPerson, Call, CallModel, Finished, Guardrails, Halted, RunCalls
-from forge.tools.decorator import Tool, tool
+from forge.tools.definition import Tool, tool
 from stages.effect import Replied, Request, Send
 from tests.decisions.records import digest
 

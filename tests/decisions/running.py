@@ -9,13 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from forge.connection import Connection, Setup
-from forge.evals.cells import Cell
-from forge.evals.forge_player import FORGE
+from forge.evals.configurations import Cell
 from forge.evals.player import RunEnd
+from forge.evals.players import FORGE
 from forge.evals.record import Record
 from forge.evals.row import Configuration
 from forge.evals.scenario import Scenario
-from forge.evals.single_run import task_of
+from forge.evals.series import task_of
 from forge.evals.suite import SUITES
 from stages import events
 from stages.effect import Replied, Request, Send

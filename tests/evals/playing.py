@@ -3,12 +3,12 @@
 import asyncio
 
 from forge.connection import Connection, Setup
-from forge.evals.cells import Cell
-from forge.evals.forge_player import FORGE
+from forge.evals.configurations import Cell
 from forge.evals.player import Player as Loop
+from forge.evals.players import FORGE
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
-from forge.evals.single_run import RunOptions, row_of
+from forge.evals.series import RunOptions, row_of
 from stages.serialize import Mode
 from tests.evals.players import Player, Table
 

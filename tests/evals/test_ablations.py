@@ -4,8 +4,8 @@ import pytest
 
 from forge import Workflow, tool
 from forge.evals import Played, Scenario, World, play
-from forge.evals.ablations import ABLATIONS
-from forge.evals.plain_player import PLAIN
+from forge.evals.configurations import ABLATIONS
+from forge.evals.players import PLAIN
 from forge.interpreters.scripted import Line, call
 from stages.rules import Use
 

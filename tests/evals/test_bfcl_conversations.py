@@ -10,9 +10,8 @@ import pytest
 from forge.errors import ForgeError
 from forge.evals import Played, Scenario, play
 from forge.evals.bfcl import Checker, ensure_package, players, scenarios
-from forge.evals.bfcl.checker import Simulation
+from forge.evals.bfcl.checker import Simulation, python_calls
 from forge.evals.bfcl.child_program import SimulatedCall
-from forge.evals.bfcl.python_calls import python_calls
 from forge.interpreters.scripted import Line, call, calls
 from stages.serialize import Mode
 

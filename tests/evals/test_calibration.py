@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 
 from forge import Workflow
 from forge.errors import ForgeError
-from forge.evals.calibration import expected_calibration_error, judged_confidences, reliability, risk_at, risk_coverage
-from forge.evals.cells import Cell
-from forge.evals.forge_player import FORGE
-from forge.evals.report import report_of
-from forge.evals.report_markdown import markdown
+from forge.evals.configurations import Cell
+from forge.evals.players import FORGE
+from forge.evals.report import markdown, report_of
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario, World
-from forge.evals.series import Series
+from forge.evals.series import RunOptions, Series, row_of
 from forge.evals.serving import Serving
-from forge.evals.single_run import RunOptions, row_of
+from forge.evals.statistics import expected_calibration_error, judged_confidences, reliability, risk_at, risk_coverage
 from forge.interpreters.scripted import Line, Scripted, worded
 from tests.evals.rows import row
 

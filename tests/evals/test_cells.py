@@ -5,10 +5,9 @@ from msgspec.structs import replace
 
 from forge.errors import ForgeError
 from forge.evals import Configuration, Player, RunEnd, Scenario, Task, World
-from forge.evals.cells import cells
-from forge.evals.forge_player import FORGE
-from forge.evals.plain_player import PLAIN
-from forge.evals.selection import Axes, chosen_scenarios, configurations
+from forge.evals.configurations import cells
+from forge.evals.evaluation import Axes, chosen_scenarios, configurations
+from forge.evals.players import FORGE, PLAIN
 
 
 def world(seed: int) -> World:

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from forge.errors import ForgeError
 from forge.evals.check import Checked, check_against
-from forge.evals.comparison import sentence
 from forge.evals.row import Row
 from forge.evals.scenario import RunVerdict
+from forge.evals.statistics import sentence
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
 
 R: RunVerdict = "right"

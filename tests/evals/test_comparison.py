@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy.stats import binom
 
-from forge.evals.comparison import Comparison, compare, family, sentence
-from forge.evals.pairing import independent, paired
 from forge.evals.row import Row
 from forge.evals.scenario import RunVerdict
-from forge.evals.significance import mcnemar
+from forge.evals.statistics import Comparison, compare, family, independent, mcnemar, paired, sentence
 from tests.evals.rows import AUTO, PLAIN, row, rows_of
 
 VERDICTS: st.SearchStrategy[RunVerdict] = st.sampled_from(["right", "wrong", "harm", "unfinished", "unjudged"])

@@ -3,9 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from forge.evals.metrics import metrics_of
-from forge.evals.proportion import Proportion
 from forge.evals.scenario import RunVerdict
+from forge.evals.statistics import Proportion, metrics_of
 from tests.evals.rows import AUTO, row, rows_of
 
 R: RunVerdict = "right"

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from forge.errors import ForgeError
-from forge.evals.report import labels, report_of
-from forge.evals.report_markdown import markdown
-from forge.evals.report_notes import few_seeds, method, notes
-from forge.evals.report_texts import HEADINGS, claims, facts
+from forge.evals.report import HEADINGS, claims, facts, few_seeds, labels, markdown, method, notes, report_of
 from forge.evals.row import Configuration
 from forge.evals.scenario import RunVerdict
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite

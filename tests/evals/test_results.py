@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from forge.errors import ForgeError
-from forge.evals.results import read_results, stored_rows
-from forge.evals.row_file import RowFile
+from forge.evals.results import RowFile, read_results, stored_rows
 from tests.evals.rows import row, suite, written
 from tests.journals import room
 

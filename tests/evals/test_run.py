@@ -113,7 +113,7 @@ def test_runs_of_a_changed_scenario_are_not_added_to_those_of_the_old_one(tmp_pa
 
 
 def test_a_suite_may_be_a_file_beside_one_with_players(tmp_path: Path, server: str) -> None:
-    (tmp_path / "players.py").write_text("from forge.evals.plain_player import PLAIN\n")
+    (tmp_path / "players.py").write_text("from forge.evals.players import PLAIN\n")
     (tmp_path / "own.py").write_text(SCENARIOS)
     words = ("eval", "run", "players.py", "--suite", "own.py", "--backend", server, "--scenario", "refund_rightly")
     told = subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.cli.eval_options import ModelOptions
+from forge.cli.eval_run import ModelOptions
 from forge.errors import ForgeError
 from forge.evals.results import read_results
 from forge.evals.serving import serving

@@ -13,7 +13,7 @@ from msgspec import Raw
 from forge import Workflow, tool
 from forge.errors import DefinitionError
 from forge.evals import Judgement, Scenario, Trajectory, World, judge
-from forge.evals.user_code import judgement_of
+from forge.evals.series import judgement_of
 from stages.state import Completed
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from forge.cli.load import imported
+from forge.cli.run import imported
 from forge.evals.scenario import Scenario, World
 from forge.evals.scenario_digest import scenario_digest
 from forge.evals.suite import ALL

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from forge.evals.proportion import Proportion
-from forge.evals.significance import POWER, can_be_shown, fewest_pairs, holm, mcnemar, pairs_needed, wilson
+from forge.evals.statistics import POWER, Proportion, can_be_shown, fewest_pairs, holm, mcnemar, pairs_needed, wilson
 
 COUNTS = st.integers(0, 400)
 P_VALUES = st.lists(st.floats(0, 1), max_size=30)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.evals.plain_player import PLAIN
+from forge.evals.players import PLAIN
 from forge.evals.scenario import Scenario
 from forge.evals.suite import SUITES
 from stages.serialize import Mode

@@ -7,9 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from forge import Workflow, run_sync, tool
-from forge.cli.eval_results import shown_rows
-from forge.cli.eval_timelines import worst_timelines
-from forge.cli.journal_timeline import recorded_timeline
+from forge.cli.eval_report import shown_rows, worst_timelines
+from forge.cli.timelines import recorded_timeline
 from forge.evals.row import Row
 from forge.evals.scenario import RunVerdict
 from forge.interpreters.scripted import Line, Scripted, call

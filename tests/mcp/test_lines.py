@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.mcp.lines import Lines, TooLong, answered_request
-from forge.mcp.naming import local_names
+from forge.mcp.protocol import local_names
+from forge.mcp.streams import Lines, TooLong, answered_request
 
 
 @given(

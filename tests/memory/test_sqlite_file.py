@@ -18,7 +18,7 @@ from returns.result import Success
 
 from forge import Workflow, resume
 from forge.agent import file_tools
-from forge.agent.memory import Facts, Session, SQLiteStore, sqlite_file
+from forge.agent.memory import Facts, Session, SQLiteStore, sqlite
 from forge.errors import DefinitionError, SessionChangedError, StoreError
 from forge.interpreters.scripted import Scripted, call
 from stages.message import User
@@ -273,10 +273,10 @@ async def test_an_older_file_is_upgraded_whole_or_not_at_all(tmp_path: Path, mon
     path = tmp_path / "memory.db"
     await filled(path)
     newer = "CREATE TABLE tag (session TEXT NOT NULL);\nALTER TABLE fact ADD COLUMN source TEXT"
-    monkeypatch.setattr(sqlite_file, "FORMATS", (*sqlite_file.FORMATS, newer, "CREATE TABLE tag (again TEXT)"))
+    monkeypatch.setattr(sqlite, "FORMATS", (*sqlite.FORMATS, newer, "CREATE TABLE tag (again TEXT)"))
     with pytest.raises(StoreError, match="already exists"):
         await SQLiteStore(path).sessions()
-    monkeypatch.setattr(sqlite_file, "FORMATS", sqlite_file.FORMATS[:-1])
+    monkeypatch.setattr(sqlite, "FORMATS", sqlite.FORMATS[:-1])
     await everything(SQLiteStore(path))
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)

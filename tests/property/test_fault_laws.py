@@ -12,7 +12,7 @@ from forge import resume, run
 from forge.connection import Connection, Setup
 from forge.interpreters.http import Http
 from forge.outcome import Finished, Halted
-from forge.runtime.watcher import OnChunk
+from forge.runtime.callbacks import OnChunk
 from forge.runtime.watching import Watching
 from stages.effect import Budget
 from stages.halt import BackendFailed

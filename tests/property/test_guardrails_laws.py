@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from forge import Finished, Halted, ToolFailed, ToolResolutionError, Workflow, respond_tool, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
-from forge.guardrails.actions import Action
+from forge.guardrails.judge import Action
 from forge.interpreters.scripted import Scripted, calls
 from stages.effect import Reply
 from stages.state import State

@@ -16,8 +16,8 @@ from forge import Workflow, run_sync, states
 from forge.connection import Setup
 from forge.errors import ForgeError, JournalError
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.journal.file import continuing, recording
 from forge.journal.records import Header, Journal, read_journal
-from forge.journal.writing import continuing, recording
 from forge.testing import states as any_states
 from stages.effect import (
     Approved,

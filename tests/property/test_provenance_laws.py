@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from forge.testing.reply_strategies import GRAMMARS, call_text
+from forge.testing.strategies import GRAMMARS, call_text
 from stages.effect import Reply
 from stages.message import Assistant, Tool, ToolCall, User
 from stages.rules import Rules

@@ -9,8 +9,7 @@ from urllib.parse import quote, quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.masking import Hidden
-from forge.masking.secret_forms import undone
+from forge.masking import Hidden, undone
 
 FORMS: dict[str, Callable[[str], str]] = {
     "as it is": str,

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from forge.backends.ollama import read_ollama
 from forge.backends.questions import ServerAnswer
-from forge.backends.servers.command_line import command
-from forge.backends.servers.exit_report import explain_exit
 from forge.backends.servers.hardware import GIB, parse_amd, parse_apple, parse_nvidia, profile
-from forge.backends.servers.launch import Launch
+from forge.backends.servers.launch import Launch, command
+from forge.backends.servers.process import explain_exit
 from forge.masking import MASK, MINIMUM_LENGTH, Hidden
 
 SIZES = st.integers(0, 10**6)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from forge.testing.history_strategies import TOOL_NAMES, histories
+from forge.testing.strategies import TOOL_NAMES, histories
 from stages.effect import Fault, Reply, Request, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec

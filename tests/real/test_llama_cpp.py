@@ -13,7 +13,7 @@ import pytest
 from forge import run_sync
 from forge.backends import Local
 from forge.backends.servers import KNOWN, LlamaCpp, Settings, ensure_model, trained_context
-from forge.backends.servers.readiness import free_port
+from forge.backends.servers.process import free_port
 from forge.errors import BackendError, ForgeError
 from stages.halt import BackendFailed
 from tests.flows import Desk

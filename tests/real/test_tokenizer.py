@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from benchmarks.tokens_record import bodies, reported
-from forge.backends.tokenizer import Tokenizer
+from forge.backends.questions import Tokenizer
 from stages.serialize import Mode
 from tests.token_runs import runs
 

@@ -15,8 +15,7 @@ from forge import Finished, Halted, Workflow, replay, resume, run, run_sync, sta
 from forge.errors import JournalError, as_error
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.file import JournalFile
-from forge.journal.lines import LARGEST_JOURNAL
-from forge.journal.records import Header, read_journal
+from forge.journal.records import LARGEST_JOURNAL, Header, read_journal
 from forge.journal.replaying import DivergenceError
 from forge.testing import assert_answered
 from stages.effect import Execute, Fault

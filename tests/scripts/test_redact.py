@@ -17,9 +17,8 @@ from forge.errors import DefinitionError, JournalError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.ablation import ablate
 from forge.journal.bisection import bisect
-from forge.journal.marks import PROTOCOL
 from forge.journal.records import read_journal
-from forge.journal.redaction import Field, Redact
+from forge.journal.redaction import PROTOCOL, Field, Redact
 from forge.runtime.recovery import resume_journal
 from stages.candidates import placeholder_arguments
 from stages.effect import Approved, Ask, RawCall, Replied, Reply, TokenProbability

@@ -285,7 +285,7 @@ def test_what_was_done_before_a_cancellation_is_remembered() -> None:
 
 @pytest.mark.parametrize("timeout", [None, 600.0])
 def test_a_tool_that_will_not_be_stopped_is_left_behind(timeout: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forge.runtime.performing._GRACE", 0.01)
+    monkeypatch.setattr("forge.runtime.loop._GRACE", 0.01)
 
     async def go() -> None:
         cancel = asyncio.Event()

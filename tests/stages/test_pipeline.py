@@ -12,12 +12,12 @@ from returns.result import Failure, Result, Success
 from forge import Conversation, Workflow, drive, replay, resume, resume_journal, run_sync
 from forge.errors import CallbackError, DefinitionError, PipelineError
 from forge.guardrails import Guardrails
-from forge.guardrails.actions import RunCalls
+from forge.guardrails.judge import RunCalls
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.bisection import bisect
 from forge.outcome import Halted
-from forge.workflow.stage_list import STAGES, StageName
+from forge.workflow.workflow import STAGES, StageName
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
 from stages.effect import Budget

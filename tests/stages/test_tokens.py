@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from forge import resume
-from forge.backends.tokenizer import Tokenizer
+from forge.backends.questions import Tokenizer
 from forge.connection import Backend, Connection
 from forge.interpreters.scripted import Scripted, call
 from stages.events import Event, TurnStarted

@@ -1,5 +1,5 @@
 """Files: tools with which a model works on the files of one folder: read, write, edit, list, search, run commands."""
 
-from forge.agent.files.pack import file_tools
+from forge.agent.files.tools import file_tools
 
 __all__ = ["file_tools"]

@@ -1,13 +1,10 @@
-"""Root: the one folder whose files tools work on. Nothing outside it is read or written, whatever a path says.
-
-A path is first resolved, symbolic links included, and must then lie in the folder. It is opened folder by folder, each
-relative to the descriptor of the one before and none through a link, so a link that is put there meanwhile is refused.
-"""
+"""The root folder: no path leads out of it, and nothing is changed that was not meant."""
 
 import os
 import secrets
 import stat
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -16,8 +13,14 @@ from typing import Literal
 
 from msgspec import Struct
 
-from forge.agent.memory.sqlite_file import is_database
+from forge.agent.memory.sqlite import is_database
 from forge.errors import DefinitionError, ToolResolutionError
+
+# Root: the one folder whose files tools work on. Nothing outside it is read or written, whatever a path says.
+#
+# A path is first resolved, symbolic links included, and must then lie in the folder. It is opened folder by folder,
+# each relative to the descriptor of the one before and none through a link, so a link that is put there meanwhile is
+# refused.
 
 LARGEST = 2_000_000
 """Maximum bytes of a file that is read or written."""
@@ -260,3 +263,34 @@ def _copy_attributes(new: int, name: str, folder: int) -> None:
                 os.setxattr(new, one, os.getxattr(old, one))
     finally:
         os.close(old)
+
+
+# Walk: the files of a folder and of those below it, in a fixed order; bounded, and without folders of machinery.
+
+_MACHINERY = frozenset({".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "__pycache__"})
+_CACHE = "_cache"
+_DEEPEST = 40
+
+
+def is_machinery(name: str) -> bool:
+    """Whether a folder of that name holds what programs keep for themselves."""
+    return name in _MACHINERY or (name.startswith(".") and name.endswith(_CACHE))
+
+
+def walked(root: Root, start: Parts) -> Iterator[Entry]:
+    """What is in the folder and in those below it: what is nearer to it first. Folders of machinery are only named.
+
+    ToolResolutionError if the first folder cannot be read; one below it that cannot is passed over.
+    """
+    waiting = deque((start,))
+    while waiting:
+        here = waiting.popleft()
+        try:
+            entries = root.entries(here)
+        except ToolResolutionError:
+            if here == start:
+                raise
+            continue
+        yield from entries
+        if len(here) < len(start) + _DEEPEST:
+            waiting += (one.parts for one in entries if one.kind == "folder" and not is_machinery(one.parts[-1]))

@@ -1,22 +1,138 @@
-"""Limits: what a task allows, and the guard that refuses anything else before it runs. Pure functions.
+"""Limits of a headless task: what it may write, run and change, checked before each call."""
 
-What a task does not name is not done: no file is written that `write` does not cover, no command run that `commands`
-does not have, no other tool that changes something used unless `tools` names it.
-"""
-
-from collections.abc import Mapping, Sequence
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from forge.agent.headless.changes import Changes, Path, change_of, changes_of
-from forge.agent.headless.globs import covers
+from forge.agent.files.editing import kept_lines, lines_of
 from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
+from stages.rules import matches
+from stages.schema.value import cut_text
 from stages.state import State
 from stages.tool import ToolEffect
+
+# Globs: patterns of paths, as in a .gitignore without negation.
+#
+# `*` stands for any characters within one name, `**` for any number of folders. A pattern without a slash, but at its
+# end, is about a name in any folder; one with a slash is about a path from the root. What fits a folder fits
+# everything in it.
+
+
+def covers(pattern: str, path: tuple[str, ...], *, any_case: bool = False) -> bool:
+    """Whether the pattern fits the path or a folder above it. Takes time linear in the path for each part of both."""
+    steps = _steps(pattern.casefold() if any_case else pattern)
+    here = _skipping({0}, steps)
+    for name in path:
+        if len(steps) in here:
+            return True
+        folded = name.casefold() if any_case else name
+        moved = {at if steps[at] == "**" else at + 1 for at in here if steps[at] == "**" or matches(steps[at], folded)}
+        here = _skipping(moved, steps)
+    return len(steps) in here
+
+
+def _steps(pattern: str) -> tuple[str, ...]:
+    names = tuple(name for name in pattern.split("/") if name not in {"", "."})
+    anchored = "/" in pattern.rstrip("/")
+    return names if anchored else ("**", *names)
+
+
+def _skipping(places: set[int], steps: tuple[str, ...]) -> set[int]:
+    """The places, and those behind any `**` there, which may stand for no folder at all."""
+    found = set(places)
+    for at, step in enumerate(steps):
+        if at in found and step == "**":
+            found.add(at + 1)
+    return found
+
+
+# Changes: which file a call of the file tools changes, and how many lines of it, told from its arguments alone.
+
+_LONGEST, _SHOWN = 4096, 300
+"""Maximum characters of a path that is looked at; of one that is shown."""
+
+Path = tuple[str, ...]
+"""The names of a path below the root."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What a call changes. `path` is None outside the root; `lines` are those added and those taken away."""
+
+    written: str
+    path: Path | None
+    lines: int
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What was changed so far."""
+
+    files: frozenset[Path] = frozenset()
+    lines: int = 0
+
+    def with_more(self, change: Change) -> "Changes":
+        """These and one more."""
+        more = frozenset() if change.path is None else frozenset({change.path})
+        return Changes(files=self.files | more, lines=self.lines + change.lines)
+
+
+class _Write(Struct):
+    path: str
+    content: str
+
+
+class _Edit(Struct):
+    path: str
+    old_snippet: str
+    new_snippet: str
+
+
+def change_of(tool: str, arguments: str, root: str) -> Change | None:
+    """The change that a call makes; None for a tool that changes no file.
+
+    It counts a file that is written as new: where lines are counted, `write_file` replaces none (`overwrite=False`).
+    """
+    match tool:
+        case "write_file":
+            write = msgspec.json.decode(arguments, type=_Write)
+            return Change(
+                written=cut_text(write.path, _SHOWN), path=below(root, write.path), lines=len(lines_of(write.content))
+            )
+        case "edit_file":
+            edit = msgspec.json.decode(arguments, type=_Edit)
+            old, new = lines_of(edit.old_snippet), lines_of(edit.new_snippet)
+            lines = len(old) + len(new) - 2 * sum(kept_lines(old, new))
+            return Change(written=cut_text(edit.path, _SHOWN), path=below(root, edit.path), lines=lines)
+        case _:
+            return None
+
+
+def changes_of(calls: Iterable[tuple[str, str]], root: str) -> Changes:
+    """What these calls, name and arguments, have changed."""
+    total = Changes()
+    for name, arguments in calls:
+        if change := change_of(name, arguments, root):
+            total = total.with_more(change)
+    return total
+
+
+def below(root: str, path: str) -> Path | None:
+    """The names of the path below the root; None if it leads out of it, or is too long. No link is followed."""
+    if len(path) > _LONGEST:
+        return None
+    whole = posixpath.normpath(posixpath.join(root, path))
+    rest = posixpath.relpath(whole, root).split("/")
+    return None if rest[0] == ".." else tuple(name for name in rest if name != ".")
+
+
+# Limits: what a task allows, and the guard that refuses anything else before it runs. Pure functions.
+#
+# What a task does not name is not done: no file is written that `write` does not cover, no command run that `commands`
+# does not have, no other tool that changes something used unless `tools` names it.
 
 WRITES = ("write_file", "edit_file")
 """The tools whose paths are held to `write` and `never_write`."""

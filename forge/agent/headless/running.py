@@ -1,27 +1,485 @@
-"""Run a task: one run of its workflow, recorded in a journal, from which an interrupted one goes on."""
+"""A headless task run: the agent built, its gates asked at the end, its record written."""
 
+import dataclasses
+import functools
+import inspect
+import os
+import shutil
 import time
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Unpack
+from typing import Literal, Unpack, assert_never
+
+import msgspec
+from msgspec import Struct
+from returns.result import Failure, Result
 
 from forge.agent.agent import Agent
-from forge.agent.files.root import Root
-from forge.agent.headless.build import default_agent, workflow_of
-from forge.agent.headless.gates import Gates
-from forge.agent.headless.overview import overview
-from forge.agent.headless.record import Record, record_of, told
-from forge.agent.headless.task import AgentTask
+from forge.agent.files import file_tools
+from forge.agent.files.commands import Ran, run_process
+from forge.agent.files.editing import ending, lines_of
+from forge.agent.files.root import Parts, Root, shown, walked
+from forge.agent.headless.limits import (
+    Bounds,
+    Limits,
+    Violation,
+    change_after_failure,
+    changes_of,
+    limits_guard,
+    not_written,
+    violations,
+)
+from forge.agent.headless.task import AgentTask, Gate
 from forge.connection import AnyBackend
-from forge.errors import DefinitionError, ForgeError
+from forge.errors import DefinitionError, ForgeError, ToolResolutionError, explain
+from forge.interpreters.threads import in_thread, unheard
 from forge.journal.records import read_journal
 from forge.journal.replaying import Step, states
+from forge.outcome import Finished, Halted
 from forge.runtime.recovery import resume_journal
 from forge.runtime.runs import run
 from forge.runtime.watching import Watching
+from forge.tools.definition import Explicit, Tool, tool
+from forge.workflow.checks import did_you_mean, literal
 from forge.workflow.workflow import Workflow
-from stages.effect import Execute, Results, Unresolved
-from stages.state import Awaiting, Done
+from stages import halt as halts
+from stages.effect import Execute, HandOff, NeedsInput, Replied, Results, Said, Unresolved
+from stages.events import MessageAdded
+from stages.message import Assistant
+from stages.rules import Escalation
+from stages.state import Awaiting, Completed, Done
+from stages.tool import ToolEffect
+
+# Gates: commands that have to succeed before a task is done; what fails goes back to the agent, so many times.
+
+_SHOWN_OUTPUT = 4_000
+"""Maximum characters of a failed gate's output that the agent is shown, and that the record keeps."""
+
+
+_NOT_STARTED = 127
+"""The exit code by which a shell says that there is no such program."""
+
+
+class GateResult(Struct, frozen=True, kw_only=True):
+    """How a gate went at the agent's attempt of that number; 0: before it began.
+
+    `code` is its exit code; None where its time was up, 127 where it could not be started, which `output` says.
+    """
+
+    command: tuple[str, ...]
+    attempt: int
+    passed: bool
+    code: int | None
+    seconds: float
+    output: str
+
+
+class Gates:
+    """The gates of a task, in a folder; `made` are the attempts so far, those of an interrupted run too."""
+
+    def __init__(self, gates: Sequence[Gate], folder: Path, attempts: int) -> None:
+        self.results: list[GateResult] = []
+        self.made = 0
+        self._gates, self._folder, self._attempts = gates, folder, attempts
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._gates)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all have passed, at the last attempt."""
+        last = [result.passed for result in self.results if result.attempt == self.made]
+        return len(last) == len(self._gates) and all(last)
+
+    @property
+    def spent(self) -> bool:
+        """Whether no attempt is left."""
+        return self.made >= self._attempts
+
+    async def attempt(self) -> str:
+        """Count an attempt, and run them until one fails: what the agent is told of that; empty: all have passed."""
+        self.made += 1
+        return await self.failure()
+
+    async def failure(self) -> str:
+        """Run them until one fails: what the agent is told of that; empty: all have passed."""
+        for gate in self._gates:
+            result = await self._run(gate)
+            self.results.append(result)
+            if not result.passed:
+                return f"{' '.join(gate.command)} {_how(result, gate)}. Its output ends with:\n{result.output}"
+        return ""
+
+    async def _run(self, gate: Gate) -> GateResult:
+        began = time.monotonic()
+        try:
+            ran = await run_process(gate.command, self._folder, gate.seconds, {})
+        except ToolResolutionError as error:  # it cannot be started
+            ran = Ran(code=_NOT_STARTED, output=str(error))
+        took = round(time.monotonic() - began, 3)
+        output, _ = ending(lines_of(ran.output), _SHOWN_OUTPUT)
+        passed = ran.code == 0
+        return GateResult(
+            command=gate.command, attempt=self.made, passed=passed, code=ran.code, seconds=took, output=output
+        )
+
+
+def _how(result: GateResult, gate: Gate) -> str:
+    return (
+        f"did not finish within {gate.seconds:g} seconds" if result.code is None else f"fails (exit code {result.code})"
+    )
+
+
+# The record of a task: how it ended and what was done, from its journal. Written as JSON.
+
+Outcome = Literal["done", "halted", "gates_failed", "limit_reached", "needs_person", "cancelled"]
+
+EXIT_CODES: dict[Outcome, int] = {
+    "done": 0,
+    "halted": 1,
+    "gates_failed": 3,
+    "limit_reached": 4,
+    "needs_person": 5,
+    "cancelled": 130,
+}
+"""The exit code of `forge agent run` for each outcome; 2 is wrong usage, or a wrong task file, before anything runs."""
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """A call that the limits forbade, and what was wrong with it. It did not run."""
+
+    tool: str
+    arguments: msgspec.Raw
+    violation: Violation
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """How a task ended and what was done. `reason` says why, where it is not done; `result` what the agent said.
+
+    `lines_changed` are those added and those taken away by the file tools. `tokens` are those of prompts and replies
+    as the server counted them, `seconds` those of this start alone, and so are `gates`.
+    """
+
+    outcome: Outcome
+    exit_code: int
+    result: str
+    reason: str
+    task: str
+    folder: str
+    gates: tuple[GateResult, ...]
+    violations: tuple[Refused, ...]
+    files_changed: tuple[str, ...]
+    lines_changed: int
+    commands: tuple[tuple[str, ...], ...]
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    journal: str
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """The end of a run in words: what it was, what the agent said, and why it is not done."""
+
+    outcome: Outcome
+    result: str = ""
+    reason: str = ""
+
+
+def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
+    """How the run ended."""
+    if isinstance(ended, Failure):
+        halt = ended.failure().halt
+        return Told(outcome=_halted(halt), reason=explain(halt))
+    match ended.unwrap().outcome:
+        case Said(text=text) if gates and not gates.passed:
+            return Told(outcome="gates_failed", reason=text)
+        case Said(text=text):
+            return Told(outcome="done", result=text)
+        case Completed(value=value):
+            return Told(outcome="done", result=_words(value))
+        case NeedsInput(question=question):
+            return Told(outcome="needs_person", reason=f"the agent asks: {question}")
+        case HandOff(to=to, payload=payload):
+            return Told(outcome="needs_person", reason=f"the agent hands over to {to}: {payload}")
+        case other:
+            assert_never(other)
+
+
+def _halted(halt: halts.Halt) -> Outcome:
+    match halt:
+        case halts.BudgetSpent():
+            return "limit_reached"
+        case halts.ApprovalNeeded() | halts.OutcomeUnknown():
+            return "needs_person"
+        case halts.Cancelled():
+            return "cancelled"
+        case _:
+            return "halted"
+
+
+def _words(value: msgspec.Raw) -> str:
+    """A text as it is, anything else as JSON."""
+    text = bytes(value).decode()
+    return msgspec.json.decode(value, type=str) if text.startswith('"') else text
+
+
+def refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
+    """The calls that the limits forbade, in the order in which the model made them."""
+    for before, step in pairwise(steps):
+        done = [(one.name, one.arguments) for one in before.state.ledger.successes]
+        for event in step.events:
+            if isinstance(event, MessageAdded) and isinstance(event.message, Assistant):
+                # A call whose arguments fit no schema was refused for that.
+                with suppress(msgspec.ValidationError):
+                    for call, wrong in violations(bounds, done, event.message.calls):
+                        yield Refused(tool=call.name, arguments=msgspec.Raw(call.arguments.encode()), violation=wrong)
+
+
+class _Run(Struct):
+    command: tuple[str, ...]
+
+
+def record_of(
+    end: Told, steps: Sequence[Step], bounds: Bounds, gates: Gates, *, task: str, seconds: float, journal: str
+) -> Record:
+    """The record of a run that went through these states."""
+    done = steps[-1].state.ledger.successes if steps else ()
+    changes = changes_of([(one.name, one.arguments) for one in done], bounds.root)
+    replies = [step.outcome.reply for step in steps if isinstance(step.outcome, Replied)]
+    usage = [reply.usage for reply in replies if reply.usage]
+    ran = (msgspec.json.decode(one.arguments, type=_Run).command for one in done if one.name == "run_command")
+    return Record(
+        outcome=end.outcome,
+        exit_code=EXIT_CODES[end.outcome],
+        result=end.result,
+        reason=end.reason,
+        task=task,
+        folder=bounds.root,
+        gates=tuple(gates.results),
+        violations=tuple(refused_calls(steps, bounds)),
+        files_changed=tuple(sorted("/".join(path) for path in changes.files)),
+        lines_changed=changes.lines,
+        commands=tuple(ran),
+        model_calls=len(replies),
+        prompt_tokens=sum(one.prompt for one in usage),
+        completion_tokens=sum(one.completion for one in usage),
+        seconds=round(seconds, 3),
+        journal=journal,
+    )
+
+
+# Overview: the files that the agent of a task is shown before it begins, so that it can begin with the change.
+
+_SHOWN = 6_000
+"""Maximum characters of all files together: about a quarter of a small model's context of 8,192 tokens."""
+
+_LOOKED_AT, _READ = 2_000, 20
+"""Maximum files whose names are looked at, and of those that are read."""
+
+
+def overview(root: Root, limits: Limits, said: str) -> str:
+    """The files that may be changed or that are named in what is said of the task, whole, as many as there is room for.
+
+    Those that are named come first, each as it is, to be copied. Empty where there are none. Hidden files,
+    which may hold secrets, are shown only if they are named.
+    """
+    files = [one.parts for one in islice(walked(root, ()), _LOOKED_AT) if one.kind == "file"]
+    wanted = [parts for parts in files if shown(*parts) in said or _may_be_changed(parts, limits)]
+    wanted.sort(key=lambda parts: (not_written(limits, parts) is not None, shown(*parts) not in said))
+    told: list[str] = []
+    room = _SHOWN
+    for parts in wanted[:_READ]:
+        text = _whole(root, parts)
+        if 0 < len(text) <= room:
+            told.append(text)
+            room -= len(text)
+    return "\n\n".join(told)
+
+
+def _may_be_changed(parts: Parts, limits: Limits) -> bool:
+    return not_written(limits, parts) is None and not any(name.startswith(".") for name in parts)
+
+
+def _whole(root: Root, parts: Parts) -> str:
+    """The file under its name; empty for what is no text or is empty."""
+    try:
+        lines = lines_of(root.read(parts))
+    except ToolResolutionError:
+        return ""
+    return "\n".join([f"{shown(*parts)}:", "```", *lines, "```"]) if lines else ""
+
+
+# The workflow of a task: the agent's, with the tools of the folder, limits as a guard, and gates at its end.
+
+_INSTRUCTIONS = """\
+You work on the files of a folder with tools, step by step, and nobody is there to answer questions.
+Read what you need and is not shown to you. Then make the change. Change only what the task needs.
+When all of it is done, call task_completion."""
+
+HEADLESS = "headless"
+"""The name of the agent of tasks that name none."""
+
+_MAX_CALLS = 30
+"""Maximum model calls of a task whose agent is the default one, unless it says otherwise."""
+
+FOLDER_TOOLS = frozenset(
+    {"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "read_output"}
+)
+"""The tools of the task's folder: they take the place of an agent's own of these names."""
+
+_CHANGING = ("write_file", "edit_file", "run_command")
+"""Those of them that change something, which is what they are there for: they are offered from the beginning."""
+
+_NOT_GATED = frozenset({"ask_question", "converse"})
+"""Built-in tools that end a run without saying that the task is done."""
+
+
+@tool(name="task_completion", effect="terminal", idempotent=True)
+def _completion(result: str = "") -> str:
+    """Finish: all of the task is done. If it has checks, they are run now, and you are told what fails."""
+    # No description of the argument: small models copy that, instead of saying what they did.
+    return result
+
+
+def default_agent(backend: AnyBackend) -> Agent:
+    """The agent of tasks that name none."""
+    return Agent(
+        HEADLESS,
+        backend=backend,
+        instructions=_INSTRUCTIONS,
+        tools=[_completion],
+        on_text="nudge",
+        built_in_tools=[],
+        max_iterations=_MAX_CALLS,
+        iteration_warning=0,  # It says to end now. Gates that fail would refuse that, and nobody reads a half answer.
+        # An agent that is stuck should try something else, not be left with nothing but to say that it is done.
+        escalation=Escalation(levels=()),
+    )
+
+
+def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, Bounds]:
+    """The workflow, and the limits that its guard holds. DefinitionError for what does not fit together."""
+    own, limits = agent.workflow, task.limits
+    if problems := tuple(_not_there(task)):
+        raise DefinitionError(problems)
+    if gates and own.result is not None:
+        raise DefinitionError(("gates: an agent with result=… cannot have any; let it complete the task in words",))
+    ends = own.rules.terminal
+    folder_tools = _folder_tools(task.folder, limits)
+    named = (made if isinstance(made, Tool) else tool(made) for made in own.tools)
+    kept = [made for made in named if made.name not in FOLDER_TOOLS]
+    tools = [_gated(made, gates) if made.name in ends and made.name not in _NOT_GATED else made for made in kept]
+    effects: dict[str, ToolEffect] = {made.name: made.spec.effect for made in (*tools, *folder_tools)}
+    effects |= dict.fromkeys(ends, "terminal")
+    if problems := tuple(_misnamed(limits, effects)):
+        raise DefinitionError(problems)
+    bounds = Bounds(limits=limits, root=os.path.realpath(task.folder), effects=effects)
+    prompt = "\n\n".join(filter(None, (own.system_prompt, literal(task.instructions), literal(_told(task)))))
+    changing = tuple(name for name in _CHANGING if name in effects)
+    built = dataclasses.replace(
+        own,
+        tools=(*tools, *folder_tools),
+        guards=(limits_guard(bounds), *((change_after_failure(effects),) if gates else ()), *own.guards),
+        optional_steps=(*_names(own.optional_steps), *changing),
+        escalation=msgspec.structs.replace(own.rules.escalation, writes=(*own.rules.escalation.writes, *changing)),
+        system_prompt=prompt,
+        on_text="nudge",
+    )
+    return _limited(built, limits), bounds
+
+
+def _not_there(task: AgentTask) -> Iterator[str]:
+    """What the task names and this machine does not have. A program named by its path may be made by the agent."""
+    if not Path(task.folder).is_dir():
+        yield f"folder: there is no folder {task.folder}"
+    for number, gate in enumerate(task.gates, start=1):
+        program = gate.command[0]
+        if os.sep not in program and shutil.which(program) is None:
+            separate = "; give the program and each of its arguments as a string of its own" if " " in program else ""
+            yield f"[gates number {number}] command: there is no program {program!r} here{separate}"
+
+
+def _folder_tools(folder: str, limits: Limits) -> list[Tool[..., object]]:
+    """The tools of the folder that the limits leave any use for. Nobody is asked: the limits say what may be done."""
+    made = file_tools(
+        folder,
+        write=bool(limits.write),
+        commands=bool(limits.commands),
+        approval=False,
+        follow_links=False,
+        overwrite=limits.max_lines is None,
+    )
+    return [one for one in made if isinstance(one, Tool) and (limits.tools is None or one.name in limits.tools)]
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _gated(made: Tool[..., object], gates: Gates) -> Tool[..., object]:
+    """The tool, run once the gates have passed. Where they do not, it fails; at the last attempt the run ends."""
+    function = made.function
+
+    async def after_gates(**arguments: object) -> object:
+        if failure := await gates.attempt():
+            if gates.spent:
+                return Said(text=failure)
+            raise ToolResolutionError(f"The task is not done: {failure}")
+        if inspect.iscoroutinefunction(function):
+            return await function(**arguments)
+        return await in_thread(functools.partial(function, **arguments), unheard)
+
+    if isinstance(function, Explicit):
+        return Tool(Explicit(after_gates, function.signature, function.convert), made.spec, made.problems)
+    return Tool(functools.wraps(function)(after_gates), made.spec, made.problems)
+
+
+def _misnamed(limits: Limits, effects: Mapping[str, ToolEffect]) -> Iterator[str]:
+    """What the limits say of tools that the agent does not have, or that contradict them."""
+    for name in limits.tools or ():
+        if name not in effects:
+            meant = did_you_mean(name, effects)
+            yield f"[limits] tools: there is no tool {name!r}; there are: {', '.join(effects)}.{meant}"
+        elif limits.read_only and effects[name] == "write":
+            yield f"[limits] read_only and tools: {name} changes something; leave one of them out"
+
+
+def _limited(workflow: Workflow, limits: Limits) -> Workflow:
+    """The workflow with the limits' numbers, where they have any."""
+    return dataclasses.replace(
+        workflow,
+        max_iterations=limits.max_calls or workflow.max_iterations,
+        max_tokens=limits.max_tokens or workflow.max_tokens,
+        max_seconds=limits.max_seconds or workflow.max_seconds,
+        max_cost=limits.max_cost or workflow.max_cost,
+        price=limits.price if limits.max_cost else workflow.price,
+    )
+
+
+def _told(task: AgentTask) -> str:
+    """What the model should know of the limits and the gates before it meets them."""
+    limits, lines = task.limits, []
+    if limits.write:
+        never = f", but never {', '.join(limits.never_write)}" if limits.never_write else ""
+        lines.append(f"Files that you may change: {', '.join(limits.write)}{never}.")
+    if limits.commands:
+        lines.append(f"Commands that you may run: {'; '.join(map(_as_json, limits.commands))}.")
+    if task.gates:
+        lines.append(
+            f"The task is done when this succeeds: {'; '.join(_as_json(gate.command) for gate in task.gates)}."
+        )
+    return "\n".join(lines)
+
+
+def _as_json(command: tuple[str, ...]) -> str:
+    return msgspec.json.encode(command).decode()
+
+
+# Run a task: one run of its workflow, recorded in a journal, from which an interrupted one goes on.
 
 
 async def run_task(

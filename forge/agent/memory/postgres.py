@@ -7,7 +7,7 @@ from typing import LiteralString, TypeAlias
 
 from forge.agent.memory.protocol import SavedSession, SessionSummary
 from forge.errors import DefinitionError, SessionChangedError, StoreError, to_install
-from forge.runtime.options import checked_options
+from forge.runtime.loop import checked_options
 from stages.memory import Fact, query_words, ranked, title, words_of
 from stages.saved import SavedParts, load_parts, save_parts
 from stages.state import State

@@ -1,12 +1,49 @@
-"""The protocols of memory: what an agent asks of a session, and what anyone's own store has to do."""
+"""What a memory is: five functions, the names it takes, facts, and one that lives in the process."""
 
+import time
+from itertools import count
 from typing import Protocol
 
 from msgspec import Struct
 
-from stages.memory import Fact, Role
+from forge.errors import DefinitionError, SessionChangedError
+from forge.runtime.loop import checked_options
+from stages.memory import Fact, Role, ranked, title
 from stages.message import History, Message
+from stages.options import Count
+from stages.repair.decoding import sound
+from stages.saved import load, save
 from stages.state import State
+
+# Names of sessions and spaces, checked before a store sees them.
+
+_LONGEST = 200
+
+
+def checked_name(name: str, what: str) -> str:
+    """The name, if it is printable text of 1 to 200 characters; DefinitionError, in words, if it is not.
+
+    A name is shown in terminals and lists, so it holds no control characters. Everything else is data to a store:
+    quotes, slashes and dots mean nothing.
+    """
+    if not isinstance(name, str):
+        raise DefinitionError((f"the name of {what} is {name!r:.200}; it must be a string",))
+    if not 0 < len(name) <= _LONGEST:
+        raise DefinitionError((f"the name of {what} has {len(name)} characters; it must have 1 to {_LONGEST}",))
+    if strange := [one for one in name if not (one.isprintable() or one in _JOINERS)]:
+        raise DefinitionError(
+            (f"the name of {what}, {name!a}, has the character {strange[0]!a}, which cannot be printed",)
+        )
+    if not name.strip():
+        raise DefinitionError((f"the name of {what} is blank",))
+    return name
+
+
+_JOINERS = "\u200d\ufe0f"
+"""Characters inside emoji, which Python does not call printable."""
+
+
+# The protocols of memory: what an agent asks of a session, and what anyone's own store has to do.
 
 
 class Memory(Protocol):
@@ -81,3 +118,123 @@ class FactStore(Protocol):
 
     async def forget(self, space: str, fact: int) -> bool:
         """Delete the fact with this id; False: the space has none."""
+
+
+# InProcessStore: sessions and facts in this process alone, gone when it ends.
+
+
+class _Entry(Struct, frozen=True):
+    """A session as it is kept: saved, as in a file, so that what is loaded is the same from every store."""
+
+    saved: bytes
+    revision: int
+    summary: SessionSummary
+
+
+class InProcessStore:
+    """A SessionStore and a FactStore for tests and for programs that need no file. Async code of one loop shares it."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Entry] = {}
+        self._revisions = count(1)
+        self._facts: dict[str, list[Fact]] = {}
+        self._ids = count(1)
+
+    def __repr__(self) -> str:
+        return "InProcessStore()"
+
+    async def load(self, name: str) -> SavedSession | None:
+        """The session; None: there is none of this name."""
+        entry = self._sessions.get(name)
+        return SavedSession(state=load(entry.saved), revision=entry.revision) if entry else None
+
+    async def save(self, name: str, state: State, *, after: int) -> int:
+        """Save the session and return its new revision. SessionChangedError unless its revision is `after`."""
+        there = self._sessions.get(name)
+        if (found := there.revision if there else 0) != after:
+            raise SessionChangedError(name, after, found)
+        revision, history = next(self._revisions), state.history
+        summary = SessionSummary(name=name, title=title(history), messages=len(history), saved=time.time())
+        self._sessions[name] = _Entry(save(state), revision, summary)
+        return revision
+
+    async def sessions(self) -> tuple[SessionSummary, ...]:
+        """All sessions, the last saved first."""
+        entries = sorted(self._sessions.values(), key=lambda entry: entry.revision, reverse=True)
+        return tuple(entry.summary for entry in entries)
+
+    async def delete(self, name: str) -> bool:
+        """Delete the session; False: there was none of this name."""
+        return self._sessions.pop(name, None) is not None
+
+    async def remember(self, space: str, text: str) -> Fact:
+        """Keep the fact, or return the one with the same text."""
+        facts = self._facts.setdefault(space, [])
+        if same := next((fact for fact in facts if fact.text == text), None):
+            return same
+        facts.append(Fact(id=next(self._ids), text=text, at=time.time()))
+        return facts[-1]
+
+    async def recall(self, space: str, query: str, *, limit: int) -> tuple[Fact, ...]:
+        """Up to `limit` facts of the space that share a word with the query, the most relevant first."""
+        facts = self._facts.get(space, [])
+        return ranked(facts, query, len(facts), limit)
+
+    async def forget(self, space: str, fact: int) -> bool:
+        """Delete the fact with this id; False: the space has none."""
+        facts = self._facts.get(space, [])
+        left = [one for one in facts if one.id != fact]
+        self._facts[space] = left
+        return len(left) < len(facts)
+
+
+# Facts: what an agent remembers beyond a session, in one space of a store.
+
+LONGEST_FACT = 2000
+"""Maximum characters of a fact: it is a sentence or a few, and takes room in every prompt that it is recalled for."""
+
+_LONGEST_QUERY = 10_000
+"""Characters of a query that are looked at."""
+
+
+class Facts:
+    """The facts of one space, such as a user's or a project's; those of other spaces are never seen.
+
+    `stages.memory.with_facts` puts them before a request, marked as data. An agent is shown those that share words with
+    a message, and also the `newest` ones, whatever the message says.
+    """
+
+    @checked_options
+    def __init__(self, store: FactStore, space: str = "default", *, newest: Count = 0) -> None:
+        self._store = store
+        self._newest = newest
+        self.space = checked_name(space, "a space of facts")
+
+    def __repr__(self) -> str:
+        return f"Facts({self._store!r}, {self.space!r})"
+
+    @checked_options
+    async def remember(self, text: str) -> Fact:
+        """Keep the fact. DefinitionError for an empty one, or one of more than 2,000 characters."""
+        kept = sound(text).replace("\0", "").strip()  # which not every store takes
+        if not kept:
+            raise DefinitionError(("the fact is empty; say what is to be remembered",))
+        if len(kept) > LONGEST_FACT:
+            problem = f"the fact has {len(kept)} characters; a fact has at most {LONGEST_FACT}: shorten or split it"
+            raise DefinitionError((problem,))
+        return await self._store.remember(self.space, kept)
+
+    @checked_options
+    async def recall(self, query: str = "", limit: Count = 8) -> tuple[Fact, ...]:
+        """The facts that share words with the query, the most relevant first; without a query, the newest."""
+        return await self._store.recall(self.space, sound(query[:_LONGEST_QUERY]), limit=limit)
+
+    async def recall_for(self, message: str) -> tuple[Fact, ...]:
+        """What an agent is shown for the message: the facts that share words with it, then the newest."""
+        newest = await self.recall(limit=self._newest) if self._newest else ()
+        return tuple(dict.fromkeys((*await self.recall(message), *newest)))
+
+    @checked_options
+    async def forget(self, fact: Fact | int) -> bool:
+        """Delete the fact; False: there was none with this id. Sessions that were shown it keep what was said."""
+        return await self._store.forget(self.space, fact if isinstance(fact, int) else fact.id)

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
-from forge.agent.memory.names import checked_name
-from forge.agent.memory.protocol import SessionStore
+from forge.agent.memory.protocol import SessionStore, checked_name
 from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError
-from forge.runtime.options import checked_options
+from forge.runtime.loop import checked_options
 from forge.runtime.start import last_id
 from stages.halt import CannotFit
 from stages.memory import Role, branched, in_turn, last_messages, misplaced, of_roles, pruned

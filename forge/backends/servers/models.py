@@ -1,15 +1,99 @@
-"""The models that forge can fetch, listed in `models.toml`, and what a model's name or file stands for."""
+"""Models that forge knows and can download, and what a GGUF file says of itself."""
 
+import struct
 import tomllib
 from importlib import resources
+from io import BytesIO
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from forge.backends.servers import gguf
 from forge.errors import BackendError, ForgeError
-from forge.workflow.suggestions import did_you_mean
+from forge.workflow.checks import did_you_mean
+
+# What the metadata of a GGUF file says: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+
+_LIMIT = 1 << 20
+"""Bytes that are read: the sizes of a model stand before its vocabulary, which may take several MiB."""
+
+_MAGIC = b"GGUF"
+_STRING, _ARRAY = 8, 9
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+"""Bytes of a value, by its type."""
+
+_UNSIGNED = {4: "<I", 10: "<Q"}
+
+
+class _End(Exception):  # noqa: N818 - most files go on after what is read
+    """What is read of the file is over, or it is no metadata any more."""
+
+
+def is_gguf(beginning: bytes) -> bool:
+    """Whether a file that begins so is a GGUF file."""
+    return beginning.startswith(_MAGIC)
+
+
+def context_length(path: Path) -> int | None:
+    """The tokens of context that the model was trained for; None where the file does not say. OSError as for open."""
+    with path.open("rb") as file:
+        data = BytesIO(file.read(_LIMIT))
+    try:
+        return _context_length(data)
+    except _End:
+        return None
+
+
+def _context_length(data: BytesIO) -> int | None:
+    if not is_gguf(data.read(4)):
+        return None
+    _number(data, "<I")  # the format's version
+    _number(data, "<Q")  # how many tensors
+    for _ in range(_number(data, "<Q")):
+        name, kind = _string(data), _number(data, "<I")
+        if name.endswith(b".context_length") and kind in _UNSIGNED:
+            return _number(data, _UNSIGNED[kind]) or None
+        _skip(data, kind)
+    return None
+
+
+def _skip(data: BytesIO, kind: int) -> None:
+    if kind == _STRING:
+        _string(data)
+    elif kind == _ARRAY:
+        inner, count = _number(data, "<I"), _number(data, "<Q")
+        if inner == _STRING:
+            for _ in range(count):
+                _string(data)
+        else:
+            _take(data, _size(inner) * count)
+    else:
+        _take(data, _size(kind))
+
+
+def _size(kind: int) -> int:
+    if kind not in _SIZES:  # arrays in arrays too: no model has any
+        raise _End
+    return _SIZES[kind]
+
+
+def _string(data: BytesIO) -> bytes:
+    return _take(data, _number(data, "<Q"))
+
+
+def _number(data: BytesIO, form: str) -> int:
+    (number,) = struct.unpack(form, _take(data, struct.calcsize(form)))
+    return int(number)
+
+
+def _take(data: BytesIO, size: int) -> bytes:
+    taken = data.read(min(size, _LIMIT))
+    if len(taken) < size:
+        raise _End
+    return taken
+
+
+# The models that forge can fetch, listed in `models.toml`, and what a model's name or file stands for.
 
 
 class ModelUnavailable(BackendError):  # noqa: N818 - what is the matter is in the name
@@ -71,14 +155,14 @@ def resolve(name: str) -> KnownModel | Path:
             beginning = file.read(4)
     except OSError as error:
         raise ForgeError(f"the model file {path} cannot be read: {error.strerror}") from None
-    if not gguf.is_gguf(beginning):
+    if not is_gguf(beginning):
         raise ForgeError(f"{path} is not a GGUF file: it begins with {beginning!r}, not b'GGUF'")
     return path
 
 
 def trained_context(model: KnownModel | Path) -> int | None:
     """The tokens of context that the model was trained for; None where that is not known."""
-    return model.context_tokens if isinstance(model, KnownModel) else gguf.context_length(model)
+    return model.context_tokens if isinstance(model, KnownModel) else context_length(model)
 
 
 def refuse_beyond_training(model: KnownModel | Path, context_tokens: int | None) -> None:

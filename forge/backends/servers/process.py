@@ -1,17 +1,151 @@
-"""A server program as a child process: its output goes to a log, and it is always stopped."""
+"""A server's process: started, watched until it is ready, and explained when it ends."""
 
 import asyncio
 import os
+import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import httpx
+from msgspec import Struct
+from msgspec.structs import replace
 from platformdirs import user_state_path
 
-from forge.backends.servers.environment import needed
+from forge.backends.endpoints import ServerVersion
+from forge.backends.http_client import client
+from forge.backends.questions import ask
+from forge.backends.recognition import About, ask_about, context_of, kind_of
+from forge.backends.servers.launch import HOST, needed
+from forge.errors import BackendError
 from forge.masking import Hidden
+
+# Why a server ended: its exit code and last lines, and what usually helps.
+
+_MEMORY = (
+    "Memory does not suffice: take a smaller context_tokens, cache_type_k='q8_0' and cache_type_v='q8_0', fewer "
+    "slots or gpu_layers, or a smaller model."
+)
+_NO_MEMORY = r"out of memory|failed to allocate|OutOf(Device)?Memory|cudaMalloc|No available memory|KV cache is needed"
+_HINTS = (
+    (r"error while loading shared libraries|Library not loaded", "A library that the server needs is not installed."),
+    (r"GLIBC(XX)?_[\d.]+' not found", "The server was built for a newer system than this."),
+    (r"Exec format error|Permission denied", "Is it a program for this machine, and executable (chmod +x)?"),
+    (r"requires flash_attn", "A quantised cache_type_v needs flash_attention='on'."),
+    (_NO_MEMORY, _MEMORY),
+    (r"failed to open GGUF|No such file or directory|does not exist", "Does the model file exist?"),
+    (r"invalid magic|magic characters|failed to read magic", "The model is no GGUF file, or it is damaged."),
+    (r"unknown model architecture|unknown (pre-)?tokenizer", "The model is newer than this server: update the server."),
+    (
+        r"invalid argument|unrecognized arguments?|unknown argument|unknown option|ambiguous option",
+        "The server does not know an option: it may be older or newer than the option is.",
+    ),
+    (r"couldn't bind|[Aa]ddress already in use|failed to bind", "Somebody else has taken the port meanwhile."),
+    (r"\b(401|403)\b|gated|Unauthorized", "The hub asks for a token: environment={'HF_TOKEN': …}."),
+    (r"Could not resolve host|Name or service not known|failed to download", "The model hub cannot be reached."),
+)
+"""What the last lines say, and what that usually means; the first that fits counts."""
+
+_PROCESSOR = (
+    "The server was built for a newer processor than this. Take a build for this machine, or run the model inside "
+    "forge: --backend local, in Python forge.backends.Local(…)."
+)
+_BY_CODE = {
+    127: "The program, or a library of it, was not found.",
+    132: _PROCESSOR,
+    0xC000001D: _PROCESSOR,  # the same on Windows
+    137: "Something killed it: often the system, because memory ran out.",
+}
+
+
+def explain_exit(program: str, code: int, tail: Sequence[str], log: object, when: str = "before it was ready") -> str:
+    """What happened, what usually helps, where the log is, and its last lines; `code` as `Process.code` has it."""
+    said = "\n".join(tail)
+    # A processor that lacks an instruction is certain, whatever words the last lines happen to have.
+    likely = (
+        "" if _BY_CODE.get(code) is _PROCESSOR else next((hint for words, hint in _HINTS if re.search(words, said)), "")
+    )
+    hint = likely or _BY_CODE.get(code, "")
+    printed = "\n".join(f"  | {line}" for line in tail) or "  | (nothing)"
+    return f"{program} ended with exit code {code}{_signal(code)} {when}. {hint}\nIts log: {log}\nIt said:\n{printed}"
+
+
+def _signal(code: int) -> str:
+    """The signal that an exit code stands for: ` (SIGILL)`."""
+    try:
+        return f" ({signal.Signals(code - 128).name})"
+    except ValueError:
+        return ""
+
+
+# What already answers at an address: a model server with its models, or something else.
+
+_SECONDS = 2.0
+"""Time-out of each question, in seconds."""
+
+
+class Occupant(Struct, frozen=True, kw_only=True):
+    """`models` are the names under which it serves; `path` the file, where it says so; the rest 0 where unknown."""
+
+    kind: str
+    models: tuple[str, ...] = ()
+    path: str = ""
+    context_tokens: int = 0
+    slots: int = 0
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.kind}, serving {', '.join(self.models[:5])}" if self.models else self.kind
+
+
+async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
+    """What answers at this address (without `/v1`); None if nothing does."""
+    try:
+        about = await ask_about(client, f"{url}/v1", props=True, seconds=_SECONDS, loading=0)
+        asked = None if about.props else await ask(client, f"{url}/api/version", seconds=_SECONDS, loading=0)
+    except BackendError as error:
+        if isinstance(error.__cause__, httpx.ConnectError):
+            return None
+        return Occupant(kind=f"something that is no model server ({type(error.__cause__).__name__})")
+    return _told(replace(about, ollama=asked.read(ServerVersion) if asked else None))
+
+
+def _told(about: About) -> Occupant:
+    props, listed = about.props, about.models.data if about.models else []
+    names = (*(model.id for model in listed), props.model_alias if props else "", *(model.root for model in listed))
+    return Occupant(
+        kind=_words(about),
+        models=tuple(dict.fromkeys(name for name in names if name)),
+        path=props.model_path if props else "",
+        context_tokens=context_of(about).tokens or 0,
+        slots=(props.total_slots if props else None) or 0,
+    )
+
+
+def _words(about: About) -> str:
+    """What the server is, for people."""
+    match kind_of(about)[0]:
+        case "llama-server":
+            return "a llama.cpp server"
+        case "ollama":
+            return f"Ollama {about.build[:20]}"
+        case _:
+            return "a chat completions server" if about.listed() else "a server that lists no models"
+
+
+def serves(found: Occupant, model: Path | str) -> bool:
+    """Whether it serves this very model: the same file, or the name that was asked for."""
+    if isinstance(model, Path):
+        return bool(found.path) and Path(found.path).is_absolute() and Path(found.path).resolve() == model.resolve()
+    return model.casefold() in {name.casefold() for name in found.models}
+
+
+# A server program as a child process: its output goes to a log, and it is always stopped.
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 EXIT_GRACE = 10.0
@@ -39,7 +173,7 @@ def log_folder() -> Path:
 class Process:
     """A running program. It ends when `stop` is called, and when this process ends, in whichever way.
 
-    It has what it needs of this process's environment (`forge.backends.servers.environment`), and all of `environment`.
+    It has what it needs of this process's environment (`forge.backends.servers.launch`), and all of `environment`.
     Starting raises OSError if the log cannot be written. What the program prints goes to `log`, a file that only
     its user can read.
     """
@@ -108,3 +242,83 @@ def _prune(folder: Path) -> None:
     logs = sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)
     for log in logs[_KEPT - 1 :]:
         log.unlink(missing_ok=True)
+
+
+# Wait until a server is ready: polled with back-off, with progress reports and a time-out.
+
+FIRST, LONGEST = 0.02, 0.5
+"""Seconds between two polls: the first, and the maximum."""
+
+_QUIET = 2.0
+"""Seconds between two progress reports, and before the first."""
+
+
+class Loading(Struct, frozen=True, kw_only=True):
+    """A server that is not ready after so many seconds, and the last line that it printed."""
+
+    seconds: float
+    said: str
+
+
+class Died(BackendError):  # noqa: N818 - what happened is in the name
+    """The server ended before it was ready; the message says what it printed last, and what usually helps."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+Tell = Callable[[Loading], None]
+
+
+async def until_ready(
+    process: Process, program: str, url: str, *, load_timeout: float, tell: Tell, secrets: tuple[str, ...] = ()
+) -> None:
+    """Return when /health says 200. Died if the server ends first, BackendError after `load_timeout` seconds."""
+    began = time.monotonic()
+    told, pause = began, FIRST
+    async with client(url, timeout=_QUIET) as http:
+        while not await _healthy(http, url):
+            if (code := process.code) is not None:
+                said = process.tail(secrets)
+                raise Died(explain_exit(program, code, said, process.log), code)
+            now = time.monotonic()
+            if now - began > load_timeout:
+                printed = "\n".join(f"  | {line}" for line in process.tail(secrets))
+                raise BackendError(
+                    f"{program} is not ready after {load_timeout:.0f} seconds; it was stopped. If it only needs "
+                    f"longer, say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
+                )
+            if now - told > _QUIET:
+                told = now
+                tell(Loading(seconds=now - began, said=next(iter(process.tail(secrets)[-1:]), "")))
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, LONGEST)
+
+
+async def _healthy(http: httpx.AsyncClient, url: str) -> bool:
+    try:
+        # Only the status counts: a server that loads a model answers 503.
+        async with asyncio.timeout(_QUIET), http.stream("GET", f"{url}/health") as response:
+            return response.status_code == httpx.codes.OK
+    except (httpx.HTTPError, TimeoutError):
+        return False
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True

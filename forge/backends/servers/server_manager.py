@@ -1,30 +1,214 @@
-"""ServerManager: a model server that is started on demand and always stopped."""
+"""Servers that forge starts: one a model, shared, stopped with the last that uses it."""
 
 import asyncio
 import logging
+import os
+import shutil
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Literal, Self, Unpack
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, by_ram, halved, resolve_mode
+from forge.backends.address import base_url, is_here
+from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, by_ram, halved, ollama_budget, resolve_mode
+from forge.backends.credentials import headers_for
+from forge.backends.http_client import client
+from forge.backends.ollama import ask_model
+from forge.backends.profile import named_profile
 from forge.backends.server import Options, Server
-from forge.backends.servers.download import Watch
+from forge.backends.servers import models
+from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.hardware import detect_hardware
-from forge.backends.servers.launch import Launch, served_name, source
-from forge.backends.servers.llama_cpp import LlamaCpp, random_key
+from forge.backends.servers.launch import (
+    HOST,
+    CacheType,
+    Launch,
+    Program,
+    Source,
+    command,
+    is_secret,
+    needed,
+    served_name,
+    source,
+)
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings, random_key
 from forge.backends.servers.models import refuse_beyond_training, trained_context
-from forge.backends.servers.process import EXIT_GRACE, Process
-from forge.backends.servers.readiness import Loading, Tell
-from forge.backends.servers.starter import Running, Starter
+from forge.backends.servers.process import (
+    EXIT_GRACE,
+    Loading,
+    Occupant,
+    Process,
+    Tell,
+    explain_exit,
+    free_port,
+    is_free,
+    occupant,
+    serves,
+    until_ready,
+)
 from forge.connection import Connection
-from forge.errors import DefinitionError, ForgeError
-from forge.runtime.options import checked_options
-from forge.runtime.watcher import OnChunk
+from forge.errors import BackendError, DefinitionError, ForgeError
+from forge.runtime.callbacks import OnChunk
+from forge.runtime.loop import checked_options
 from stages.effect import Replied, Send, Undelivered
+
+# Start a server: download the model, find a port, start the program, wait; or reuse a running one.
+
+_KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}
+_INSTALL = {
+    "llama-server": "Install llama.cpp (https://github.com/ggml-org/llama.cpp)",
+    "llamafile": "Get it from https://github.com/mozilla-ai/llamafile",
+    "vllm": "Run: pip install vllm",
+}
+
+
+class Running(Struct, frozen=True):
+    """A server that is ready. `owner` is what forge started, None for somebody else's."""
+
+    url: str
+    found: Occupant
+    owner: Process | LlamaCpp | None
+
+
+class Starter:
+    """How one manager's servers are started. `start` leaves nothing behind when it fails, or is cancelled."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        api_key: str,
+        environment: Mapping[str, str],
+        load_timeout: float,
+        grace: float,
+        progress: Tell,
+        download: Watch | None,
+    ) -> None:
+        self._source = source
+        self._api_key = api_key
+        self._environment = environment
+        self._load_timeout = load_timeout
+        self._grace = grace
+        self._progress = progress
+        self._download = download
+
+    async def start(self, launch: Launch) -> Running:
+        """A server that is ready. BackendError says why there is none."""
+        port = launch.port
+        model = await self._model()
+        if port and not is_free(port):
+            return await self._attached(launch, port, model)
+        if launch.program == "local":
+            return await self._inside(launch, Path(model), port)
+        return await self._started(launch, _executable(launch, model), model, port or free_port())
+
+    async def _model(self) -> Path | str:
+        found = self._source
+        if isinstance(found, models.KnownModel):
+            return await fetched(found, self._download)
+        return found
+
+    async def _attached(self, launch: Launch, port: int, model: Path | str) -> Running:
+        """Somebody else's server, if it serves this very model as it was asked for."""
+        url = f"http://{HOST}:{port}"
+        async with client(url) as http:
+            found = await occupant(http, url)
+        if found is None:
+            raise BackendError(f"port {port} is in use, by something that takes no connections; choose another, or 0")
+        if not serves(found, model) or (difference := _difference(launch, found)):
+            asked = difference if serves(found, model) else f"it does not serve {model}"
+            raise BackendError(f"port {port} is in use by {found}; {asked}. Choose another port, or 0 for a free one")
+        logging.getLogger("forge").info("%s serves %s already; it is used, and left running", url, model)
+        return Running(url, found, None)
+
+    async def _inside(self, launch: Launch, path: Path, port: int) -> Running:
+        settings = Settings.of(launch, path, port)
+        server = await asyncio.to_thread(LlamaCpp, settings, self._api_key)
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(asyncio.to_thread, server.stop)
+            found = await self._asked(server.url)
+            undo.pop_all()
+        return Running(server.url, found, server)
+
+    async def _started(self, launch: Launch, executable: str, model: Path | str, port: int) -> Running:
+        url = f"http://{HOST}:{port}"
+        try:
+            process = Process(
+                command(launch, executable, model, port), launch.program, self._environ(launch), grace=self._grace
+            )
+        except OSError as error:
+            raise BackendError(f"{launch.program} cannot be started: {error}") from None
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(process.stop)
+            await until_ready(
+                process,
+                launch.program,
+                url,
+                load_timeout=self._load_timeout,
+                tell=self._progress,
+                secrets=self._secrets(),
+            )
+            found = await self._asked(url)
+            if launch.program == "llama-server" and not serves(found, model):
+                raise BackendError(f"{url} is answered by {found}, not by the server that was started; try again")
+            undo.pop_all()
+        return Running(url, found, process)
+
+    def died(self, process: Process, program: str) -> str:
+        """What became of a server that was ready; empty while it runs."""
+        code = process.code
+        said = process.tail(self._secrets())
+        return "" if code is None else explain_exit(program, code, said, process.log, "while it was in use")
+
+    def _secrets(self) -> tuple[str, ...]:
+        return (self._api_key, *_secrets(self._environment), *_secrets(os.environ))
+
+    async def _asked(self, url: str) -> Occupant:
+        headers = {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        async with client(url, headers=headers) as http:
+            found = await occupant(http, url)
+        if found is None or not found.models:
+            raise BackendError(f"{url} was ready, and then did not say which models it has: {found or 'no answer'}")
+        return found
+
+    def _environ(self, launch: Launch) -> dict[str, str]:
+        # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
+        own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
+        key = {_KEY_IN[launch.program]: self._api_key} if self._api_key else {}
+        fetched = needed(fetches=True) if isinstance(self._source, str) else {}
+        return {**fetched, **own, **self._environment, **key}
+
+
+def _difference(launch: Launch, found: Occupant) -> str:
+    """How a running server differs from what was asked for; empty if it does not."""
+    if launch.context_tokens and found.context_tokens != launch.context_tokens:
+        return f"it has {found.context_tokens or 'an unknown number of'} tokens of context, not {launch.context_tokens}"
+    if launch.slots and found.slots and found.slots < launch.slots:
+        return f"it has {found.slots} slots, not {launch.slots}"
+    return ""
+
+
+def _executable(launch: Launch, model: Path | str) -> str:
+    if launch.program == "llamafile" and isinstance(model, Path) and model.suffix != ".gguf":
+        return str(model)
+    wanted = launch.executable or launch.program
+    found = shutil.which(str(Path(wanted).expanduser()) if launch.executable else wanted)
+    if found is None:
+        where = f"{wanted} is no program" if launch.executable else f"there is no {wanted} on the PATH"
+        raise BackendError(f"{where}. {_INSTALL[launch.program]}, or say where it is (in Python, executable=…)")
+    return found
+
+
+def _secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What a server may know, and print, that nobody else should."""
+    return tuple(value for name, value in environment.items() if is_secret(name))
+
+
+# ServerManager: a model server that is started on demand and always stopped.
 
 
 def log_loading(loading: Loading) -> None:
@@ -213,3 +397,85 @@ class ServerManager:
 def _gone(running: Running) -> bool:
     """Whether it has to be looked for anew: ours has died, or it is somebody else's."""
     return running.owner is None or (isinstance(running.owner, Process) and running.owner.code is not None)
+
+
+# `setup_backend`: a server by name, ready for runs, and the context that they may count on.
+
+
+class AttachedOllama:
+    """A model of an Ollama that runs already: forge never starts it, and never stops it.
+
+    `url` is its address, by default that of this machine. `budget` decides on the context: manual where
+    `context_tokens` are given, else as Ollama has the model loaded, its Modelfile says, or the GPUs bear.
+    """
+
+    def __init__(
+        self, model: str, *, url: str = "", budget: BudgetMode | None = None, **options: Unpack[Options]
+    ) -> None:
+        self._tokens = options.pop("context_tokens", None)
+        self._mode = resolve_mode(budget, self._tokens)
+        self._model, self._options = model, options
+        self._url = base_url(url, named_profile("ollama"))
+
+    async def start(self) -> ResolvedBudget:
+        """Ask Ollama for the model. ForgeError if it has not got it, BackendError if it is not there."""
+        options, profile = self._options, named_profile("ollama")
+        headers = headers_for(self._url, profile, options.get("api_key", ""), options.get("headers") or {})
+        proxy, verify = options.get("proxy"), options.get("verify", True)
+        # The memory of this machine says nothing about another's.
+        here = is_here(self._url)
+        async with client(self._url, headers=headers, proxy=proxy, verify=verify) as http:
+            says = await ask_model(http, self._url, self._model)
+        hardware = await asyncio.to_thread(detect_hardware) if here else None
+        return ollama_budget(self._mode, self._tokens, says, hardware)
+
+    async def stop(self) -> None:
+        """Nothing: it is not forge's."""
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """A connection that asks for this context with every request."""
+        budget = await self.start()
+        options: Options = {**self._options, "context_tokens": budget.tokens}
+        async with Server(self._url, profile="ollama", model=self._model, **options).connect() as connection:
+            yield connection
+
+
+async def setup_backend(
+    backend: Program | Literal["ollama"],
+    model: str,
+    *,
+    budget_mode: BudgetMode | None = None,
+    manual_tokens: int | None = None,
+    cache_type_k: CacheType | None = None,
+    cache_type_v: CacheType | None = None,
+    n_slots: int | None = None,
+    kv_unified: bool = False,
+    extra_flags: tuple[str, ...] = (),
+    port: int = 0,
+    **options: Unpack[Options],
+) -> tuple[ServerManager | AttachedOllama, ResolvedBudget]:
+    """A server that is ready, and its budget. Whoever sets it up stops it: `await server.stop()`.
+
+    For Ollama, which is only attached to, everything about starting is refused. `ServerManager(Launch(…))` has more
+    options, and as `async with` it stops by itself. Raises what `Launch` and `ServerManager.start` raise.
+    """
+    launching = Launch(
+        model=model,
+        program="llama-server" if backend == "ollama" else backend,
+        port=port,
+        context_tokens=manual_tokens,
+        cache_type_k=cache_type_k,
+        cache_type_v=cache_type_v,
+        slots=n_slots,
+        kv_unified=kv_unified,
+        flags=extra_flags,
+    )
+    if backend == "ollama":
+        if launching != Launch(model=model, context_tokens=manual_tokens):
+            raise DefinitionError(("ollama is only attached to: slots, caches, flags and ports are its own to set",))
+        wanted: Options = {**options, "context_tokens": manual_tokens}
+        attached = AttachedOllama(model, budget=budget_mode, **wanted)
+        return attached, await attached.start()
+    server = ServerManager(launching, budget=budget_mode, **options)
+    return server, await server.start()

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from forge.connection import Backend, Connection
 from forge.errors import WorkerStopped
-from forge.runtime.watcher import OnChunk, Watcher
+from forge.runtime.callbacks import OnChunk, Watcher
 from stages.effect import Fault, Replied, Send, Undelivered
 
 _PREEMPTED = "a job of higher priority wanted the slot"

@@ -1,22 +1,36 @@
-"""A chat: lines that a person enters become messages to the agent, or commands; the same in every terminal."""
+"""`forge chat`: opened with its memory and sessions, and gone through line by line."""
 
+import argparse
 import asyncio
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
-from types import TracebackType
+import hashlib
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from itertools import chain, count
+from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Self
 
+from msgspec import Struct
 from returns.result import Failure, Result
 
-from forge.agent import Agent
+from forge.agent import Agent, file_tools
 from forge.agent.events import AgentEvent
-from forge.agent.memory import Session, SQLiteStore
-from forge.cli.chat.approving import Approver
-from forge.cli.chat.face import Face
-from forge.cli.chat.opening import OpenAgent, Watch
-from forge.cli.chat.remembering import about_facts, folder_facts
-from forge.cli.chat.reports import (
+from forge.agent.memory import Fact, Facts, Session, SessionSummary, SQLiteStore
+from forge.backends.servers import Progress
+from forge.backends.servers.process import state_folder
+from forge.cli.approval import question_lines
+from forge.cli.arguments import LabelledText, backend_of
+from forge.cli.chat.faces import Face, PlainFace
+from forge.cli.chat.screen import (
+    Screen,
     context_rows,
+    followed_by,
     help_rows,
     model_rows,
     opened_rows,
@@ -24,15 +38,275 @@ from forge.cli.chat.reports import (
     status_facts,
     tool_rows,
 )
-from forge.cli.chat.screen import Screen, followed_by
-from forge.cli.chat.sessions import known_session, session_rows
-from forge.cli.chat.slash import Mistyped, SlashCommand, Spoken, typed_line
-from forge.cli.chat.undo import taken_back
-from forge.cli.layout import LabelledText
-from forge.cli.plain import printable, readable
-from forge.errors import ForgeError
+from forge.cli.chat.slash import (
+    EditWanted,
+    Mistyped,
+    SlashCommand,
+    Spoken,
+    choices,
+    decided,
+    edited,
+    taken_back,
+    typed_line,
+)
+from forge.cli.console import Console, printable, readable
+from forge.cli.progress import downloading
+from forge.cli.run import load_agent
+from forge.cli.signals import Interrupted, handling
+from forge.errors import ForgeError, quantity, to_install
+from forge.interpreters import Answer
 from forge.outcome import Finished, Halted
+from forge.runtime.reaching import Held
+from forge.workflow.checks import did_you_mean
+from stages.effect import Approved, Ask
 from stages.state import Done
+
+# AGENTS.md of the working folder: what a project tells agents of itself, bounded in size.
+
+NAME = "AGENTS.md"
+
+
+class ProjectNotes(Struct, frozen=True):
+    """What was read of the file, and a sentence about it for the user."""
+
+    text: str
+    told: str
+
+
+def project_notes(folder: Path, most: int) -> ProjectNotes | None:
+    """The first `most` characters of the folder's AGENTS.md; None: it has none. ForgeError if it cannot be read."""
+    path = folder / NAME
+    if not path.exists():
+        return None
+    if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+        raise ForgeError(f"{path} is not a file of this folder; leave it out with --no-agents-md")
+    try:
+        with path.open("rb") as file:
+            # A character takes up to four bytes; one more than fits tells that there is more.
+            found = file.read(4 * most + 4).decode(errors="replace")
+    except OSError as error:
+        raise ForgeError(f"{path} cannot be read: {error.strerror}; leave it out with --no-agents-md") from None
+    text = readable(found[:most]).strip()
+    if len(found) > most:
+        return ProjectNotes(text, f"the first {most:,} characters of {NAME}; there are more")
+    return ProjectNotes(text, f"{NAME}, {len(text):,} characters") if text else None
+
+
+def room(context_tokens: int) -> int:
+    """Characters of it that a prompt has room for: about a quarter of the context, where that is known."""
+    return min(_MOST, context_tokens) if context_tokens else _UNKNOWN
+
+
+_MOST, _UNKNOWN = 32_000, 8_000
+
+
+# Approver: asks the person of a chat about calls, and remembers what was allowed for the session.
+
+
+class Approver:
+    """An `ask` for the runs of a chat. `always` are the tools that need no further question."""
+
+    def __init__(self, face: Face) -> None:
+        self._face = face
+        self.always = set[str]()
+
+    async def __call__(self, question: Ask) -> Answer:
+        """The person's decision about a call."""
+        tool = question.call.name
+        if tool in self.always and question.in_doubt is None:
+            self._face.show(LabelledText("allowed", "always in this session", "", "green"))
+            return Approved(digest=question.digest)
+        width, height = self._face.size()
+        lines = tuple(question_lines(question, width))
+        found = decided(question, await self._answer(lines, height, choices(question)))
+        if isinstance(found, EditWanted):
+            prompt = "change the arguments; an empty line is a no"
+            found = edited(question, await self._face.answer((), prompt, found.text))
+        if found.always:
+            self.always.add(tool)
+        return found.answer
+
+    async def _answer(self, lines: tuple[str, ...], height: int, prompt: str) -> str | None:
+        """The answer to the question, which is shown a screen at a time; a no, if the person stops reading."""
+        while len(lines) > height:
+            left = len(lines) - height
+            typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] no")
+            if typed is None or typed.strip():
+                return typed and "n"
+            lines = lines[height:]
+        return await self._face.answer(lines, prompt)
+
+
+# The commands of a chat about facts: remember one, list them, forget one.
+
+_NEWEST = 8
+"""Facts of which the agent knows whatever is said; of older ones, those that share words with a message."""
+
+_LISTED = 50
+"""Maximum number of facts in a list."""
+
+
+def folder_facts(store: SQLiteStore) -> Facts:
+    """The facts of all conversations of the store's folder."""
+    return Facts(store, "chat", newest=_NEWEST)
+
+
+async def about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledText, ...]:
+    """Do what `/remember`, `/facts` or `/forget` say; the rows that tell of it. ForgeError if it cannot be done."""
+    match command:
+        case SlashCommand(name="remember", argument=text):
+            kept = await facts.remember(text)
+            return (LabelledText("noted", f"as fact {kept.id}; the agent knows it from your next message on"),)
+        case SlashCommand(name="forget", argument=number):
+            if not number.isdecimal() or not await facts.forget(int(number)):
+                raise ForgeError(f"there is no fact {number!r}; /facts lists them with their numbers")
+            return (LabelledText("forgotten", f"fact {number}; what was said with it stays in the conversation"),)
+        case _:
+            return tuple(_fact_rows(await facts.recall(limit=_LISTED + 1)))
+
+
+def _fact_rows(found: tuple[Fact, ...]) -> Iterator[LabelledText]:
+    if not found:
+        yield LabelledText("facts", "none yet; /remember keeps one for all conversations of this folder")
+    for one in sorted(found[:_LISTED], key=lambda fact: fact.id):
+        yield LabelledText(f"{one.id}", printable(one.text))
+    if len(found) > _LISTED:
+        yield LabelledText("", f"and older ones; the newest {quantity(_LISTED, 'fact')} are listed")
+
+
+# Where conversations of a chat are kept: one SQLite file for each working folder, in forge's state folder.
+
+
+def chats_folder() -> Path:
+    """The folder of all conversations."""
+    return state_folder() / "chats"
+
+
+def chat_store(folder: Path) -> SQLiteStore:
+    """The conversations that were begun in that folder. ForgeError if there is no place for them."""
+    whole = str(folder.resolve())
+    digest = hashlib.sha256(whole.encode(errors="surrogateescape")).hexdigest()[:12]
+    readable_part = re.sub(r"[^A-Za-z0-9._-]", "-", folder.resolve().name)[:40]
+    path = chats_folder() / f"{readable_part}-{digest}.db"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        why = f"the folder {path.parent} cannot be made: {error.strerror}"
+        raise ForgeError(f"conversations cannot be kept, as {why}; set FORGE_STATE to another folder") from None
+    return SQLiteStore(path)
+
+
+async def new_session(store: SQLiteStore) -> Session:
+    """A conversation that nobody has begun."""
+    taken = {one.name for one in await store.sessions()}
+    first = f"{datetime.now(UTC).astimezone():%Y-%m-%d-%H%M%S}"
+    names = chain((first,), (f"{first}-{number}" for number in count(2)))
+    return Session(store, next(name for name in names if name not in taken))
+
+
+async def known_session(store: SQLiteStore, name: str) -> Session:
+    """The conversation of that name; empty: the last one. ForgeError if there is none."""
+    found = [one.name for one in await store.sessions()]
+    if not found:
+        raise ForgeError("no conversation was held in this folder yet, so there is none to resume")
+    if name and name not in found:
+        raise ForgeError(f"there is no conversation {name!r} in this folder.{did_you_mean(name, found)}")
+    return Session(store, name or found[0])
+
+
+def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
+    """The conversations, the last one first: name, time, size, how it begins."""
+    if not found:
+        return (LabelledText("", "no conversation was held in this folder yet"),)
+    rows = [
+        LabelledText("", f"{_when(one.saved)}  {printable(one.name)}  {_facts(one)}")
+        for one in found[:_LISTED_SESSIONS]
+    ]
+    if len(found) > _LISTED_SESSIONS:
+        rows.append(LabelledText("", f"and {len(found) - _LISTED_SESSIONS} older"))
+    return tuple(rows)
+
+
+def _facts(one: SessionSummary) -> str:
+    return f"({quantity(one.messages, 'message')}) {printable(one.title)}".rstrip()  # no title: all was taken back
+
+
+def _when(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC).astimezone():%d %b %H:%M}"
+
+
+_LISTED_SESSIONS = 20
+"""Maximum number of conversations in a list."""
+
+
+# The agent of a chat, connected: one of the user's own, or the default one.
+
+
+class Opened(Struct, frozen=True):
+    """An agent whose backend is connected; `told` are sentences about what it was given to read."""
+
+    agent: Agent
+    told: tuple[str, ...] = ()
+
+
+Watch = Callable[[Progress], None]
+"""Watches a download."""
+
+OpenAgent = Callable[[str, Watch], AbstractAsyncContextManager[Opened]]
+"""Connects an agent to the model of that name; empty: the one of the command line."""
+
+_INSTRUCTIONS = """\
+You are a helpful assistant in the terminal of a software developer. Answer briefly, in Markdown."""
+
+
+def own_agent(options: argparse.Namespace) -> OpenAgent:
+    """The agent of the user's file. ForgeError for what is wrong with the file, or options for the default agent."""
+    if Path(options.agent).is_dir():
+        raise ForgeError(
+            f"{options.agent} is a folder; forge chat works in the one you are in: go there and leave the name out. An "
+            "agent is written FILE.py:NAME"
+        )
+    agent = load_agent(options.agent)
+    given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
+    if taken := [name for name, value in given.items() if value]:
+        raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} says itself what it runs on")
+
+    @asynccontextmanager
+    async def opening(model: str, _: Watch) -> AsyncIterator[Opened]:
+        if model:
+            raise ForgeError(f"the agent in {options.agent} says itself what it runs on")
+        async with agent:
+            yield Opened(agent)
+
+    return opening
+
+
+def default_agent(options: argparse.Namespace) -> OpenAgent:
+    """An agent for the working folder, on the backend of the command line."""
+
+    @asynccontextmanager
+    async def opening(model: str, watch: Watch) -> AsyncIterator[Opened]:
+        asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
+        asked.model = model or options.model
+        async with backend_of(asked, watch).connect() as connection:
+            folder, size = Path.cwd(), room(connection.setup.context_tokens)
+            notes = project_notes(folder, size) if options.agents_md else None
+            agent = Agent(
+                "chat",
+                backend=Held(connection),
+                tools=file_tools(folder, shown_chars=size) if options.tools else (),
+                instructions=_INSTRUCTIONS,
+                # A small model chooses well between tools, and badly between a tool and words (docs/agent.md).
+                on_text="respond" if options.tools and connection.setup.mode == "constrained" else "accept",
+                background=notes.text if notes else "",
+            )
+            async with agent:
+                yield Opened(agent, (notes.told,) if notes else ())
+
+    return opening
+
+
+# A chat: lines that a person enters become messages to the agent, or commands; the same in every terminal.
 
 
 class Chat:
@@ -233,3 +507,76 @@ class Chat:
         self._agent.switch(session)
         self._tell("undone", f"“{printable(back.message)}” was taken back; what tools did is done")
         self._face.propose(back.message)
+
+
+# `forge chat`: a conversation with the default agent, or with one of the user's own.
+
+
+def run_chat(options: argparse.Namespace) -> int:
+    """Hold a conversation; the exit code."""
+    store = chat_store(Path.cwd())
+    if options.sessions:
+        return _list(store)
+    plain = options.plain or not _is_terminal()
+    if not plain and find_spec("prompt_toolkit") is None:
+        raise ForgeError(f"in a terminal, forge chat needs prompt_toolkit; {to_install('chat')}; or take --plain")
+    opening = own_agent(options) if options.agent else default_agent(options)
+    return asyncio.run(_talk(Chat(opening, store), options, plain=plain))
+
+
+def _list(store: SQLiteStore) -> int:
+    for row in session_rows(asyncio.run(store.sessions())):
+        print(row.text)
+    return 0
+
+
+def _is_terminal() -> bool:
+    """Whether there is a person at a terminal that can do more than lines, and who wants that."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return wanted and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+async def _talk(chat: Chat, options: argparse.Namespace, *, plain: bool) -> int:
+    """Connect, then talk: a download and a starting server show their own progress."""
+    resumed: str | None = options.resume
+    session = await (new_session(chat.store) if resumed is None else known_session(chat.store, resumed))
+    console = Console(highlight=False)
+    if not plain:
+        console.print("connecting to the model …", style="dim")
+    async with chat:
+        with downloading(console) as watch:
+            await chat.open(session, watch, resumed=resumed is not None)
+        if plain:
+            with handling(_Stop(chat)):
+                return await chat.run(PlainFace(), asks=sys.stdin.isatty())
+        # It takes longer to load than plain lines need, and is not there without the extra.
+        from forge.cli.chat.faces import TerminalFace  # noqa: PLC0415
+
+        async with TerminalFace(_history(), chat.cancel, chat.facts) as face:
+            await chat.run(face, asks=True)
+        return 0
+
+
+def _history() -> Path:
+    """The file with what the person entered before, for its owner alone."""
+    path = chats_folder() / "history"
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    return path
+
+
+class _Stop:
+    """The signals of a chat in plain lines: a person's first Ctrl-C cancels the message, all else ends the chat."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat, self._loop = chat, asyncio.get_running_loop()
+        self._cancelled = 0
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        """Cancel, or raise Interrupted."""
+        said = self._chat.said
+        if number == signal.SIGINT and sys.stdin.isatty() and self._chat.working and self._cancelled != said:
+            self._cancelled = said
+            # A handler runs beside the loop, which may be waiting.
+            self._loop.call_soon_threadsafe(self._chat.cancel)
+            return
+        raise Interrupted(number)

@@ -1,4 +1,4 @@
-"""The words of a reply while it comes: in the text, or in the arguments of a call that answers the user. Pure."""
+"""What a chat says: replies as they are written, excerpts of results."""
 
 import json
 import re
@@ -7,7 +7,36 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.cli.console import readable
+from forge.errors import quantity
 from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
+
+# Excerpts: the beginnings of results that a chat shows. Pure.
+
+_LINES, _LINE = 4, 160
+"""Lines shown of a result, and characters of each."""
+
+
+def excerpt(text: str) -> str:
+    """The first lines of a tool's result, cut to size, and how many follow."""
+    lines = text.strip().splitlines() or ["(nothing)"]
+    shown = [_expanded(line) for line in lines[:_LINES]]
+    more = len(lines) - _LINES
+    return "\n".join((*shown, f"… {quantity(more, 'more line')}") if more > 0 else shown)
+
+
+def _expanded(line: str) -> str:
+    safe = readable(line[:_LINE].expandtabs(4))
+    return safe if len(line) <= _LINE else f"{safe}… ({len(line) - _LINE} more)"
+
+
+def unmarked(text: str) -> str:
+    """What went wrong, without the word in brackets that tells a model of which kind it is."""
+    marked = text.startswith("[") and text.partition("] ")[0][1:].isalpha()
+    return text.partition("] ")[2] if marked else text
+
+
+# The words of a reply while it comes: in the text, or in the arguments of a call that answers the user. Pure.
 
 _KEPT = 100_000
 """Maximum characters kept of a reply that is still coming; the whole follows as an event of its own."""

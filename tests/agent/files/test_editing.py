@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.agent.files.editing import Edited, Unfound, edit, kept_lines
-from forge.agent.files.texts import lines_of
+from forge.agent.files.editing import Edited, Unfound, edit, kept_lines, lines_of
 
 CALC = "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"
 SHOP = "class Cart:\n    def total(self):\n        found = 0\n\n        return found - 1\n"

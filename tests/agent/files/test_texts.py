@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from forge.agent.files.texts import ending, lines_of, lines_with, numbered, unfenced
+from forge.agent.files.editing import ending, lines_of, lines_with, numbered, unfenced
 
 pieces = st.text(st.sampled_from("ab \n"), max_size=30)
 

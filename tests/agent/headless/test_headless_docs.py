@@ -7,7 +7,7 @@ from typing import get_args
 import msgspec
 
 from forge.agent.headless import Limits, Record, read_task
-from forge.agent.headless.record import EXIT_CODES, Outcome
+from forge.agent.headless.running import EXIT_CODES, Outcome
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "headless.md").read_text(encoding="utf-8")

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.agent.headless.changes import changes_of
-from forge.agent.headless.globs import covers
 from forge.agent.headless.limits import (
     Bounds,
     CommandForbidden,
@@ -20,6 +18,8 @@ from forge.agent.headless.limits import (
     TooManyFiles,
     TooManyLines,
     Violation,
+    changes_of,
+    covers,
     limits_guard,
     violations,
 )

@@ -6,7 +6,7 @@ import pytest
 
 from forge.agent.files.root import Root
 from forge.agent.headless.limits import Limits
-from forge.agent.headless.overview import overview
+from forge.agent.headless.running import overview
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 
 from forge.agent import Agent
 from forge.agent.headless import AgentTask, read_task
-from forge.agent.headless.build import workflow_of
-from forge.agent.headless.gates import Gates
+from forge.agent.headless.running import Gates, workflow_of
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted
 from forge.tools import tool

@@ -8,7 +8,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge import Workflow, run_sync, tool
-from forge.backends.doctor.choice import choose
+from forge.backends.doctor.examination import choose
 from forge.backends.doctor.facts import Facts
 from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError

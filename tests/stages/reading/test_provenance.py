@@ -9,7 +9,7 @@ import pytest
 from forge import Finished, ToolFailed, Workflow, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.testing.reply_strategies import GRAMMARS, call_text
+from forge.testing.strategies import GRAMMARS, call_text
 from stages.effect import Said
 from stages.message import Kind, System, User
 from stages.reading.shown import PLACES_READ, ShownCall, stands

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from forge import run_sync
-from forge.interpreters.tool_results import succeeded
+from forge.interpreters.tools import succeeded
 from forge.testing import Scripted
 from stages.effect import Fault, RawCall, Reply
 from stages.repair.decoding import NESTING, decode, nested, objects, sound

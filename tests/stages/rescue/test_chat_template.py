@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from forge.backends.template import examined
-from forge.testing.reply_strategies import GRAMMARS, call_text
+from forge.testing.strategies import GRAMMARS, call_text
 from stages.rescue import FAMILIES, rescuer
 from stages.rescue.chat_template import Markers, template_family
 from stages.rescue.markers import openers

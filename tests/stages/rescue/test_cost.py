@@ -13,7 +13,8 @@ from types import FrameType
 import pytest
 from msgspec.structs import replace
 
-from stages.rescue import FAMILIES, Family, Names, Read, rescue, rescuer, split_reasoning
+from stages.reasoning import split_reasoning
+from stages.rescue import FAMILIES, Family, Names, Read, rescue, rescuer
 from stages.rescue.chat_template import Markers, template_family
 from stages.rescue.markers import openers
 from tests.automaton import examples

@@ -4,12 +4,13 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from forge.testing.reply_strategies import GRAMMARS, call_text
+from forge.testing.strategies import GRAMMARS, call_text
 from stages.effect import Reply
 from stages.objection import BadArguments
 from stages.options import OptionError
 from stages.reading.replies import reader
-from stages.rescue import FAMILIES, Claim, Family, Names, Read, rescue, rescuer, split_reasoning
+from stages.reasoning import split_reasoning
+from stages.rescue import FAMILIES, Claim, Family, Names, Read, rescue, rescuer
 from stages.rules import Rules
 from stages.tool import ToolSpec
 from tests.rescue_corpus import Case, Meant, arguments, cases

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.interpreters.http_faults import retry_after
+from forge.interpreters.http import retry_after
 from stages.effect import Fault
 from stages.retry import Backoff, Tries
 

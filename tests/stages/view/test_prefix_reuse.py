@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from forge import Workflow, run_sync
-from forge.cli.view import View
+from forge.cli.lines import View
 from forge.testing import Scripted, call, histories, texts
 from stages import Stage, compact, fold, pipeline, send, serialize
 from stages.compaction import Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact

@@ -1,0 +1,264 @@
+"""Several agents: one as the tool of another, and hand-offs between them."""
+
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Annotated, Unpack
+
+from msgspec import Meta, Struct, json
+from returns.result import Failure, Result, Success
+
+from forge.agent.agent import Agent
+from forge.agent.events import AgentEvent
+from forge.agent.telling import OnEvent, reader, to_parent
+from forge.errors import DefinitionError, ForgeError, ToolFailed
+from forge.interpreters import Asker
+from forge.journal.file import hop_journal, nested_journal
+from forge.outcome import Finished, Halted
+from forge.runtime.callbacks import OnChunk, placed
+from forge.runtime.loop import checked_options, notify
+from forge.runtime.watching import Watching
+from forge.tools.definition import Caller, Tool, ToolDef, tool
+from stages.deliver import reopened
+from stages.effect import HandOff, NeedsInput, Paused, Said, Spending
+from stages.memory import Role, of_roles, role_of
+from stages.message import History, Kind, Message, System, User, is_nudge
+from stages.nudges import child_handed_over, handed_over
+from stages.options import Seconds
+from stages.retry import MAX_HOPS, refused_hop, spending
+from stages.saved import load, save
+from stages.state import Completed, State
+from stages.tool import ToolEffect
+
+# Hand-offs: one agent passes a message on to another. The driver is outside the loop; a hand-off is an outcome.
+
+Brief = Callable[[str, HandOff, History], str]
+"""What the next agent is told: a pure function of what the user said, the hand-off, and the last agent's history."""
+
+
+class Handled(Struct, frozen=True, kw_only=True):
+    """How the work on a message ended: `by` is the agent that the user's next message is for.
+
+    `path` are all agents that had the message, in order.
+    """
+
+    ended: Finished
+    path: tuple[str, ...]
+
+    @property
+    def by(self) -> str:
+        """The agent that has the conversation now."""
+        return self.path[-1]
+
+
+class NotHandedOver(Struct, frozen=True, kw_only=True):
+    """A hand-off that was refused: to nobody that is there, once too often, or back and forth. `reason` says which."""
+
+    path: tuple[str, ...]
+    hand_off: HandOff
+    reason: str
+    state: State
+
+
+@checked_options
+def hand_off_tool(agents: Mapping[str, str]) -> Tool[..., object]:
+    """The terminal tool `hand_off`, by which an agent passes a message on; the agents by name, each with what it does.
+
+    DefinitionError where there is none.
+    """
+    if not agents:
+        raise DefinitionError(("hand_off_tool: there is no agent to hand over to; name each with what it does",))
+    listed = "\n".join(f"- {name}: {does}" for name, does in agents.items())
+    to = {"type": "string", "enum": [*agents]}
+    payload = {"type": "string", "description": _PAYLOAD}
+    return ToolDef(
+        name="hand_off",
+        description=f"Hand the user's request over to a colleague who is responsible for it:\n{listed}",
+        parameters={"type": "object", "properties": {"to": to, "payload": payload}, "required": ["to", "payload"]},
+        function=lambda to, payload: HandOff(to=to, payload=_told(payload)),
+        effect="terminal",
+        idempotent=True,
+    )
+
+
+_PAYLOAD = "What the other needs to know, in full: it has not read this."
+
+
+def _told(payload: str) -> str:
+    """The payload; empty where it only repeats its own description, as small models do."""
+    said = payload.strip(" .").lower()
+    return "" if len(said) > len(_PAYLOAD) // 2 and said in _PAYLOAD.lower() else payload
+
+
+@checked_options
+def history_brief(*roles: Role, most: Annotated[int, Meta(ge=1)] = 20) -> Brief:
+    """A `brief` that also shows the next agent the last `most` messages of these roles (none named: user, assistant).
+
+    Corrections, warnings and system prompts are left out, and so are calls; of each text it shows the beginning.
+    """
+    wanted = roles or ("user", "assistant")
+
+    def brief(said: str, hand_off: HandOff, history: History) -> str:
+        kept = of_roles(tuple(m for m in history if m.text.strip() and not _of_forges_own(m)), wanted)
+        return handed_over(said, hand_off.payload, [(role_of(message), message.text) for message in kept[-most:]])
+
+    return brief
+
+
+def _of_forges_own(message: Message) -> bool:
+    return (
+        isinstance(message, System)
+        or is_nudge(message)
+        or (isinstance(message, User) and message.kind is not Kind.USER_INPUT)
+    )
+
+
+def _brief(said: str, hand_off: HandOff, _: History) -> str:
+    return handed_over(said, hand_off.payload)
+
+
+@checked_options
+async def run_with_hand_offs(
+    agents: Mapping[str, Agent],
+    message: str,
+    *,
+    first: str,
+    brief: Brief = _brief,
+    max_hops: Annotated[int, Meta(ge=0)] = MAX_HOPS,
+    on_event: OnEvent | None = None,
+    **watching: Unpack[Watching],
+) -> Result[Handled, Halted | NotHandedOver]:
+    """Have the agent `first` work on the message, then whoever it is handed to, until one of them keeps it.
+
+    Each has its own tools, conversation and budget; `brief` writes what the next one is told: unless it is yours, what
+    the user said, and the hand-off's payload (see `history_brief`). The journal of the second agent that has the
+    message is `run.hop-2.jsonl`, if the first's is `run.jsonl`. DefinitionError where `first` is no agent.
+    """
+    if first not in agents:
+        raise DefinitionError((f"first is {first!r}; it must be one of the agents: {', '.join(agents)}",))
+    told = placed(brief, "brief", str)
+    path: tuple[str, ...] = (first,)
+    said, journal = message, watching.get("journal")
+    while True:
+        watching["journal"] = hop_journal(journal, len(path)) if journal else None
+        ended = await agents[path[-1]].process(said, on_event=on_event, **watching)
+        if isinstance(ended, Failure):
+            return Failure(ended.failure())
+        finished = ended.unwrap()
+        outcome, state = finished.outcome, finished.state
+        if not isinstance(outcome, HandOff):
+            return Success(Handled(ended=finished, path=path))
+        if reason := refused_hop(path, outcome.to, [*agents], max_hops):
+            return Failure(NotHandedOver(path=path, hand_off=outcome, reason=reason, state=state))
+        path, said = (*path, outcome.to), told(message, outcome, state.history)
+
+
+# An agent as a tool of another: each call is a conversation of its own, and its answer the result.
+
+MAX_DEPTH = 3
+"""Maximum number of agents within agents."""
+
+_depth: ContextVar[int] = ContextVar("forge_agent_depth", default=0)
+
+
+@checked_options
+def agent_tool(
+    agent: Agent,
+    *,
+    description: str,
+    name: str = "",
+    effect: ToolEffect = "write",
+    timeout: Seconds | None = None,
+    ask: Asker | None = None,
+    on_event: OnEvent | None = None,
+) -> Tool[..., object]:
+    """A tool that has the agent do a task, each call in a new conversation; its name is the agent's, unless given.
+
+    The result is what it completed or said. Its question is the question of the run that calls it, and the user's
+    answer goes to it. A halt is a final failure of the call (`ToolFailed`), and so is a fourth agent within agents.
+    What it takes is paid out of the budget of the run that calls it, within its own bounds; `timeout` is in seconds.
+    `ask` decides on its tools that need approval, else who is asked by that run. `on_event` is told of its work, and
+    so is that run's own, in ChildEvents. Its journal is beside that of the run, named after the call.
+    """
+
+    async def delegate(task: str, caller: Caller) -> object:
+        if _depth.get() >= MAX_DEPTH:
+            raise ToolFailed(f"there are {MAX_DEPTH} agents within agents already; do this yourself.")
+        again = caller.continued
+        kept, heard = _Kept(again.saved if again else ""), _both(on_event, agent.workflow.name, caller.call_id)
+        watching: Watching = {"ask": ask or caller.ask, "journal": _journal(caller), "on_chunk": _paced()}
+        said = again.answer if again else task
+        token = _depth.set(_depth.get() + 1)
+        try:
+            ended = await agent.delegate(said, memory=kept, budget=caller.budget, on_event=heard, **watching)
+        except ForgeError as error:
+            if error.state is not None:
+                await kept.save(error.state)
+            raise
+        finally:
+            _depth.reset(token)
+            caller.spend(kept.spent())
+        if isinstance(ended, Failure):
+            raise ToolFailed(f"{ended.failure()}")
+        return _result(ended.unwrap(), caller.call_id)
+
+    delegate.__doc__ = f"{description}\n\nArgs:\n    task: {_TASK}"
+    return tool(name=name or agent.workflow.name, effect=effect, timeout=timeout)(delegate)
+
+
+_TASK = "What is to be done, in full: it has not read this conversation."
+
+
+def _journal(caller: Caller) -> Path | None:
+    return None if caller.journal is None else nested_journal(caller.journal, caller.call_id)
+
+
+def _paced() -> OnChunk | None:
+    """What waits, with each delta, for a slow reader of the stream of the agent that made the call."""
+    wait = reader.get()
+    return None if wait is None else lambda _: wait()
+
+
+def _both(own: OnEvent | None, agent: str, call_id: str) -> OnEvent | None:
+    """What tells the user's own function of an event, and the agent that made the call; None: nobody listens."""
+    parent = to_parent.get()
+    if parent is None:
+        return own
+
+    def heard(event: AgentEvent) -> None:
+        if own is not None:
+            notify(own, event)
+        parent(agent, call_id, event)
+
+    return heard
+
+
+class _Kept:
+    """The conversation of one call: what it goes on from, where it asked something, and what it has taken since."""
+
+    def __init__(self, saved: str) -> None:
+        self._saved = saved
+        self._first: State | None = None
+        self._last: State | None = None
+
+    async def load(self) -> State | None:
+        return load(self._saved) if self._saved else None
+
+    async def save(self, state: State) -> None:
+        self._first = self._first or reopened(state)  # its first model call is paid for, and not made yet
+        self._last = state
+
+    def spent(self) -> Spending:
+        return spending(self._first.ledger, self._last.ledger) if self._first and self._last else Spending()
+
+
+def _result(finished: Finished, call_id: str) -> object:
+    match finished.outcome:
+        case Completed(value=value):
+            return json.decode(value)
+        case Said(text=text):
+            return text
+        case NeedsInput() as asks:
+            return Paused(call_id=call_id, asks=asks, saved=save(finished.state).decode())
+        case HandOff(to=to, payload=payload):
+            raise ToolFailed(child_handed_over(to, payload))

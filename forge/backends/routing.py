@@ -1,0 +1,96 @@
+"""Several models behind one backend: by purpose, and a larger one where the first is not sure."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from msgspec.structs import replace
+
+from forge.connection import AnyBackend, Connection
+from forge.runtime.callbacks import OnChunk
+from forge.runtime.loop import checked_options
+from forge.runtime.reaching import reached
+from stages.effect import Replied, Send, Undelivered
+
+# A model for each purpose: one for the turns of a run, another for its summaries.
+
+
+class ByPurpose:
+    """Two backends as one: summaries (`summarize` of a workflow) are asked of `summaries`, all else of `turns`.
+
+    Each is asked in its own protocol, mode and sampling. A conversation that has no room in the context of `summaries`
+    is summed up by `turns`, and so are those of a run once a summary could not be used.
+    """
+
+    @checked_options
+    def __init__(self, turns: AnyBackend, *, summaries: AnyBackend) -> None:
+        self._turns, self._summaries = turns, summaries
+
+    def __repr__(self) -> str:
+        """Both of them."""
+        return f"ByPurpose({self._turns!r}, summaries={self._summaries!r})"
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """Reach both, or raise a ForgeError that says why one of them cannot be reached."""
+        async with AsyncExitStack() as opened:
+            turns = await opened.enter_async_context(reached(self._turns).connect())
+            summaries = await opened.enter_async_context(reached(self._summaries).connect())
+            yield _with_summaries(turns, summaries)
+
+
+def _with_summaries(turns: Connection, summaries: Connection) -> Connection:
+    """That of the turns, whose requests for summaries go to the other."""
+
+    def one(effect: Send) -> Connection:
+        return summaries if effect.summarizer else turns
+
+    async def send(effect: Send) -> Replied | Undelivered:
+        return await one(effect).send(effect)
+
+    async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
+        return await one(effect).told(on_chunk)(effect)
+
+    other = replace(summaries.setup, falls_back=False, summaries=None)
+    return replace(turns, setup=replace(turns.setup, summaries=other), send=send, stream=stream)
+
+
+# Cascade: a small model, and a larger one for the decisions that it is not sure of.
+
+
+class Cascade:
+    """Two backends as one: all is asked of `small`, and of `larger` what `WhenUnsure(then=AskLarger())` hands to it.
+
+    Each is asked in its own protocol, mode and sampling. The context that histories are cut to is the small one's.
+    """
+
+    @checked_options
+    def __init__(self, small: AnyBackend, larger: AnyBackend) -> None:
+        self._small, self._larger = small, larger
+
+    def __repr__(self) -> str:
+        """Both of them."""
+        return f"Cascade({self._small!r}, {self._larger!r})"
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """Reach both, or raise a ForgeError that says why one of them cannot be reached."""
+        async with AsyncExitStack() as opened:
+            small = await opened.enter_async_context(reached(self._small).connect())
+            larger = await opened.enter_async_context(reached(self._larger).connect())
+            yield _joined(small, larger)
+
+
+def _joined(small: Connection, larger: Connection) -> Connection:
+    """The small one, whose requests for the larger model go there; a refusal of tools there changes nothing here."""
+
+    def one(effect: Send) -> Connection:
+        return larger if effect.larger else small
+
+    async def send(effect: Send) -> Replied | Undelivered:
+        return await one(effect).send(effect)
+
+    async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
+        return await one(effect).told(on_chunk)(effect)
+
+    setup = replace(small.setup, larger=replace(larger.setup, falls_back=False))
+    return replace(small, setup=setup, send=send, stream=stream)

@@ -1,0 +1,412 @@
+"""`forge run`, `resume` and `runs`: a workflow loaded from a file, run, and its end told."""
+
+import argparse
+import asyncio
+import importlib.util
+import random
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Self, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from returns.result import Failure, Result
+from rich.text import Text
+
+from forge.agent import Agent
+from forge.backends import Backend, startable
+from forge.backends.servers.process import state_folder
+from forge.cli import demo
+from forge.cli.approval import ask_person
+from forge.cli.arguments import LabelledText, add_backend, backend_of, redact_of, show, with_larger
+from forge.cli.console import Console, printable
+from forge.cli.lines import View
+from forge.cli.parser import Parser
+from forge.cli.progress import downloading
+from forge.cli.signals import SIGPIPE, RunInProgress, StopSignals, handling
+from forge.errors import DefinitionError, ForgeError, JournalError, quantity
+from forge.interpreters import Asker, nobody
+from forge.journal.file import refuse_taken
+from forge.journal.records import read_journal
+from forge.journal.summary import Glance, glance
+from forge.outcome import Finished, Halted
+from forge.runtime.recovery import resume_journal
+from forge.runtime.runs import run
+from forge.runtime.watching import Watching
+from forge.workflow.checks import did_you_mean
+from forge.workflow.workflow import Workflow
+from stages import events
+from stages.effect import Outcome, Replied, Results, Undelivered, Usage
+from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
+from stages.message import ToolCall
+
+# The last lines of a run: model calls, journal, calls with an unknown outcome, how to resume.
+
+_RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
+"""The halts from which the journal can be resumed."""
+
+
+def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.Namespace) -> Iterator[Text]:
+    """The last lines of a run; `halted` is None for one that reached its goal."""
+    where = f" Journal: {journal}" if journal.exists() else ""
+    if halted is not None:
+        yield from (Text(line, style="yellow") for line in unknown_lines(halted.state.ledger.in_doubt))
+    yield Text(f"{quantity(turns, 'model call')}.{where}", style="dim")
+    if halted is not None and isinstance(halted.halt, _RESUMABLE) and where:
+        yield Text(going_on(journal, options))
+
+
+def going_on(journal: Path, options: argparse.Namespace) -> str:
+    """How to resume an interrupted run: the complete command, with every option of the run."""
+    if redact_of(options).kinds():
+        return "It cannot be resumed: its journal is redacted."
+    backend = Parser()
+    add_backend(backend)
+    workflow = getattr(options, "workflow", "demo")
+    command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
+    return f"To resume it: {command}"
+
+
+def unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
+    """One line for each of these calls."""
+    for call in calls:
+        yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."
+
+
+# Load what a user defines in a Python file: a workflow or an agent, as `FILE.py:NAME`, or scenarios.
+
+_T = TypeVar("_T")
+
+
+def load_workflow(reference: str) -> Workflow:
+    """The Workflow of that name in that file; without a name, the only one there. ForgeError says what is wrong.
+
+    `demo` is that of `forge demo`.
+    """
+    if reference == "demo":
+        return demo.workflow
+    return _named(reference, (Workflow,), "workflow", "workflow = Workflow(…)")
+
+
+def load_agent(reference: str) -> Agent:
+    """The Agent of that name in that file; without a name, the only one there. ForgeError says what is wrong."""
+    return _named(reference, (Agent,), "agent", "agent = Agent(…)")
+
+
+def load_served(reference: str) -> Workflow | Agent:
+    """The Workflow or the Agent of that name in that file, as `load_workflow` finds it."""
+    if reference == "demo":
+        return demo.workflow
+    line = "workflow = Workflow(…) or agent = Agent(…)"
+    kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
+    return _named(reference, kinds, "workflow or agent", line)
+
+
+def _named(reference: str, kinds: tuple[type[_T], ...], what: str, line: str) -> _T:
+    file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
+    module = imported(file, f"the {what} as FILE.py:NAME")
+    found = {key: value for key, value in vars(module).items() if isinstance(value, kinds)}
+    if not found:
+        raise ForgeError(f"{file} has no {what}; it needs a line like: {line}")
+    there = ", ".join(found)
+    if name and name not in found:
+        raise ForgeError(f"{file} has no {what} named {name!r}; it has: {there}.{did_you_mean(name, found)}")
+    if not name and len(found) > 1:
+        raise ForgeError(f"{file} has more than one {what}: {there}; write {file}:NAME")
+    return found[name] if name else next(iter(found.values()))
+
+
+def imported(file: str, written: str) -> ModuleType:
+    """The module of that file, run. ForgeError says why it cannot be; `written` is how a user writes what it is for."""
+    path = Path(file)
+    if path.is_dir():
+        raise ForgeError(f"{file} is a folder; write {written}")
+    if not path.is_file():
+        meant = did_you_mean(path.name, [near.name for near in path.parent.glob("*.py")])
+        raise ForgeError(f"there is no file {file}; write {written}.{meant}")
+    spec = importlib.util.spec_from_file_location(_free_name(path.stem), path.resolve())
+    if spec is None or spec.loader is None:
+        raise ForgeError(f"{path} is not a Python file; its name has to end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    # Last, so that modules next to the file can be imported but hide no installed ones.
+    sys.path.append(str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except DefinitionError as error:
+        problems = "\n".join(f"- {problem}" for problem in error.problems)
+        raise ForgeError(f"{path} defines a workflow, an agent or a scenario wrongly:\n{problems}") from None
+    except SystemExit as error:
+        raise ForgeError(f"{path} cannot be imported: it ends the program{_where(error, path)}") from None
+    # A user's file may raise anything; they need to know what and where, without a traceback through forge.
+    except Exception as error:
+        raise ForgeError(f"{path} cannot be imported: {type(error).__name__}: {error}{_where(error, path)}") from error
+    return module
+
+
+def _free_name(stem: str) -> str:
+    """A module name for the file: its own, unless a module such as `json` has it already."""
+    taken = not stem.isidentifier() or importlib.util.find_spec(stem) is not None
+    return f"forge_workflow_{stem}" if taken else stem
+
+
+def _where(error: BaseException, path: Path) -> str:
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path.resolve()):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f" (line {line})" if line else ""
+
+
+# Durations and tokens of a recorded run.
+
+
+class Took(Struct, frozen=True, kw_only=True):
+    """Seconds spent, and tokens as the server counts them."""
+
+    model: float = 0.0
+    tools: float = 0.0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+    def more(self, outcome: Outcome) -> Self:
+        """With this outcome added."""
+        match outcome:
+            case Replied(reply=reply, seconds=seconds):
+                usage = reply.usage or Usage()
+                return replace(
+                    self,
+                    model=self.model + seconds,
+                    prompt=self.prompt + usage.prompt,
+                    completion=self.completion + usage.completion,
+                    cached=self.cached + usage.cached,
+                )
+            case Undelivered(seconds=seconds):
+                return replace(self, model=self.model + seconds)
+            case Results(seconds=seconds):
+                return replace(self, tools=self.tools + seconds)
+            case _:
+                return self
+
+    def facts(self) -> tuple[str, ...]:
+        """As texts."""
+        seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
+        if not self.prompt and not self.completion:
+            return seconds
+        cached = f" ({self.cached:,} of them cached)" if self.cached else ""
+        return (*seconds, f"{self.prompt:,} prompt tokens{cached}", f"{self.completion:,} reply tokens")
+
+
+def seconds_of(number: float) -> str:
+    """A duration as a text."""
+    if number < 0.001:
+        return "under 1 ms"
+    return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
+
+
+# A run in the terminal: connects, shows each turn, handles signals, reports the end.
+
+_Begin = Callable[[Backend, Watching], RunInProgress]
+
+
+class Shown:
+    """A run of that workflow with the command's options, recorded in that journal."""
+
+    def __init__(self, workflow: Workflow, journal: Path, options: argparse.Namespace) -> None:
+        self._workflow, self._journal, self._options = workflow, journal, options
+        self._console = Console(highlight=False)
+        self._view = View(self._console)
+
+    def run(self, title: Text, begin: _Begin, ask: Asker) -> int:
+        """Show the run from start to end; the exit code."""
+        with downloading(self._console) as progress:
+            backend = with_larger(backend_of(self._options, progress), self._options, self._workflow)
+            self._console.print(title, soft_wrap=True)
+            stop = StopSignals(self._view.stopping, self._last_words)
+            watching: Watching = {"observer": partial(self._show, stop), "ask": ask}
+            if self._console.is_terminal:
+                watching["on_chunk"] = self._view.grow
+            with handling(stop):
+                result = self._result(partial(begin, backend), watching, stop)
+        halted = result.failure() if isinstance(result, Failure) else None
+        for line in closing(halted, self._view.turns, self._journal, self._options):
+            self._console.print(line, soft_wrap=True)
+        if halted is None:
+            return 0
+        return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
+
+    def _show(self, stop: StopSignals, event: events.Event) -> None:
+        """Show the event; where nobody reads any more, the run is cancelled, as it is by a signal."""
+        try:
+            self._view(event)
+        except BrokenPipeError:
+            if not stop.code:
+                stop(SIGPIPE, None)
+
+    def _result(
+        self, begin: Callable[[Watching], RunInProgress], watching: Watching, stop: StopSignals
+    ) -> Result[Finished, Halted]:
+        # A download and a starting server show their own progress.
+        asks = self._options.backend != "local" and not startable(self._options.backend)
+        try:
+            with self._view.connecting(self._options.backend) if asks else nullcontext():
+                return asyncio.run(stop.run(begin, watching))
+        except ForgeError:
+            if self._view.turns and self._journal.exists():
+                print(going_on(self._journal, self._options), file=sys.stderr)
+            raise
+
+    def _last_words(self) -> str:
+        """The last lines of an aborted run: what may have happened, and how to resume."""
+        specs = ((call, self._workflow.rules.tool(call.name)) for call in self._view.running)
+        begun = unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
+        on = (going_on(self._journal, self._options),) if self._journal.exists() else ()
+        cursor = "\x1b[?25h" if self._console.is_terminal else ""
+        return "\n".join((f"{cursor}\naborted", *begun, *on, ""))
+
+
+# `forge runs`: recent journals, how their runs ended, and how to resume interrupted ones.
+
+_COLOURS = {"done": "green", "open": "yellow", "ended": "red"}
+
+
+def runs_folder() -> Path:
+    """The default folder for journals."""
+    return state_folder() / "runs"
+
+
+def new_journal() -> Path:
+    """The file for a new run's journal there."""
+    return runs_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"
+
+
+def run_runs(options: argparse.Namespace) -> int:
+    """Show the most recent runs."""
+    folder: Path = options.folder or runs_folder()
+    if options.folder and not folder.is_dir():
+        raise ForgeError(f"there is no folder {folder}")
+    found = _recent(folder, options.last)
+    if options.json:
+        print(msgspec.json.encode([one for one in found if isinstance(one, Glance)]).decode())
+        return 0
+    console = Console(highlight=False)
+    if not found:
+        told = f"no runs are recorded in {folder} yet; forge run and forge demo write journals there"
+        console.print(Text(told), soft_wrap=True)
+    for one in found:
+        if isinstance(one, JournalError):
+            console.print(Text(printable(str(one)), style="dim"), soft_wrap=True)
+        else:
+            _show(console, one)
+    return 0
+
+
+def _recent(folder: Path, most: int) -> list[Glance | JournalError]:
+    """The most recent journals in the folder, newest first."""
+    files = [file for file in folder.glob("*.jsonl") if file.is_file()] if folder.is_dir() else []
+    files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+    found: list[Glance | JournalError] = []
+    for file in files[:most]:
+        try:
+            found.append(glance(file))
+        except JournalError as error:
+            found.append(error)
+    return found
+
+
+def _show(console: Console, run: Glance) -> None:
+    turns = "" if run.turns is None else f", {run.turns} turn{'' if run.turns == 1 else 's'}"
+    facts = f"   {_when(run.started)}{turns}, {printable(run.model) or 'a model'}"
+    console.print(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")), soft_wrap=True)
+    show(console, LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
+    show(console, LabelledText("journal", run.path))
+    if run.state == "open" and not run.redacted:
+        show(console, LabelledText("resume", _resume_line(run)))
+
+
+def _when(started: str) -> str:
+    """The time in the local time zone."""
+    try:
+        moment = datetime.fromisoformat(started)
+    except ValueError:
+        return "at an unknown time"
+    return f"{moment.replace(tzinfo=moment.tzinfo or UTC).astimezone():%Y-%m-%d %H:%M}"
+
+
+def _resume_line(run: Glance) -> str:
+    """The command that resumes a run; the journal names neither the workflow's or task's file nor the server."""
+    from forge.agent.headless.running import HEADLESS  # noqa: PLC0415 - commands that only record a run can do without
+
+    given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
+    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    way = "agent run TASK.toml --resume" if run.workflow == HEADLESS else "resume FILE.py:NAME"
+    return f"forge {way} {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}".rstrip()
+
+
+# The commands demo, run and resume: run a workflow and show it.
+
+
+def run_demo(options: argparse.Namespace) -> int:
+    """Run the demo's workflow; the exit code."""
+    order = options.order or random.choice([*demo.ORDERS])  # noqa: S311 - variety, not secrecy
+    if order not in demo.ORDERS:
+        known = ", ".join(demo.ORDERS)
+        raise ForgeError(f"--order: there is no order {order!r}; there are: {known}.{did_you_mean(order, demo.ORDERS)}")
+    return _begin(demo.workflow, options.message or demo.request(order), {}, options)
+
+
+def run_workflow(options: argparse.Namespace) -> int:
+    """Run a user's workflow; the exit code."""
+    workflow = load_workflow(options.workflow)
+    return _begin(workflow, options.message, prompt_values(options.var), options)
+
+
+def prompt_values(given: Sequence[str]) -> dict[str, str]:
+    """The values of the system prompt's placeholders, from `--var`. ForgeError for one without a name."""
+    pairs = [pair.partition("=") for pair in given]
+    if wrong := [name for name, equals, _ in pairs if not equals]:
+        raise ForgeError(f"--var {wrong[0]}: write it as NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def resume_workflow(options: argparse.Namespace) -> int:
+    """Resume a run of a user's workflow; the exit code."""
+    workflow = load_workflow(options.workflow)
+    journal: Path = options.journal
+    done = len(read_journal(journal).entries)
+
+    def go_on(backend: Backend, watching: Watching) -> RunInProgress:
+        return resume_journal(workflow, journal, backend=backend, **watching)
+
+    title = Text.assemble((workflow.name, "bold"), f": resumes after {quantity(done, 'step')} of {journal}")
+    return Shown(workflow, journal, options).run(title, go_on, _asker())
+
+
+def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
+    workflow.start(message, values)  # report wrong definitions before loading a model
+    journal = options.journal or new_journal()
+    refuse_taken(journal)  # before loading a model, which may take minutes
+    hidden = redact_of(options)
+
+    def begin(backend: Backend, watching: Watching) -> RunInProgress:
+        recorded: Watching = {**watching, "journal": str(journal)}
+        if hidden.kinds():
+            recorded["redact"] = hidden
+        return run(workflow, message, backend=backend, prompt_vars=values, **recorded)
+
+    title = Text.assemble((workflow.name, "bold"), f": {printable(message)}")
+    return Shown(workflow, journal, options).run(title, begin, _asker())
+
+
+def _asker() -> Asker:
+    return ask_person if sys.stdin.isatty() else nobody

@@ -1,0 +1,201 @@
+"""Configurations: ablations, variants, and the cells of scenario, configuration and seed."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+from toolz import compose_left
+
+from forge.evals.player import Player
+from forge.evals.row import Configuration, RowKey
+from forge.evals.scenario import Scenario
+from forge.evals.unsure_variants import unsure_variant
+from forge.tools.definition import Tool, tool
+from forge.workflow.workflow import Workflow
+from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
+from stages.confidence.measure import WhenUnsure
+from stages.rules import Escalation
+from stages.wire.deltas import Sampling
+
+# Ablations: a workflow without one of forge's guardrails, or without all of them.
+
+_Change = Callable[[Workflow[Any]], Workflow[Any]]
+
+
+class Ablation(Struct, frozen=True):
+    """What is taken away, in words, and the workflow without it."""
+
+    does: str
+    apply: _Change
+
+
+def _options(**changes: Any) -> _Change:
+    return lambda workflow: replace(workflow, **changes)
+
+
+def _tools(**changes: object) -> _Change:
+    """The same tools with other specs."""
+
+    def change(workflow: Workflow[Any]) -> Workflow[Any]:
+        made = (one if isinstance(one, Tool) else tool(one) for one in workflow.tools)
+        tools = [Tool(one.function, structs.replace(one.spec, **changes), one.problems) for one in made]
+        return replace(workflow, tools=tools)
+
+    return change
+
+
+def _naming(workflow: Workflow[Any], *, withheld: bool = False) -> Workflow[Any]:
+    """The same with its writes named as optional, so that none is withheld for want of a rule; or all of them."""
+    rules = workflow.rules
+    known = () if withheld else (*rules.withheld, *rules.held_back)
+    writes = tuple(spec.name for spec in rules.tools if spec.effect == "write" and spec.name not in known)
+    return replace(workflow, optional_steps=writes)
+
+
+_no_rescue = _options(rescue_enabled=False)
+_no_nudge = _options(rescue_enabled=False, max_retries_per_step=0)
+_no_steps = _options(required_steps=(), order=())
+_no_recovery = _options(max_tool_errors=0)
+_no_compact = _options(compactor=NoCompact(), summarize=False)
+_no_grounding: _Change = compose_left(_naming, _options(grounded=None, value_checks=False), _tools(grounded=()))
+_no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
+_no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
+_no_checks: _Change = compose_left(_naming, _options(guards=(), completion_checks=None))
+_no_escalation = _options(escalation=Escalation(levels=(), look_first=False, end_in_time=False))
+_no_repeats = _options(max_repeats=None)
+_no_withholding: _Change = partial(_naming, withheld=True)
+_no_notes = _options(progress_notes=False, iteration_warning=0, context_thresholds=())
+
+_BARE = (
+    _no_nudge,
+    _no_steps,
+    _no_recovery,
+    _no_compact,
+    _no_grounding,
+    _no_calculation,
+    _no_prerequisites,
+    _no_checks,
+    _no_escalation,
+    _no_repeats,
+    _no_withholding,
+    _no_notes,
+)
+
+REFORGED = "reforged"
+"""Everything on, by the name that forge-guardrails gives it."""
+
+ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
+    {
+        REFORGED: Ablation("nothing is taken away", lambda workflow: workflow),
+        "no_rescue": Ablation("calls in text are not found, damaged ones not repaired", _no_rescue),
+        "no_nudge": Ablation("nor is a reply without a usable call corrected: it ends the run", _no_nudge),
+        "no_steps": Ablation("no required steps and no rules of order", _no_steps),
+        "no_recovery": Ablation("the first error of a tool ends the run", _no_recovery),
+        "no_compact": Ablation("the history is not shortened", _no_compact),
+        "no_grounding": Ablation("arguments and answers may have any values, placeholders too", _no_grounding),
+        "no_calculation": Ablation("numbers are worked out by the model", _no_calculation),
+        "no_prerequisites": Ablation("tools may be called before what they need", _no_prerequisites),
+        "no_checks": Ablation("no guards and completion checks of the workflow's own", _no_checks),
+        "no_escalation": Ablation("every legal tool is offered, however long nothing new has come", _no_escalation),
+        "no_withholding": Ablation("writes that nothing needs may be called", _no_withholding),
+        "bare": Ablation("all of these off, warnings and notes too", compose_left(*_BARE)),
+    }
+)
+"""By name."""
+
+
+# Variants: what a configuration changes in a workflow and in how its model is asked.
+
+COMPACTORS: Mapping[str, Compactor] = MappingProxyType(
+    {"tiered": TieredCompact(), "sliding": SlidingWindowCompact(), "none": NoCompact()}
+)
+
+THINKING: Mapping[str, Mapping[str, object]] = MappingProxyType(
+    {
+        "on": {"chat_template_kwargs": {"enable_thinking": True}},
+        "off": {"chat_template_kwargs": {"enable_thinking": False}},
+        **{level: {"reasoning_effort": level} for level in ("low", "medium", "high")},
+    }
+)
+"""What a request says of thinking: to a chat template whether, to a reasoning model how much."""
+
+
+def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
+    """The workflow as the configuration has it."""
+    changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
+    if configuration.unsure:
+        changed = replace(changed, unsure=_for_workflow(unsure_variant(configuration.unsure), changed))
+    return replace(changed, compactor=COMPACTORS[configuration.compact]) if configuration.compact else changed
+
+
+def _for_workflow(unsure: WhenUnsure, workflow: Workflow[Any]) -> WhenUnsure:
+    """With the priors of this workflow's tools alone: one file may have those of many scenarios."""
+    if unsure.priors is None:
+        return unsure
+    names = {tool.name for tool in workflow.rules.tools}
+    own = tuple(prior for prior in unsure.priors.priors if prior.tool in names)
+    return structs.replace(unsure, priors=structs.replace(unsure.priors, priors=own))
+
+
+def configured_sampling(configuration: Configuration) -> Sampling | None:
+    """What the configuration says of a request, over what the server is asked with; None: nothing."""
+    return Sampling(extra=THINKING[configuration.think]) if configuration.think else None
+
+
+# Cells: which runs there are to do: each configuration on each scenario with each seed.
+
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """A run to do."""
+
+    configuration: Configuration
+    scenario: Scenario
+    seed: int
+
+    @property
+    def key(self) -> RowKey:
+        """That of its row."""
+        return (self.configuration, self.scenario.name, self.seed)
+
+    @property
+    def journal(self) -> str:
+        """The path of its journal in the folder of journals, without suffix: no two cells share one."""
+        known = self.configuration
+        folder = _plain(f"{known.model} {known.name} {_digest(msgspec.json.encode(known))}")
+        name = self.scenario.name
+        plain = _plain(name)
+        return f"{folder}/{plain if plain == name else f'{plain}-{_digest(name.encode())}'}-{self.seed}"
+
+
+def _plain(name: str) -> str:
+    return _ODD.sub("-", name)
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=4).hexdigest()
+
+
+def cells(
+    configurations: Sequence[Configuration],
+    scenarios: Sequence[Scenario],
+    seeds: Iterable[int],
+    players: Mapping[str, Player],
+) -> Iterator[Cell]:
+    """Every run, all configurations of a scenario and seed one after the other, so that pairs are whole early.
+
+    A scenario is left out where not even a flawless model could pass it.
+    """
+    for seed in seeds:
+        for scenario in (one for one in scenarios if one.has(seed)):
+            for configuration in configurations:
+                player = players[configuration.player]
+                if not scenario.not_counted & {configuration.ablation, player.name, player.counted_like}:
+                    yield Cell(configuration=configuration, scenario=scenario, seed=seed)

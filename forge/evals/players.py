@@ -1,0 +1,165 @@
+"""Players: forge's own loop, and a plain one to compare it with."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from returns.result import Failure
+
+from forge.connection import Connection
+from forge.evals.configurations import ABLATIONS
+from forge.evals.player import Player, RunEnd, Task
+from forge.interpreters import Interpreter
+from forge.runtime.conversation import Conversation
+from forge.runtime.watching import Watching
+from forge.workflow.workflow import Workflow
+from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Said, Send, Succeeded, Undelivered
+from stages.message import ToolCall
+from stages.state import Completed, Ending
+from stages.wire.deltas import options
+from stages.wire.openai.chat import encode_tools
+
+# Forge as a player: the workflow is run as any user would run it.
+
+
+class Connected(Struct, frozen=True):
+    """A backend that is connected already."""
+
+    connection: Connection
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """The connection."""
+        yield self.connection
+
+
+async def _play(task: Task) -> RunEnd:
+    conversation, end = Conversation(task.workflow, backend=Connected(task.connection)), ""
+    for number, message in enumerate(task.messages):
+        task.record.message = number
+        watching: Watching = {"observer": task.record.observe, "journal": task.journal_of(number)}
+        result = await conversation.say(message, **watching)
+        if isinstance(result, Failure):
+            halted = result.failure()
+            return RunEnd(type(halted.halt).__name__, str(halted))
+        outcome = result.unwrap().outcome
+        task.record.outcomes.append(outcome)
+        end = type(outcome).__name__
+    return RunEnd(end)
+
+
+FORGE = Player(name="forge", about="forge's own loop, in the mode asked for", play=_play)
+
+
+# A plain loop as a player, as the documentation of chat completions shows it: call what is asked for, until text.
+#
+# It is told of a workflow what such a loop is told: the system prompt, the tools, and which of them ends the run.
+# Errors of tools are returned to the model as text. Nothing is corrected, enforced or shortened.
+
+_Message = Mapping[str, object]
+
+
+def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
+    """The workflow as it is told to who knows nothing of forge: an answer in words is text."""
+    words = "accept" if workflow.on_text == "respond" else workflow.on_text
+    return replace(ABLATIONS["bare"].apply(workflow), on_text=words, recall=False)
+
+
+async def _play_plainly(task: Task) -> RunEnd:
+    workflow, last = unguarded(task.workflow), ""
+    loop = _Loop(workflow, task)
+    for number, message in enumerate(task.messages):
+        with task.answering(number, workflow) as loop.perform:
+            outcome = await loop.say(message)
+        if isinstance(outcome, RunEnd):
+            return outcome
+        if isinstance(outcome, Said) and workflow.on_text == "nudge":
+            return RunEnd("text", f"it ended with text, which is no outcome here: {outcome.text[:200]!r}")
+        task.record.outcomes.append(outcome)
+        last = type(outcome).__name__
+    return RunEnd(last)
+
+
+class _Loop:
+    """The conversation so far. `perform` asks the model and runs tools."""
+
+    perform: Interpreter
+
+    def __init__(self, workflow: Workflow[Any], task: Task) -> None:
+        setup = task.connection.setup
+        tools = workflow.rules.tools
+        names = setup.dialect.option_names
+        extra = {**setup.dialect.body, **setup.sampling.extra}
+        head = {"model": setup.model, **options(setup.sampling, names), **extra}
+        self._head = Raw(msgspec.json.encode(head))
+        self._tail = Raw(b'{"tools":' + bytes(encode_tools(tools)) + b"}") if tools else Raw(b"{}")
+        self._workflow, self._task = workflow, task
+        system = workflow.system_prompt
+        self._messages: list[_Message] = [{"role": "system", "content": system}] if system else []
+
+    async def say(self, message: str) -> Ending | RunEnd:
+        """What the message came to; or how the loop ended without an answer."""
+        self._messages.append({"role": "user", "content": message})
+        for turn in range(self._workflow.max_iterations):
+            replied = await self._ask(turn)
+            if isinstance(replied, RunEnd):
+                return replied
+            self._messages.append(_assistant(replied))
+            if not replied.calls:
+                return Said(text=replied.text)
+            for call in replied.calls:
+                if (done := await self._run(call)) is not None:
+                    return done
+        return RunEnd("iterations", f"no end after {self._workflow.max_iterations} model calls")
+
+    async def _ask(self, turn: int) -> Reply | RunEnd:
+        messages = tuple(Raw(msgspec.json.encode(message)) for message in self._messages)
+        request = Request(head=self._head, messages=messages, tail=self._tail)
+        match await self.perform(Send(request=request, turn=turn)):
+            case Replied(reply=reply):
+                return reply
+            case Undelivered(fault=fault):
+                return RunEnd("BackendFailed", fault.detail)
+            case other:
+                raise TypeError(f"a request was answered with {type(other).__name__}")
+
+    async def _run(self, call: RawCall) -> Ending | None:
+        """Run the call and tell the model; the outcome if that ends the loop."""
+        result = await self._result(call)
+        told = result if isinstance(result, str) else result.text
+        self._messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
+        if isinstance(result, str) or call.name not in self._workflow.rules.terminal:
+            return None
+        return result.ends or Completed(tool=call.name, value=result.value)
+
+    async def _result(self, call: RawCall) -> Succeeded | str:
+        if call.name not in self._workflow.functions:
+            return f"Error: there is no tool {call.name!r}"
+        made = ToolCall(id=call.id, name=call.name, arguments=call.arguments or "{}")
+        match await self.perform(Execute(calls=(made,), run="plain")):
+            case Results(results=(Succeeded() as result,)):
+                return result
+            case Results(results=(result,)):
+                self._task.record.tool_errors += 1
+                return f"Error: {getattr(result, 'message', '') or getattr(result, 'reason', '')}"
+            case other:
+                raise TypeError(f"a call was answered with {type(other).__name__}")
+
+
+def _assistant(reply: Reply) -> _Message:
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in reply.calls
+    ]
+    return {"role": "assistant", "content": reply.text, **({"tool_calls": calls} if calls else {})}
+
+
+PLAIN = Player(
+    name="plain",
+    about="an ordinary loop over chat completions: calls what is asked for, until there is text",
+    play=_play_plainly,
+    wire="openai",
+)

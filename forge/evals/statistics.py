@@ -1,0 +1,508 @@
+"""Statistics of rows: proportions with intervals, paired comparison, significance, calibration."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import count, groupby
+from math import ceil, sqrt
+from typing import Literal, TypeVar, get_args
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
+
+from forge.errors import ForgeError, to_install
+from forge.evals.row import Row, of_one_task
+from stages.state import Ending
+
+# What counts of runs say: Wilson's interval, McNemar's exact test, Holm's correction, and how many runs it takes.
+
+try:
+    from scipy.stats import binomtest, norm
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "scipy":
+        raise
+    needed = f"statistics of evals need scipy, which is not installed here; {to_install('evals')}"
+    raise ForgeError(needed) from None
+
+LEVEL = 0.95
+"""The confidence of every interval that is shown."""
+
+POWER = 0.8
+"""How likely a difference of the asked size is shown by the number of runs that is named."""
+
+
+@cache
+def wilson(successes: int, of: int, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's score interval of a share, from 0 to 1; it always contains the share itself."""
+    if not of:
+        return 0.0, 1.0
+    found = binomtest(successes, of).proportion_ci(confidence_level=level, method="wilson")
+    # The last bit may be on the wrong side where the share is 0 or 1.
+    return min(float(found.low), successes / of), max(float(found.high), successes / of)
+
+
+@cache
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The probability of a split at least as uneven between equals; pairs that agree say nothing."""
+    differing = only_first + only_second
+    return float(binomtest(only_first, differing).pvalue) if differing else 1.0
+
+
+def can_be_shown(differing: int, alpha: float) -> bool:
+    """Whether so many differing pairs could be significant at all, if they all spoke for the same side."""
+    return mcnemar(differing, 0) <= alpha
+
+
+def fewest_pairs(alpha: float) -> int:
+    """The number of differing pairs below which nothing is significant: 6 at 0.05."""
+    return next(number for number in count(1) if can_be_shown(number, alpha))
+
+
+def holm(values: Sequence[float]) -> tuple[float, ...]:
+    """The p-values corrected for their number by Holm's method, in the same order; none exceeds 1."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    corrected = [0.0] * len(values)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[index]))
+        corrected[index] = highest
+    return tuple(corrected)
+
+
+def pairs_needed(difference: float, differing: float, alpha: float) -> int:
+    """About how many pairs show a difference with a probability of `POWER`.
+
+    `difference` and `differing` are shares of all pairs: how much more often one side is right, and how often the two
+    sides differ. Connor's formula (Biometrics 43, 1987), and never fewer than give enough differing pairs.
+    """
+    differing = max(differing, difference)
+    by_alpha = float(norm.isf(alpha / 2)) * sqrt(differing)
+    by_power = float(norm.isf(1 - POWER)) * sqrt(differing - difference**2)
+    return ceil(max(((by_alpha + by_power) / difference) ** 2, fewest_pairs(alpha) / differing))
+
+
+# A proportion with its interval: how many of how many, and which shares are plausible.
+
+
+class Proportion(Struct, frozen=True):
+    """So many of so many. Its text always has the counts and the interval: a percentage alone claims too much."""
+
+    count: int
+    of: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval, from 0 to 1; without any observation, all of it."""
+        return wilson(self.count, self.of)
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.of}, {self.percent}" if self.of else "none"
+
+    @property
+    def percent(self) -> str:
+        """The interval in whole percent."""
+        low, high = self.interval
+        return f"{100 * low:.0f}\N{EN DASH}{100 * high:.0f} %"
+
+
+# Pairs of runs with the same scenario and seed; and which runs only repeat another one.
+
+_T = TypeVar("_T")
+
+
+class Pair(Struct, frozen=True):
+    """Two runs of the same scenario with the same seed."""
+
+    first: Row
+    second: Row
+
+
+class Pairing(Struct, frozen=True, kw_only=True):
+    """All pairs of two sets of runs, and what is left out of them.
+
+    `alone`: runs whose scenario and seed the other side lacks. `unjudged`: pairs in which a check raised, so that
+    nobody knows. `repeated`: pairs in which both runs only repeat those of another pair. `changed`: the scenarios of
+    pairs whose runs are of different tasks, since the scenario was changed between them, one for each pair.
+    """
+
+    pairs: tuple[Pair, ...]
+    alone: int = 0
+    unjudged: int = 0
+    repeated: int = 0
+    changed: tuple[str, ...] = ()
+
+    def by_scenario(self) -> dict[str, list[Pair]]:
+        """The pairs of each scenario."""
+        return _by_scenario(self.pairs)
+
+    def by_tag(self) -> dict[str, list[Pair]]:
+        """The pairs of the scenarios with each tag that not all have; a scenario with several is in several of them."""
+        tags = sorted({tag for pair in self.pairs for tag in pair.first.tags})
+        cells = {tag: [pair for pair in self.pairs if tag in pair.first.tags] for tag in tags}
+        return {tag: cell for tag, cell in cells.items() if len(cell) < len(self.pairs)}
+
+
+def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
+    """The runs of two sides paired by scenario and seed, in that order, whatever the order of the rows."""
+    left, right = ({(row.scenario, row.seed): row for row in side} for side in (first, second))
+    both = [Pair(left[key], right[key]) for key in sorted(left.keys() & right.keys())]
+    same = [pair for pair in both if of_one_task(pair.first, pair.second)]
+    judged = [pair for pair in same if "unjudged" not in (pair.first.verdict, pair.second.verdict)]
+    told = [
+        pair
+        for cell in _by_scenario(judged).values()
+        for pair in without_repeats(cell, lambda pair: (pair.first, pair.second))
+    ]
+    return Pairing(
+        pairs=tuple(told),
+        alone=len(left.keys() ^ right.keys()),
+        unjudged=len(same) - len(judged),
+        repeated=len(judged) - len(told),
+        changed=tuple(pair.first.scenario for pair in both if not of_one_task(pair.first, pair.second)),
+    )
+
+
+def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """The judged runs of one configuration, those that repeat another run of the same scenario left out."""
+    cells: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
+        if row.verdict != "unjudged":
+            cells[row.scenario].append(row)
+    return tuple(row for cell in cells.values() for row in without_repeats(cell, lambda row: (row,)))
+
+
+def without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
+    """The items of a scenario that are evidence of their own: at temperature 0 a run may only repeat the one before.
+
+    Runs with the same digest are the same. Without digests, runs are taken for repetitions if all of the scenario
+    differ in nothing but seed and time: two of five that agree may well do so by chance.
+    """
+    if all(row.digest for item in cell for row in runs(item)):
+        return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
+    return cell[:1] if len({tuple(map(_measured, runs(item))) for item in cell}) == 1 else cell
+
+
+def _measured(row: Row) -> tuple[object, ...]:
+    """Everything of a run but its seed, its time and its place."""
+    here = replace(row, journals=(), commit="", scenario_digest="", planned=0)
+    return astuple(replace(here, seed=0, seconds=0.0, started=0.0, cached_tokens=0))
+
+
+def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    cells: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        cells[pair.first.scenario].append(pair)
+    return dict(cells)
+
+
+# Metrics of a configuration's runs: how often right, completed and harmful, and what it took.
+
+_OUTCOMES = frozenset(outcome.__name__ for outcome in get_args(Ending))
+
+
+class Metrics(Struct, frozen=True, kw_only=True):
+    """What runs came to. Proportions count the judged runs that do not repeat another one; means are of all runs.
+
+    `passed`: of how many scenarios all of the first `seeds` runs were right (pass^k); scenarios with fewer runs are
+    left out. `timed_out`: runs that had not ended in their time. `efficiency`: the ideal number of model calls by those
+    made, over the runs that were right; above 1 if runs found a shorter way. `wasted`: model calls beyond the ideal,
+    `seconds`: duration, both a completed run. None where there is no run to take it from, `cost` also where a run's is
+    not known.
+    """
+
+    runs: int
+    unjudged: int
+    timed_out: int
+    repeated: int
+    right: Proportion
+    completed: Proportion
+    harm: Proportion
+    passed: Proportion
+    seeds: int
+    efficiency: float | None
+    wasted: float | None
+    seconds: float | None
+    calls: float | None
+    tokens: float | None
+    cost: float | None
+
+
+def metrics_of(rows: Iterable[Row]) -> Metrics:
+    """The metrics of the runs of one configuration."""
+    runs = tuple(rows)
+    evidence = independent(runs)
+    finished = [row for row in runs if _completed(row)]
+    right = [row for row in runs if row.verdict == "right"]
+    unjudged = sum(row.verdict == "unjudged" for row in runs)
+    seeds, passed = _passed(runs)
+    return Metrics(
+        runs=len(runs),
+        unjudged=unjudged,
+        timed_out=sum(row.timed_out for row in runs),
+        repeated=len(runs) - unjudged - len(evidence),
+        right=_share(evidence, lambda row: row.verdict == "right"),
+        completed=_share(evidence, _completed),
+        harm=_share(evidence, lambda row: row.verdict == "harm"),
+        passed=passed,
+        seeds=seeds,
+        efficiency=sum(row.ideal_calls for row in right) / max(1, sum(row.calls for row in right)) if right else None,
+        wasted=_mean([max(0, row.calls - row.ideal_calls) for row in finished]),
+        seconds=_mean([row.seconds for row in finished]),
+        calls=_mean([row.calls for row in runs]),
+        tokens=_mean([row.input_tokens + row.output_tokens for row in runs]),
+        cost=_total([row.cost for row in runs]),
+    )
+
+
+def _completed(row: Row) -> bool:
+    """Whether it reached an outcome: what is right or wrong did; of harm only the end tells, by forge's names."""
+    return row.verdict in {"right", "wrong"} or row.end in _OUTCOMES
+
+
+def _share(rows: Sequence[Row], holds: Callable[[Row], bool]) -> Proportion:
+    return Proportion(sum(map(holds, rows)), len(rows))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _total(costs: Iterable[float | None]) -> float | None:
+    known = list(costs)
+    return None if None in known or not known else sum(cost for cost in known if cost is not None)
+
+
+def _passed(rows: Iterable[Row]) -> tuple[int, Proportion]:
+    """The number of runs that most scenarios have, and in how many of these scenarios so many runs were right."""
+    cells: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.seed):
+        if row.verdict != "unjudged":
+            cells[row.scenario].append(row)
+    sizes = Counter(map(len, cells.values()))
+    seeds = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    full = [cell[:seeds] for cell in cells.values() if len(cell) >= seeds]
+    return seeds, Proportion(sum(all(row.verdict == "right" for row in cell) for cell in full), len(full))
+
+
+# Comparison: two configurations on the same scenarios and seeds, and the sentence that says what may be claimed.
+
+ALPHA = 0.05
+"""The probability with which a family of comparisons may find a difference where there is none."""
+
+Quality = Literal["right", "harm"]
+Direction = Literal["better", "worse", "no difference shown"]
+
+_ASKED_POINTS = 5
+"""The difference that is asked for where hardly any was seen, in percentage points."""
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """Two sides and in how many of their pairs only one of them was right, or did harm.
+
+    `part` is the scenario or the tag that the pairs are of, empty for a comparison over all scenarios. `p` is
+    McNemar's, `corrected` Holm's of it over the `family` of comparisons that it was made with, those left out that
+    could not have shown anything.
+    """
+
+    first: str
+    second: str
+    quality: Quality = "right"
+    part: str = ""
+    pairs: int
+    only_first: int
+    only_second: int
+    p: float
+    corrected: float = 1.0
+    family: int = 0
+    alpha: float = ALPHA
+
+    @property
+    def finding(self) -> Direction:
+        """What may be said of the first side."""
+        if not self.family or self.corrected > self.alpha:
+            return "no difference shown"
+        more = self.only_first > self.only_second
+        return "better" if more == (self.quality == "right") else "worse"
+
+    @property
+    def differing(self) -> int:
+        """How many pairs differ: the others say nothing about which side is better."""
+        return self.only_first + self.only_second
+
+
+def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, part: str = "") -> Comparison:
+    """The comparison of the two sides in one quality, not yet corrected. `part`: what all the pairs are of."""
+    only_first = sum(pair.first.verdict == quality != pair.second.verdict for pair in pairs)
+    only_second = sum(pair.second.verdict == quality != pair.first.verdict for pair in pairs)
+    return Comparison(
+        first=first,
+        second=second,
+        quality=quality,
+        part=part,
+        pairs=len(pairs),
+        only_first=only_first,
+        only_second=only_second,
+        p=mcnemar(only_first, only_second),
+    )
+
+
+def family(comparisons: Sequence[Comparison], alpha: float = ALPHA) -> tuple[Comparison, ...]:
+    """The comparisons, corrected for being made together.
+
+    One with too few differing pairs ever to be significant cannot be found by mistake either: it does not count in
+    the correction, and nothing is claimed from it.
+    """
+    tried = [number for number, one in enumerate(comparisons) if can_be_shown(one.differing, alpha)]
+    corrected = dict(zip(tried, holm([comparisons[number].p for number in tried]), strict=True))
+    return tuple(
+        replace(one, corrected=corrected.get(number, 1.0), family=len(tried), alpha=alpha)
+        for number, one in enumerate(comparisons)
+    )
+
+
+def sentence(comparison: Comparison) -> str:
+    """What a reader may take from the comparison, with the counts that it rests on."""
+    return f"{headline(comparison)}: {basis(comparison)}."
+
+
+def headline(one: Comparison) -> str:
+    """What may be said of the two sides."""
+    where = f" in {one.part}" if one.part else ""
+    if not one.pairs:
+        return f"Nothing can be said of {one.first} and {one.second}{where}"
+    if one.finding == "no difference shown":
+        what = "difference" if one.quality == "right" else "difference in harm"
+        return f"No {what} shown between {one.first} and {one.second}{where}"
+    harm = "does less harm" if one.finding == "better" else "does more harm"
+    return f"{one.first} {f'is {one.finding}' if one.quality == 'right' else harm} than {one.second}{where}"
+
+
+def basis(one: Comparison) -> str:
+    """What that rests on, and where no difference is shown, what it would take to show one."""
+    if not one.pairs:
+        return "they share no scenario and seed"
+    return f"{_seen(one)}; {_outlook(one)}" if one.finding == "no difference shown" else _seen(one)
+
+
+def _seen(one: Comparison) -> str:
+    """The counts and the probability."""
+    if not one.differing:
+        return f"{'the one pair agrees' if one.pairs == 1 else f'all {one.pairs} pairs agree'}"
+    did = "was right" if one.quality == "right" else "did harm"
+    counts = f"in {one.only_first} of {one.pairs} pairs only {one.first} {did}, in {one.only_second} only {one.second}"
+    if not can_be_shown(one.differing, one.alpha):
+        return f"{counts} (nothing is shown by fewer than {fewest_pairs(one.alpha)} differing pairs)"
+    return f"{counts} ({probability(one.corrected)}{f', corrected for {one.family} comparisons' * (one.family > 1)})"
+
+
+def probability(p: float) -> str:
+    """A p-value as a text."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+
+
+def _outlook(one: Comparison) -> str:
+    """How many more runs it takes to show the difference that was seen, or one of `_ASKED_POINTS`."""
+    seen = round(100 * abs(one.only_first - one.only_second) / one.pairs)
+    points = max(seen, _ASKED_POINTS)
+    needed = pairs_needed(points / 100, one.differing / one.pairs, one.alpha / max(1, one.family))
+    if needed <= one.pairs and seen < points:
+        return f"a difference of {points} points would probably have shown"
+    more = _rounded(max(1, needed - one.pairs))
+    runs = f"{more:,} more {'run' if more == 1 else 'runs'}"
+    return f"about {runs} of each would probably show a difference of {points} points"
+
+
+def _rounded(number: int) -> int:
+    """The number rounded up to two digits that say something."""
+    unit = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // unit) * unit
+
+
+# Calibration: whether surer runs were right more often, and what a threshold would have left out.
+#
+# Pure functions of pairs: how sure a run was, from 0 to 1, and whether it was right.
+
+BINS = 10
+
+_Pair = tuple[float, bool]
+"""How sure a run was, and whether it was right."""
+
+
+class ReliabilityBin(Struct, frozen=True, kw_only=True):
+    """Runs of similar confidence: over `low`, up to `high`; the first bin has 0 too. `confidence` is their mean."""
+
+    low: float
+    high: float
+    runs: int
+    right: int
+    confidence: float
+
+    @property
+    def gap(self) -> float:
+        """How far the share that was right is from the confidence."""
+        return abs(self.right / self.runs - self.confidence)
+
+
+class RiskAtCoverage(Struct, frozen=True, kw_only=True):
+    """What would have come of it if runs less sure than `threshold` had stopped: shares from 0 to 1.
+
+    `coverage` is that of the runs that are left, `risk` that of the wrong ones among them.
+    """
+
+    threshold: float
+    coverage: float
+    risk: float
+
+
+def judged_confidences(rows: Iterable[Row]) -> tuple[_Pair, ...]:
+    """The pairs of the rows whose confidence was measured and that were judged."""
+    known = (row for row in rows if row.confidence is not None and row.verdict != "unjudged")
+    return tuple((row.confidence, row.verdict == "right") for row in known if row.confidence is not None)
+
+
+def reliability(pairs: Iterable[_Pair], bins: int = BINS) -> tuple[ReliabilityBin, ...]:
+    """The data of a reliability diagram: bins of equal width, those that are not empty, from low to high."""
+    ordered = sorted(pairs)
+    grouped = groupby(ordered, key=lambda pair: max(0, ceil(pair[0] * bins) - 1))
+    return tuple(_bin(number, bins, tuple(inside)) for number, inside in grouped)
+
+
+def _bin(number: int, bins: int, inside: Sequence[_Pair]) -> ReliabilityBin:
+    return ReliabilityBin(
+        low=number / bins,
+        high=(number + 1) / bins,
+        runs=len(inside),
+        right=sum(right for _, right in inside),
+        confidence=sum(sure for sure, _ in inside) / len(inside),
+    )
+
+
+def expected_calibration_error(pairs: Iterable[_Pair], bins: int = BINS) -> float | None:
+    """The mean gap of the bins, by their runs (Guo and others, "On Calibration of Modern Neural Networks", 2017).
+
+    From 0 to 1; None without pairs.
+    """
+    found = reliability(pairs, bins)
+    runs = sum(one.runs for one in found)
+    return sum(one.runs * one.gap for one in found) / runs if runs else None
+
+
+def risk_coverage(pairs: Iterable[_Pair]) -> tuple[RiskAtCoverage, ...]:
+    """Risk against coverage, a point for each threshold at which a run more would have stopped; the strictest first.
+
+    The last one has all runs (El-Yaniv and Wiener, "On the Foundations of Noise-free Selective Classification", 2010).
+    """
+    ordered = sorted(pairs, key=lambda pair: -pair[0])
+    found: list[RiskAtCoverage] = []
+    covered = wrong = 0
+    for threshold, inside in groupby(ordered, key=lambda pair: pair[0]):
+        judged = [right for _, right in inside]
+        covered += len(judged)
+        wrong += judged.count(False)
+        found.append(RiskAtCoverage(threshold=threshold, coverage=covered / len(ordered), risk=wrong / covered))
+    return tuple(found)
+
+
+def risk_at(curve: Sequence[RiskAtCoverage], coverage: float) -> RiskAtCoverage | None:
+    """The point of the curve with at least that coverage and as little more as there is; None without runs."""
+    return next((point for point in curve if point.coverage >= coverage - 1e-12), None)

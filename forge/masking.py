@@ -1,0 +1,201 @@
+"""Masking: secrets taken out of what is shown, logged or raised. A journal's own marks are in `forge.journal`."""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from stages.effect import Fault, RawCall, Reply
+from stages.repair.decoding import sound
+
+# The ways in which a secret may be written in a text: plain, escaped, in a URL, in HTML, in base64.
+
+HEAD_LENGTH = 12
+"""Number of characters by which the beginning of a secret is recognised where a text was cut off inside it."""
+
+_FRAGMENT = 4
+"""Minimum number of characters to look for: of a secret in base64, and of one that is cut off at the end of a text."""
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def spellings(secret: str) -> tuple[str, ...]:
+    """The secret as JSON, JSON within JSON, URLs, HTML and base64 write it, the longest first."""
+    secret = sound(secret)  # as it stands in whatever it is looked for
+    once = _escaped(secret)
+    plus = _percent(secret, "").replace("%20", "+")
+    escaped = {form for text in (secret, once, _escaped(once)) for form in (text, _ascii(text))}
+    quoted = {_percent(secret, ""), _percent(secret, "/"), plus}
+    html = "".join(_ENTITIES.get(c, c) for c in secret)
+    found = escaped | {form.replace("/", "\\/") for form in escaped} | quoted | {_lower_hex(form) for form in quoted}
+    found |= {html, html.replace("'", "&#x27;"), html.replace("'", "&#39;"), *_base64(secret)}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _escaped(text: str) -> str:
+    return msgspec.json.encode(text).decode()[1:-1]
+
+
+def _ascii(text: str) -> str:
+    """The text as JSON writes it for those who read ASCII only."""
+    if text.isascii():
+        return text
+    pairs = ((c, c.encode("utf-16-be", "surrogatepass").hex()) for c in text)
+    return "".join(c if c.isascii() else "".join(f"\\u{h[n : n + 4]}" for n in range(0, len(h), 4)) for c, h in pairs)
+
+
+def _percent(text: str, safe: str) -> str:
+    kept = _UNRESERVED | frozenset(safe.encode())
+    return "".join(chr(b) if b in kept else f"%{b:02X}" for b in text.encode(errors="surrogatepass"))
+
+
+def _lower_hex(text: str) -> str:
+    return re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text)
+
+
+def _base64(secret: str) -> Iterable[str]:
+    """What of it stands in the base64 of any text that holds the secret, by where in a group of three it begins."""
+    data = secret.encode(errors="surrogatepass")
+    for shift in range(3):
+        whole = b64encode(b"\0" * shift + data).decode()
+        inner = whole[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
+        if len(inner) >= _FRAGMENT:
+            yield inner
+            yield inner.replace("+", "-").replace("/", "_")
+
+
+_JSON = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_URL = re.compile(r"(?:%[0-9a-fA-F]{2})+")
+_HTML = re.compile(r"&(?:#x([0-9a-fA-F]{1,6})|#([0-9]{1,7})|(amp|lt|gt|quot|apos));", re.IGNORECASE)
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+
+def undone(text: str) -> str:
+    """The text with the escapes of JSON, URLs and HTML undone, three layers of them."""
+    for _ in range(3):
+        before = text
+        if "\\" in text:
+            text = _whole(_JSON.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), text))
+        if "%" in text:
+            text = _URL.sub(lambda m: bytes.fromhex(m[0].replace("%", "")).decode(errors="replace"), text)
+        if "&" in text:
+            text = _HTML.sub(_entity, text)
+        if text == before:
+            break
+    return text
+
+
+def _whole(text: str) -> str:
+    """The text with pairs of surrogates, in which JSON writes a rare character, as that character."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _entity(match: re.Match[str]) -> str:
+    if match[3]:
+        return _NAMED[match[3].lower()]
+    code = int(match[1], 16) if match[1] else int(match[2])
+    return chr(code) if code < 0x110000 else match[0]
+
+
+def end_of_form(form: str, text: str, at: int) -> int:
+    """Where in the text, from `at` on, the beginning of the form ends that stands there."""
+    low, high = 0, min(len(form), len(text) - at)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text.startswith(form[:middle], at):
+            low = middle
+        else:
+            high = middle - 1
+    return at + low
+
+
+# Mask secrets in what is shown, logged, raised or kept: texts, bodies, faults and replies, with `***` for each.
+
+MASK = "***"
+
+MINIMUM_LENGTH = 6
+"""Minimum length of a secret to mask in errors and logs; a shorter value occurs in ordinary text."""
+
+MINIMUM_IN_REPLIES = 12
+"""Minimum length of a secret to mask in replies: `lm-studio`, the key of many a local server, may be meant there."""
+
+
+class Hidden:
+    """Secrets to mask, in whatever way they are written; those shorter than `minimum` are left alone."""
+
+    def __init__(self, secrets: Iterable[str], *, minimum: int = MINIMUM_LENGTH) -> None:
+        forms = {form for secret in {*secrets} if len(secret) >= minimum for form in spellings(secret)}
+        self._forms = tuple(sorted(forms, key=len, reverse=True))
+
+    def __contains__(self, text: str) -> bool:
+        """Whether the text holds one of the secrets, in one of the ways of writing it."""
+        return any(form in text for form in self._forms)
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def __repr__(self) -> str:
+        return "Hidden(…)"
+
+    def without(self, text: str) -> str:
+        """The text with the secrets masked; all of it, where one is written in a mixture of ways."""
+        for form in self._forms:
+            text = text.replace(form, MASK)
+        plain = undone(text)
+        return MASK if plain != text and plain in self else text
+
+    def without_end(self, text: str) -> str:
+        """The same for a text that may have been cut off in the middle of a secret."""
+        text = self.without(text)
+        for form in self._forms:
+            for length in range(min(len(form), len(text)), _FRAGMENT - 1, -1):
+                if text.endswith(form[:length]):
+                    return text[:-length] + MASK
+        return text
+
+    def without_bytes(self, body: bytes) -> bytes:
+        """The same for the body of an answer; one that holds no secret is returned as it is."""
+        text = body.decode(errors="replace") if self else ""
+        shown = self.without_end(text)
+        return body if shown == text else shown.encode()
+
+    def cut_after(self, body: bytes, limit: int) -> bytes:
+        """The first `limit` bytes of a body, masked before it is cut."""
+        # What is looked at may itself end inside a secret, so its end is never shown.
+        spare = 2 * max(map(len, self._forms), default=0)
+        window = body[: 2 * limit + spare]
+        shown = self.without(window.decode(errors="replace")).encode(errors="replace")
+        return shown[: limit if len(window) == len(body) else min(limit, max(0, len(shown) - spare))]
+
+
+NOTHING = Hidden(())
+"""No secret at all."""
+
+
+def masked_fault(fault: Fault, hidden: Hidden) -> Fault:
+    """The fault without the secrets, or the beginning of one, that a server repeats in an error."""
+    if not hidden:
+        return fault
+    return replace(fault, detail=hidden.without_end(fault.detail), body=hidden.without_end(fault.body))
+
+
+def masked_reply(reply: Reply, hidden: Hidden) -> Reply:
+    """The reply without the secrets that a server repeats in any field of it."""
+    if not hidden:
+        return reply
+    calls = tuple(
+        RawCall(id=hidden.without(c.id), name=hidden.without(c.name), arguments=hidden.without(c.arguments))
+        for c in reply.calls
+    )
+    return replace(
+        reply,
+        text=hidden.without(reply.text),
+        reasoning=hidden.without(reply.reasoning),
+        sealed=hidden.without(reply.sealed),
+        calls=calls,
+        finish=hidden.without(reply.finish),
+    )

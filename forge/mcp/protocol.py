@@ -1,0 +1,392 @@
+"""MCP's values as forge's: servers, names, listings, answers, results, faults."""
+
+import asyncio
+import logging
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import assert_never
+
+import msgspec
+from mcp.client import Client, IncomingMessage
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    ElicitRequestFormParams,
+    ElicitResult,
+    EmbeddedResource,
+    ImageContent,
+    PaginatedRequestParams,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    Tool,
+    ToolListChangedNotification,
+)
+from mcp_types import Tool as ServedTool
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from returns.result import Failure, Result
+
+from forge.errors import McpError, ToolFailed, ToolOutcomeUnknown
+from forge.outcome import Finished, Halted
+from forge.tools.definition import ToolOptions
+from forge.workflow.workflow import Workflow
+from stages.effect import HandOff, NeedsInput, Said
+from stages.options import Count, Options, Seconds, Tokens
+from stages.repair.decoding import decode
+from stages.schema.value import Json
+from stages.state import Completed, State
+
+# Names of servers' tools for a model: legal everywhere, and one for each.
+
+_LONGEST = 64
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_DIGEST = 6
+
+
+def local_names(tools: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
+    """By server, and by the server's own names: what a model calls its tools, `SERVER_TOOL`.
+
+    A character that no name may have becomes `_`. Where that makes two names the same, or one too long, each of them
+    ends in a digest of the server's own name.
+    """
+    plain = {server: {name: _ILLEGAL.sub("_", f"{server}_{name}") for name in names} for server, names in tools.items()}
+    shared = Counter(chain.from_iterable(names.values() for names in plain.values()))
+    return {
+        server: {
+            name: short if shared[short] == 1 and len(short) <= _LONGEST else _marked(short, f"{server} {name}")
+            for name, short in names.items()
+        }
+        for server, names in plain.items()
+    }
+
+
+def _marked(short: str, name: str) -> str:
+    digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{short[: _LONGEST - _DIGEST - 1]}_{digest}"
+
+
+# Faults of calls to MCP servers: what each means for the call, as an exception of its tool.
+
+UNREADABLE = -32099
+"""The code by which our transports tell a call that the server's answer to it cannot be read."""
+
+UNREACHABLE = -32098
+"""The code by which our transports tell a call that it has not reached the server."""
+
+
+class McpToolError(Exception):
+    """What a server says went wrong in a call: the model may correct it."""
+
+
+def fault_of(code: int, message: str, server: str, seconds: float, words: str) -> Exception:
+    """The exception for a call that the server did not answer with a result. `words` are the server's last.
+
+    Where the call may have taken effect, it is a ToolOutcomeUnknown: what that means depends on the tool.
+    """
+    who, said = f"the MCP server {server}", f" ({words})" if words else ""
+    if code == REQUEST_TIMEOUT:
+        return ToolOutcomeUnknown(f"{who} did not answer within {seconds:g} seconds{said}")
+    if code == CONNECTION_CLOSED:
+        return ToolOutcomeUnknown(f"the connection to {who} ended before it answered ({words or message})")
+    if code in (UNREADABLE, PARSE_ERROR):
+        return ToolFailed(f"{who} has answered, but its answer cannot be read: {message}.")
+    if code == UNREACHABLE:
+        return ToolFailed(f"{who} cannot be reached: {message}.")
+    return McpToolError(f"{message}{said}")
+
+
+# Answers: the end of a run as the result of an MCP tool, and its question as a form for the client's user.
+
+MESSAGE = "message"
+"""The argument of the tool: what the user asks for."""
+
+ANSWER = "answer"
+"""The field of the form that a question becomes."""
+
+_ILLEGAL_MEMBER = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def served_tool(workflow: Workflow, description: str) -> ServedTool:
+    """The workflow as a tool, which takes the user's message."""
+    does = ", ".join(spec.name for spec in workflow.rules.tools)
+    message = {"type": "string", "description": "The request, in full: nothing else of the conversation is known."}
+    return ServedTool(
+        name=_ILLEGAL_MEMBER.sub("_", workflow.name)[:64] or "workflow",
+        description=description or f"Works on a request by itself, with these tools: {does}.",
+        input_schema={"type": "object", "properties": {MESSAGE: message}, "required": [MESSAGE]},
+    )
+
+
+def result_of(ended: Result[Finished, Halted]) -> CallToolResult:
+    """What the client's model is told: the value, the words, the question; or why the run halted, as an error."""
+    if isinstance(ended, Failure):
+        return failed(str(ended.failure()))
+    match ended.unwrap().outcome:
+        case Completed(value=value):
+            return _completed(bytes(value))
+        case Said(text=text):
+            return _told(text)
+        case NeedsInput(question=question, suggestions=suggestions):
+            return _told("\n- ".join((question, *suggestions)))
+        case HandOff(to=to, payload=payload):
+            return _told(f"The request is to be handed over to {to}: {payload}")
+        case other:
+            assert_never(other)
+
+
+def failed(why: str) -> CallToolResult:
+    """An error with that sentence."""
+    return CallToolResult(content=[TextContent(text=why)], is_error=True)
+
+
+def _completed(value: bytes) -> CallToolResult:
+    decoded: object = msgspec.json.decode(value)
+    text = decoded if isinstance(decoded, str) else value.decode()
+    structured = decoded if isinstance(decoded, dict) else None
+    return CallToolResult(content=[TextContent(text=text)], structured_content=structured)
+
+
+def _told(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=text)])
+
+
+def question_of(ended: Result[Finished, Halted]) -> tuple[NeedsInput, State] | None:
+    """The question that the run ended with, and the state in which its answer is awaited; None: it did not."""
+    if isinstance(ended, Failure):
+        return None
+    finished = ended.unwrap()
+    return (finished.outcome, finished.state) if isinstance(finished.outcome, NeedsInput) else None
+
+
+def form_of(question: NeedsInput) -> ElicitRequestFormParams:
+    """The question as a form with one field."""
+    field = {"type": "string", "title": "Answer"}
+    if question.suggestions:
+        field["description"] = f"For example: {'; '.join(question.suggestions)}"
+    schema = {"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]}
+    return ElicitRequestFormParams(message=question.question, requested_schema=schema)
+
+
+def answer_in(form: ElicitResult) -> str | None:
+    """What the user answered; None: nothing."""
+    said = (form.content or {}).get(ANSWER) if form.action == "accept" else None
+    return said if isinstance(said, str) and said.strip() else None
+
+
+# Results of MCP tools: what the model is shown of one, as text or as a JSON value.
+
+_PROGRESS = 2_000
+"""Maximum characters of one piece of progress."""
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+
+
+def value_of(result: CallToolResult) -> Json:
+    """What the result says: its JSON value, where it has one that its text only repeats; otherwise text.
+
+    Of pictures, sounds and other bytes the text names only the kind and the size.
+    """
+    text = "\n".join(map(_text, result.content))
+    if result.structured_content is None:
+        return text
+    value: Json = result.structured_content
+    plain = all(isinstance(block, TextContent) for block in result.content)
+    if isinstance(value, dict) and value.keys() == {"result"} and plain and text:
+        return value["result"]  # the SDK's form of a value that is no object
+    return value if not text or _repeats(text, value) else f"{text}\n{msgspec.json.encode(value).decode()}"
+
+
+def _repeats(text: str, value: Json) -> bool:
+    """Whether the text is that value as JSON."""
+    try:
+        return decode(_any, text) == value
+    except msgspec.DecodeError:
+        return False
+
+
+def _text(block: ContentBlock) -> str:
+    match block:
+        case TextContent():
+            return block.text
+        case ImageContent() | AudioContent():
+            return f"[{block.type}, {block.mime_type}, {_size(block.data)}: not shown]"
+        case ResourceLink():
+            return f"[resource {block.name}: {block.uri}]"
+        case EmbeddedResource(resource=TextResourceContents() as resource):
+            return f"[resource {resource.uri}]\n{resource.text}"
+        case EmbeddedResource(resource=BlobResourceContents() as resource):
+            return f"[resource {resource.uri}, {_size(resource.blob)}: not shown]"
+        case _:
+            raise TypeError(f"no kind of content: {block!r}")
+
+
+def _size(data: str) -> str:
+    """The size of what is encoded as base64."""
+    return f"{len(data) * 3 // 4:,} bytes"
+
+
+def progress_text(progress: float, total: float | None, message: str | None) -> str:
+    """A server's progress, in a line."""
+    done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+    return f"{done}: {message[:_PROGRESS]}" if message else done
+
+
+# MCP servers as data: a program to start, or an address; and what is known of their tools.
+
+MESSAGE_LIMIT = 4 << 20
+"""Maximum bytes of one message, unless the server says otherwise; the rest of a longer one is read and dropped."""
+
+
+class ServerOptions(Options, frozen=True, kw_only=True):
+    """What both kinds of servers have."""
+
+    only: Sequence[str] | None = None
+    tools: Mapping[str, ToolOptions] = {}
+    trust_hints: bool = False
+    required: bool = True
+    timeout: Seconds = 60.0
+    connect_timeout: Seconds = 30.0
+    message_limit: Tokens = MESSAGE_LIMIT
+
+
+class Stdio(ServerOptions, frozen=True):
+    """A program that speaks MCP on its standard input and output: a list of words, which no shell reads.
+
+    Of this process's environment it is given PATH, HOME and a few more, and all of `env`.
+
+    `only` names the tools to have, as the server names them; None: all. `tools` has options of `forge.tool` for single
+    tools. `trust_hints` takes the server's word for which tools only read and which are idempotent. `required=False`:
+    go on without this server where it cannot be reached. `timeout` is the maximum seconds of a call, `connect_timeout`
+    of the start; `message_limit` the maximum bytes of one message. If the program has ended, the next call starts it
+    again, `restarts` times at most.
+    """
+
+    command: Sequence[str]
+    env: Mapping[str, str] = {}
+    cwd: str | Path | None = None
+    restarts: Count = 1
+
+    def __repr__(self) -> str:
+        """The program; the other words and the environment may hold secrets."""
+        return f"Stdio([{', '.join(map(repr, self.command[:1]))}, …])"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no error may show."""
+        return tuple(self.env.values())
+
+
+class Http(ServerOptions, frozen=True):
+    """A server at the address of its endpoint, such as `http://127.0.0.1:8000/mcp` (streamable HTTP).
+
+    `headers` are sent with each request, such as one with a key. The other options are those of `Stdio`.
+    """
+
+    url: str
+    headers: Mapping[str, str] = {}
+
+    def __repr__(self) -> str:
+        """The kind alone: addresses and headers may hold secrets."""
+        return "Http(…)"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no error may show."""
+        words = (word for value in self.headers.values() for word in (value, *value.split()))
+        return (self.url, *words)
+
+
+McpServer = Stdio | Http
+
+
+# The tools that a server listed when its session began, and which of them it has changed since.
+
+_PAGES = 100
+"""Maximum pages of a list of tools."""
+
+_TOOLS = 1_000
+"""Maximum tools of one server."""
+
+_log = logging.getLogger("forge")
+
+
+class Listing:
+    """The tools of the server of that name, as they were at first. What has changed since must not be called."""
+
+    def __init__(self, server: str) -> None:
+        self.tools: tuple[Tool, ...] = ()
+        self._server = server
+        self._changed = frozenset[str]()
+        self._stale = False
+        """Whether the tools may have changed since they were listed."""
+        self._untold = False
+        """Whether nobody says when they change: they are then listed again before each call."""
+        self._listing = asyncio.Lock()
+
+    async def begin(self, client: Client) -> None:
+        """List them for the first time; of a server that was started again, compare them before the next call."""
+        if self.tools:
+            self._stale = True
+        else:
+            self.tools = await _listed(client)
+
+    async def notice(self, message: IncomingMessage) -> None:
+        """Take note if the server says that its tools have changed; one of the newest protocol has to be asked to."""
+        if isinstance(message, ToolListChangedNotification):
+            self._stale = True
+
+    async def watch(self, client: Client) -> None:
+        """Ask a server of the newest protocol to say when its tools change, and take note."""
+        offers = client.server_capabilities.tools
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (offers and offers.list_changed):
+            return
+        # A RuntimeError of the SDK's: the server no longer says so.
+        with suppress(MCPError, RuntimeError, TimeoutError):
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._stale = True
+        self._untold = self._stale = True
+
+    async def is_changed(self, client: Client, tool: str) -> bool:
+        """Whether the tool is another now, or gone. MCPError or ValidationError where the server does not say."""
+        async with self._listing:
+            if self._stale:
+                now = {one.name: _definition(one) for one in await _listed(client)}
+                self._stale = self._untold
+                changed = frozenset(one.name for one in self.tools if now.get(one.name) != _definition(one))
+                if more := sorted(changed - self._changed):
+                    text = "the MCP server %s has changed or removed tools that are in use: %s"
+                    _log.warning(text, self._server, ", ".join(more))
+                self._changed = changed
+        return tool in self._changed
+
+
+def _definition(tool: Tool) -> tuple[object, ...]:
+    return tool.description, tool.input_schema, tool.annotations
+
+
+async def _listed(client: Client) -> tuple[Tool, ...]:
+    """All tools of the server; of several with one name the first."""
+    found: dict[str, Tool] = {}
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        page = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+        for tool in page.tools:
+            found.setdefault(tool.name, tool)
+        cursor = page.next_cursor
+        if len(found) > _TOOLS:
+            raise McpError(f"it has more than {_TOOLS:,} tools")
+        if not cursor:
+            return tuple(found.values())
+    raise McpError(f"its list of tools has more than {_PAGES} pages")

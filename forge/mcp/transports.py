@@ -1,0 +1,321 @@
+"""Transports to MCP servers: a program over stdio, an address over HTTP."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, suppress
+from types import TracebackType
+
+import anyio
+import httpx2
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client._transport import TransportStreams
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+from mcp_types import jsonrpc_message_adapter as messages
+
+from forge.mcp.protocol import UNREACHABLE, UNREADABLE, Http, Stdio
+from forge.mcp.streams import Lines, TooLong, answered_request
+
+# A stdio server as a child process: its standard error is kept for faults, and it is always stopped.
+
+_CHUNK = 1 << 16
+_TAIL = 600
+"""Bytes that are kept of the end of what it writes to standard error."""
+
+_LINES = 3
+"""Lines of these that a fault shows."""
+
+_GRACE = 2.0
+"""Seconds to exit, first once its input has ended, then once it was told to terminate."""
+
+_POLL = 0.02
+"""Seconds between two looks whether it has ended."""
+
+
+class Program:
+    """A running program. `code` is the exit code if it ended by itself."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.code: int | None = None
+        self._process = process
+        self._stopping = False
+        self._said = bytearray()
+        self._listening = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def started(cls, server: Stdio) -> "Program":
+        """The program, started. OSError or ValueError where it cannot be."""
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *server.command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env={**get_default_environment(), **server.env},
+            cwd=server.cwd,
+            start_new_session=True,  # Ctrl-C in a terminal is for forge, which then stops the server in order
+        )
+        return cls(process)
+
+    async def output(self) -> AsyncIterator[bytes]:
+        """What it writes to standard output, in pieces, until it closes that."""
+        while self._process.stdout is not None and (chunk := await self._process.stdout.read(_CHUNK)):
+            yield chunk
+        if not self._stopping and await self._exited():
+            self.code = self._process.returncode
+
+    async def write(self, data: bytes) -> None:
+        """Give it that on standard input. OSError where it reads no more."""
+        if self._process.stdin is not None:
+            self._process.stdin.write(data)
+            await self._process.stdin.drain()
+
+    async def stop(self) -> None:
+        """End its input and wait for it; then terminate it and all that it has started; then kill them."""
+        self._stopping = True
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        if not await self._exited():
+            self._signal(kill=False)
+            if not await self._exited():
+                self._signal(kill=True)
+                await self._exited()
+        self._listening.cancel()
+
+    def last_words(self) -> str:
+        """The last lines that it wrote to standard error."""
+        return " / ".join(bytes(self._said).decode(errors="replace").splitlines()[-_LINES:]).strip(" /")
+
+    async def _listen(self) -> None:
+        while self._process.stderr is not None and (chunk := await self._process.stderr.read(_CHUNK)):
+            self._said += chunk
+            del self._said[:-_TAIL]
+
+    async def _exited(self) -> bool:
+        """Whether it ends before long."""
+        now = asyncio.get_running_loop().time
+        end = now() + _GRACE
+        # Not `process.wait()`: it also waits for whoever has inherited the pipes.
+        while self._process.returncode is None and now() < end:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL)
+        return self._process.returncode is not None
+
+    def _signal(self, *, kill: bool) -> None:
+        with suppress(ProcessLookupError):
+            if sys.platform == "win32":
+                self._process.kill() if kill else self._process.terminate()
+            else:  # it is the leader of a group of its own
+                os.killpg(self._process.pid, signal.SIGKILL if kill else signal.SIGTERM)
+
+
+# The stdio transport: messages as lines, each bounded while it is read.
+
+_SHOWN = 200
+"""Characters that a fault shows of a line that is no message."""
+
+
+class StdioTransport:
+    """The streams of a session with the program, which is started on entering and always stopped on leaving."""
+
+    def __init__(self, server: Stdio) -> None:
+        self._server = server
+        self._program: Program | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._asked = set[int | str]()
+        self._odd = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether the server may still send something."""
+        return self._reading is not None and not self._reading.done()
+
+    async def __aenter__(self) -> TransportStreams:
+        """Start the program. OSError or ValueError where it cannot be."""
+        self._program = program = await Program.started(self._server)
+        to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        to_server, from_session = anyio.create_memory_object_stream[SessionMessage]()
+        self._reading = asyncio.create_task(_until_closed(self._read(program, to_session)))
+        self._writing = asyncio.create_task(_until_closed(self._write(program, from_session)))
+        return from_server, to_server
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the program."""
+        if self._program is not None:
+            await self._program.stop()
+        work = [task for task in (self._reading, self._writing) if task is not None]
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+    async def last_words(self) -> str:
+        """How the program ended, if it has by itself, and what it wrote last beside its messages."""
+        if self._program is None:
+            return ""
+        code = "" if self._program.code is None else f"it ended with exit code {self._program.code}"
+        odd = f"it wrote what is no message: {self._odd!r}" if self._odd else ""
+        said = self._program.last_words()
+        return "; ".join(filter(None, (code, odd, said and f"it said last: {said}")))
+
+    async def _read(self, program: Program, to_session: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        lines = Lines(self._server.message_limit)
+        async with to_session:
+            async for chunk in program.output():
+                for line in lines.feed(chunk):
+                    for message in self._messages(line):
+                        await to_session.send(SessionMessage(message))
+
+    def _messages(self, line: bytes | TooLong) -> list[JSONRPCMessage]:
+        """The message in the line; for one that cannot be read, an error for the calls that it may be the answer to."""
+        if isinstance(line, TooLong):
+            limit = f"at most {self._server.message_limit:,} are read (message_limit)"
+            return self._unreadable(line.start, line.end, f"a message of {line.size:,} bytes, and {limit}")
+        try:
+            message = messages.validate_json(line, by_name=False)
+        except ValueError:
+            self._odd = line[:_SHOWN].decode(errors="replace").strip()
+            # Some servers log to standard output, which is no answer to anything.
+            return self._unreadable(line, line, "what is no message of the protocol") if self._odd[:1] == "{" else []
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._asked.discard(message.id)
+        return [message]
+
+    def _unreadable(self, start: bytes, end: bytes, what: str) -> list[JSONRPCMessage]:
+        known = answered_request(start, end)
+        concerned = {*self._asked} if known is None else self._asked & {known}
+        self._asked -= concerned
+        error = ErrorData(code=UNREADABLE, message=what)
+        return [JSONRPCError(jsonrpc="2.0", id=one, error=error) for one in concerned]
+
+    async def _write(self, program: Program, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        async with from_session:
+            async for item in from_session:
+                match item.message:
+                    case JSONRPCRequest(id=number):
+                        self._asked.add(number)
+                    case JSONRPCNotification(params={"requestId": int() | str() as cancelled}):
+                        self._asked.discard(cancelled)
+                    case _:
+                        pass
+                await program.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+
+async def _until_closed(work: Coroutine[None, None, None]) -> None:
+    """The work, until either end of what it reads and writes is closed."""
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        await work
+
+
+# The HTTP transport: answers are bounded while they are read; a lost connection costs a call, not the session.
+
+_CONNECT = 10.0
+"""Seconds to connect. How long an answer may take is the call's own limit."""
+
+
+class HttpTransport:
+    """The streams of a session with the server at an address."""
+
+    open = True
+    """Whether the server may still send something: each request asks anew."""
+
+    def __init__(self, server: Http) -> None:
+        self._server = server
+        self._connections = _BoundedConnections(server.message_limit)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> TransportStreams:
+        """Make the streams; the first message connects."""
+        server = self._server
+        headers = {**server.headers, "accept-encoding": "identity"}
+        timeout = httpx2.Timeout(None, connect=_CONNECT)
+        client = httpx2.AsyncClient(transport=self._connections, headers=headers, timeout=timeout)
+        await self._stack.enter_async_context(client)
+        streams = streamable_http_client(server.url, http_client=client, max_sse_event_size=server.message_limit)
+        return await self._stack.enter_async_context(streams)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        """End the session with the server, and close the connections."""
+        return await self._stack.__aexit__(kind, error, trace)
+
+    async def last_words(self) -> str:
+        """The last status of the server's that is an error, such as `HTTP 401`."""
+        return self._connections.said
+
+
+class _BoundedConnections(httpx2.AsyncBaseTransport):
+    """HTTP/1.1, with answers of at most `limit` bytes, but for streams: of these the SDK bounds each event."""
+
+    def __init__(self, limit: int) -> None:
+        self._plain = httpx2.AsyncHTTPTransport(trust_env=False)
+        self._limit = limit
+        self.said = ""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer; where there is none, an error in its place: an exception would end the whole session."""
+        try:
+            answer = await self._plain.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            return _instead(request, UNREACHABLE, str(error) or "it does not answer")
+        except httpx2.TransportError as error:
+            return _instead(request, CONNECTION_CLOSED, str(error) or type(error).__name__)
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            await answer.aclose()  # a few bytes of it may stand for gigabytes
+            return _instead(request, UNREADABLE, "what is compressed, which was not asked for")
+        if answer.status_code >= 400:
+            self.said = f"HTTP {answer.status_code}"
+        if isinstance(answer.stream, httpx2.AsyncByteStream) and not _is_stream(answer):
+            answer.stream = _Bounded(answer.stream, self._limit)
+        return answer
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self._plain.aclose()
+
+
+def _instead(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
+    """An answer with that error, which the SDK gives the request in question."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    return httpx2.Response(502, json=error, request=request)
+
+
+def _is_stream(answer: httpx2.Response) -> bool:
+    return str(answer.headers.get("content-type", "")).lower().startswith("text/event-stream")
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The bytes of an answer, up to a limit; StreamError beyond it, and where the connection breaks."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
+        self._stream = stream
+        self._left = limit
+        self._limit = limit
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._stream:
+                self._left -= len(chunk)
+                if self._left < 0:
+                    raise httpx2.StreamError(f"it is longer than {self._limit:,} bytes (message_limit)")
+                yield chunk
+        except httpx2.TransportError as error:
+            raise httpx2.StreamError(str(error) or type(error).__name__) from error
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
