@@ -1,9 +1,10 @@
 """Guards: pure functions of the state before a batch and of the batch: what is wrong with its calls."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from itertools import islice
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
@@ -613,20 +614,31 @@ def _said_before(tool: str, ledger: Ledger) -> str:
     return "\n".join(normalized(attempt.arguments) for attempt in refused)
 
 
+class _Rule(Struct, frozen=True):
+    """How a guard is made, and whether the rules give it anything to say."""
+
+    make: Callable[[Rules], Guard]
+    applies: Callable[[Rules], bool]
+
+
+GUARDS: Mapping[str, _Rule] = MappingProxyType(
+    {
+        "required_steps": _Rule(required_steps, lambda rules: bool(rules.required or rules.order)),
+        "prerequisites": _Rule(prerequisites, lambda rules: any(tool.prerequisites for tool in rules.tools)),
+        "order": _Rule(order, lambda rules: bool(rules.order or rules.withheld)),
+        "no_placeholders": _Rule(no_placeholders, lambda rules: rules.value_checks),
+        "grounding": _Rule(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
+        "calculated": _Rule(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),
+        "own_words": _Rule(own_words, lambda rules: rules.value_checks and bool(rules.terminal)),
+        "slipped_numbers": _Rule(slipped_numbers, lambda rules: rules.value_checks and bool(rules.terminal)),
+        "repetition": _Rule(repetition, lambda rules: rules.max_repeats is not None),
+        "completion": _Rule(lambda rules: completion(rules.checks, rules.tools), lambda rules: bool(rules.checks)),
+    }
+)
+"""Every guard that rules make, by the name that `Rules.without` and `forge ablate` know it by, in the order asked."""
+
+
 def guards_of(rules: Rules) -> tuple[Guard, ...]:
     """The guards that hold what the rules say, in the order in which they are asked; none that has nothing to say."""
-    grounded = any(tool.grounded for tool in rules.tools)
-    calculating = any(tool.calculated for tool in rules.tools)
-    dependent = any(tool.prerequisites for tool in rules.tools)
-    answering = rules.value_checks and rules.terminal
-    return (
-        *((required_steps(rules),) if rules.required or rules.order else ()),
-        *((prerequisites(rules),) if dependent else ()),
-        *((order(rules),) if rules.order or rules.withheld else ()),
-        *((no_placeholders(rules),) if rules.value_checks else ()),
-        *((grounding(rules),) if grounded else ()),
-        *((calculated(rules),) if calculating else ()),
-        *((own_words(rules), slipped_numbers(rules)) if answering else ()),
-        *((repetition(rules),) if rules.max_repeats is not None else ()),
-        *((completion(rules.checks, rules.tools),) if rules.checks else ()),
-    )
+    on = (rule for name, rule in GUARDS.items() if name not in rules.without)
+    return tuple(rule.make(rules) for rule in on if rule.applies(rules))

@@ -1,11 +1,13 @@
-"""The offer: which of the legal tools the next reply is shown, and with which values.
+"""The offer: what the next reply may be, computed by a table of named narrowings.
 
-An offer never forbids what the rules allow: it only decides what a constraint offers and what a correction proposes. So
-a refused step is not asked for in the same way again, and a narrower offer never ends a workflow.
+A narrowing makes an offer smaller: it never forbids what the rules allow. It decides only what a constraint offers and
+what a correction proposes; a legal call that is made all the same runs, and a narrowing that would leave nothing is
+ignored. So a refused step is not asked for in the same way again, and no narrowing can end a workflow.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import assert_never
 
 import msgspec
@@ -57,44 +59,153 @@ from stages.tool import RECALL, Grounded, ToolSpec
 from stages.wire.deltas import Sampling
 from stages.wire.wires import Wire, demandable
 
-# Look first: while a run makes progress, nothing is offered that can wait until something was looked up.
-#
-# An offer, not a rule: what the model calls anyway runs if it is legal. After replies without progress, escalation
-# decides (`stages.offer`).
+
+class Held(Struct, frozen=True):
+    """A legal tool that is not on offer, and the name of the narrowing that holds it back."""
+
+    tool: str
+    by: str
 
 
-def tools_at_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """Of the legal tools those that are offered; one that each listed value is for, with the values that are left."""
-    return _one_by_one(rules, state, _looking_first(rules, state, allowed))
+class Offer(Struct, frozen=True, kw_only=True):
+    """What the next reply may be: a call of one of these `tools`, or words.
+
+    A tool is one of the rules' own, or that with a narrower schema. `words`: words are an answer. `demand`: the request
+    demands a call. `level` is how far escalation has gone, `last`: whether only what ends the run is of use any more.
+    """
+
+    tools: tuple[ToolSpec, ...]
+    words: bool = False
+    demand: bool = False
+    level: EscalationLevel = "open"
+    last: bool = False
+    held: tuple[Held, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools on offer."""
+        return tuple(tool.name for tool in self.tools)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the run is stuck, and a level of escalation narrows the tools."""
+        return not self.last and self.level not in OPEN
 
 
-def _looking_first(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The legal tools, without the writes that can wait until something was looked up, or that nobody speaks of.
+OPEN: tuple[EscalationLevel, ...] = ("open", "constrained", "prompted")
+"""The levels of escalation that offer every legal tool."""
+
+Narrowing = Callable[[Rules, State, Offer], Offer]
+"""Makes an offer smaller, or hands it on."""
+
+
+def offer(rules: Rules, state: State) -> Offer:
+    """What the next reply may be: at least one of the legal tools, if any is legal.
+
+    `Rules.without` names the narrowings that are off.
+    """
+    level, words = escalation_level(rules, state), welcomes_words(rules, state.ledger)
+    so_far = Offer(tools=legal_tools(rules, state), words=words, demand=level == "call" and not words, level=level)
+    for name, narrow in NARROWINGS.items():
+        if name not in rules.without:
+            narrowed = narrow(rules, state, so_far)
+            if narrowed is not so_far and narrowed.tools:
+                left = frozenset(narrowed.names)
+                held = tuple(Held(tool=tool, by=name) for tool in so_far.names if tool not in left)
+                so_far = replace(narrowed, held=so_far.held + held)
+    return so_far
+
+
+def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
+    """The tools that the next reply should choose from: some of the legal ones, at least one if any is."""
+    return offer(rules, state).tools
+
+
+def remember(rules: Rules, state: State) -> State:
+    """The state that remembers what is asked of its messages at each turn: up to the last one, none is read again.
+
+    What they show is asked once replies bring nothing new, and of values that must have been seen. Of a conversation
+    that is not gone on with, as in the proxy, it is not gathered for these alone: most are found near its end.
+    """
+    seen = any(tool.grounded or tool.calculated for tool in rules.tools)
+    if replies_without_progress(state.ledger) or (seen and state.known()):
+        state = with_shown(state, texts_tried(rules, state.ledger))
+    depends = {*rules.withheld, *rules.held_back}
+    return with_spoken([tool for tool in rules.tools if tool.name in depends], state) if depends else state
+
+
+# How far escalation has gone.
+
+
+def escalation_level(rules: Rules, state: State) -> EscalationLevel:
+    """The level of escalation: `open` while the run makes progress, or fails in new ways.
+
+    Two replies in a row without a readable call count as stuck.
+    """
+    ledger = state.ledger
+    if ledger.progress >= ledger.turn and ledger.retries <= 1:
+        return "open"  # the last reply brought something new: nothing else has to be looked at
+    count = stuck_replies(rules, state) or max(replies_without_progress(ledger) - PATIENCE, ledger.retries - 1)
+    levels = rules.escalation.levels
+    return levels[(count - 1) % len(levels)] if count > 0 and levels else "open"
+
+
+def changed_mode(rules: Rules, state: State) -> TextMode | None:
+    """The mode that escalation has changed to; None: it has not.
+
+    It stays for the rest of the run: what did not work before would not work again, and each change of mode makes
+    the server evaluate the whole prompt again.
+    """
+    now, modes = escalation_level(rules, state), rules.escalation.modes
+    at = now if now in modes else state.sent.mode
+    return next((mode for mode in modes if mode == at), None)
+
+
+# The narrowings, in order.
+
+
+def without_refused_ends(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Without the tools that end the run, take no argument, and would be refused by the user's own check as before.
+
+    With other arguments, a call may be accepted.
+    """
+    refused = refused_ends(rules, state)
+    if not refused:
+        return so_far
+    return _only(so_far, lambda tool: tool.name not in refused or takes_arguments(tool))
+
+
+def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
+    """Only the tools that end the run, where the budget has one model call left of several.
+
+    What any other would find out, no model call could use any more.
+    """
+    ends = tuple(tool for tool in so_far.tools if tool.effect == "terminal")
+    if state.ledger.budget.calls != 1 or not state.ledger.turn or not ends:
+        return so_far
+    return replace(so_far, tools=ends, last=True)
+
+
+def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Without the writes that can wait until something was looked up, or that nobody speaks of.
 
     An early look-up is harmless, an early write may not be. After replies without progress, all legal tools are
     offered.
     """
-    if not rules.escalation.look_first:
-        return allowed
+    if so_far.level not in OPEN or so_far.last:
+        return so_far
     open_steps = unsettled_steps(rules, state)
     left = [name for name in pending(rules, state.ledger) if name not in open_steps]
-    looks = [tool.name for tool in allowed if _looks(tool)]
+    looks = [tool.name for tool in so_far.tools if _looks(tool)]
     if any(name in left for name in looks) and not replies_without_progress(state.ledger):
-        return tuple(tool for tool in allowed if tool.effect != "write" or tool.name in _needed(rules))
+        return _only(so_far, lambda tool: tool.effect != "write" or tool.name in _needed(rules))
     if _nothing_found(rules, state, looks):
-        allowed = tuple(tool for tool in allowed if tool.effect != "terminal")
+        so_far = _only(so_far, lambda tool: tool.effect != "terminal")
     if looks and rules.held_back and _holds_back(state):
-        held = [tool for tool in allowed if tool.name in rules.held_back]
+        held = [tool for tool in so_far.tools if tool.name in rules.held_back]
         beside = {tool.name for tool in held} - related_tools(held, state)
-        return tuple(tool for tool in allowed if tool.name not in beside)
-    return allowed
-
-
-def _one_by_one(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The tools; those that have to be called with each listed value only with those that are left of them."""
-    left = {one.tool: one.values for one in listed_values_left(rules, state.ledger)}
-    each = {use.tool: use.each_of.argument for use in rules.order if use.each_of and use.tool in left}
-    return tuple(limited_argument(one, each[one.name], left[one.name]) if one.name in each else one for one in allowed)
+        return _only(so_far, lambda tool: tool.name not in beside)
+    return so_far
 
 
 def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
@@ -129,7 +240,86 @@ def _holds_back(state: State) -> bool:
     return times_asked(state) <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= PATIENCE
 
 
-# Refused ends: tools that end the run, and whose call the user's own check would refuse again as it did before.
+def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """The tools that have to be called with each listed value only with those that are left of them."""
+    if so_far.level not in OPEN or so_far.last:
+        return so_far
+    left = {one.tool: one.values for one in listed_values_left(rules, state.ledger)}
+    each = {use.tool: use.each_of.argument for use in rules.order if use.each_of and use.tool in left}
+    if not each:
+        return so_far
+    tools = (limited_argument(one, each[one.name], left[one.name]) if one.name in each else one for one in so_far.tools)
+    return replace(so_far, tools=tuple(tools))
+
+
+def unstuck(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """What leads a stuck run on: other tools than those that it is stuck on, or the same with values not yet tried."""
+    if not so_far.stuck:
+        return so_far
+    return replace(so_far, tools=_leading_on(rules, state, so_far))
+
+
+def _leading_on(rules: Rules, state: State, so_far: Offer) -> tuple[ToolSpec, ...]:
+    allowed = so_far.tools
+    if guessing := guessing_tools(rules, state):
+        found = _finding_values(rules, state, allowed, guessing)
+        return tuple(map(simpler_tool, found)) if so_far.level == "simple" else found
+    if _may_be_mended(rules, state):
+        return _renewed(allowed, state, stuck_tools(rules, state)) or _in_other_words(allowed, state)
+    match so_far.level:
+        case "narrow" | "call":
+            return _other_ways(rules, state, allowed)
+        case "pin":
+            return _next_step(rules, state, allowed)
+        case "simple":
+            return tuple(map(simpler_tool, _next_step(rules, state, allowed)))
+        case "open" | "constrained" | "prompted":
+            return allowed
+        case other:
+            assert_never(other)
+
+
+def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Without the call that the last reply made in vain, for this one reply.
+
+    A tool without arguments is left out, unless nothing but writes is left. Of a look-up with one text, that text is;
+    where all that was said is ASCII, for what is offered instead is ASCII too. Anything else may be right with other
+    arguments, and for a write, others are not to be suggested.
+    """
+    refused = refused_call(state)
+    spec = refused and rules.tool(refused.name)
+    if refused is None or not spec or spec.repeatable:
+        return so_far
+    if not takes_arguments(spec):
+        left = _only(so_far, lambda tool: tool.name != spec.name)
+        return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
+    # A grounded value is chosen from a list, which `refused_values` takes it from.
+    if spec.grounded or not all(message.text.isascii() for message in state.history):
+        return so_far
+    tools = (without_calls(tool, [refused.arguments]) if tool == spec else tool for tool in so_far.tools)
+    return replace(so_far, tools=tuple(tools))
+
+
+NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
+    {
+        "refused_ends": without_refused_ends,
+        "last_call": last_call,
+        "look_first": look_first,
+        "one_by_one": one_by_one,
+        "unstuck": unstuck,
+        "refused_call": without_refused_call,
+    }
+)
+"""Every narrowing, by the name that `Rules.without` and `forge ablate` know it by, in the order in which they apply."""
+
+
+def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
+    """The offer with these of its tools; the same offer where all are, or none."""
+    tools = tuple(tool for tool in so_far.tools if keep(tool))
+    return replace(so_far, tools=tools) if 0 < len(tools) < len(so_far.tools) else so_far
+
+
+# What the narrowings stand on.
 
 
 def refused_ends(rules: Rules, state: State) -> Mapping[str, str]:
@@ -145,15 +335,6 @@ def refused_ends(rules: Rules, state: State) -> Mapping[str, str]:
     past = past_calls(state) if any(sees_results(rules.checks[tool.name]) for tool in ends) else ()
     asked = ((tool, problem_with(of_both(rules.checks[tool.name]), refused[tool.name], tool, past)) for tool in ends)
     return {tool.name: problem for tool, problem in asked if problem}
-
-
-def without_refused_ends(rules: Rules, state: State, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The tools without refused ends that take no argument, as no call of them would be accepted; all if none is left.
-
-    With other arguments, a call may be.
-    """
-    refused = refused_ends(rules, state)
-    return tuple(tool for tool in tools if tool.name not in refused or takes_arguments(tool)) or tools
 
 
 def mending_writes(rules: Rules, state: State) -> tuple[str, ...]:
@@ -261,120 +442,9 @@ def _texts(tool: ToolSpec, arguments: str) -> Iterator[Json]:
             yield from (leaf for leaf in leaves(bytes(value).decode()) if isinstance(leaf, str))
 
 
-# Escalate after replies without progress: what the next reply is offered.
-#
-# Escalation never forbids what the rules allow: it only decides what a constraint offers and what a correction
-# proposes. So a refused step is not asked for in the same way again, and a narrower offer never ends a workflow.
-
-
-def escalation_level(rules: Rules, state: State) -> EscalationLevel:
-    """The level of escalation: `open` while the run makes progress, or fails in new ways.
-
-    Two replies in a row without a readable call count as stuck.
-    """
-    ledger = state.ledger
-    if ledger.progress >= ledger.turn and ledger.retries <= 1:
-        return "open"  # the last reply brought something new: nothing else has to be looked at
-    count = stuck_replies(rules, state) or max(replies_without_progress(ledger) - PATIENCE, ledger.retries - 1)
-    levels = rules.escalation.levels
-    return levels[(count - 1) % len(levels)] if count > 0 and levels else "open"
-
-
-def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
-    """The tools that the next reply should choose from: some of the legal ones, at least one if any is.
-
-    A tool that the model is stuck on may have its argument limited to values that were seen and not tried. A call
-    that was just refused is left out, where a schema can leave it out.
-    """
-    return _without_refused_call(rules, state, _offered(rules, state))
-
-
-def _without_refused_call(rules: Rules, state: State, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The tools without the call that the last reply made in vain, for this one reply.
-
-    A tool without arguments is left out, unless nothing but writes is left. Of a look-up with one text, that text is;
-    where all that was said is ASCII, for what is offered instead is ASCII too. Anything else may be right with other
-    arguments, and for a write, others are not to be suggested.
-    """
-    refused = refused_call(state)
-    spec = refused and rules.tool(refused.name)
-    if refused is None or not spec or spec.repeatable:
-        return tools
-    if not takes_arguments(spec):
-        left = tuple(tool for tool in tools if tool.name != spec.name)
-        harmless = welcomes_words(rules, state.ledger) or any(tool.effect != "write" for tool in left)
-        return left if left and harmless else tools
-    # A grounded value is chosen from a list, which `refused_values` takes it from.
-    if spec.grounded or not all(message.text.isascii() for message in state.history):
-        return tools
-    return tuple(without_calls(tool, [refused.arguments]) if tool == spec else tool for tool in tools)
-
-
-def _offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
-    allowed = without_refused_ends(rules, state, legal_tools(rules, state))
-    if ends := _last_tools(rules, state, allowed):
-        return ends
-    match escalation_level(rules, state):
-        case "open" | "constrained" | "prompted":
-            return tools_at_first(rules, state, allowed)
-        case level if guessing := guessing_tools(rules, state):
-            found = _finding_values(rules, state, allowed, guessing)
-            return tuple(map(simpler_tool, found)) if level == "simple" else found
-        case _ if _may_be_mended(rules, state):
-            stuck = stuck_tools(rules, state)
-            return _renewed(allowed, state, stuck) or _in_other_words(allowed, state)
-        case "narrow" | "call":
-            return _other_ways(rules, state, allowed)
-        case "pin":
-            return _next_step(rules, state, allowed)
-        case "simple":
-            return tuple(map(simpler_tool, _next_step(rules, state, allowed)))
-        case other:
-            assert_never(other)
-
-
 def _may_be_mended(rules: Rules, state: State) -> bool:
     """Whether all that is left, beside the end, is what the answers of required steps may call for."""
     return bool(answered := unsettled_steps(rules, state)) and {*answered}.issuperset(pending(rules, state.ledger))
-
-
-def _last_tools(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The legal tools that end the run, where the budget has one model call left of several; else empty."""
-    ledger = state.ledger
-    if ledger.budget.calls != 1 or not ledger.turn or not rules.escalation.end_in_time:
-        return ()
-    return tuple(tool for tool in allowed if tool.effect == "terminal")
-
-
-def remember(rules: Rules, state: State) -> State:
-    """The state that remembers what is asked of its messages at each turn: up to the last one, none is read again.
-
-    What they show is asked once replies bring nothing new, and of values that must have been seen. Of a conversation
-    that is not gone on with, as in the proxy, it is not gathered for these alone: most are found near its end.
-    """
-    seen = any(tool.grounded or tool.calculated for tool in rules.tools)
-    if replies_without_progress(state.ledger) or (seen and state.known()):
-        state = with_shown(state, texts_tried(rules, state.ledger))
-    depends = {*rules.withheld, *rules.held_back}
-    return with_spoken([tool for tool in rules.tools if tool.name in depends], state) if depends else state
-
-
-def demanded_tools(rules: Rules, state: State) -> tuple[str, ...]:
-    """The tools of which the request demands one; empty while text is as welcome as a call."""
-    if escalation_level(rules, state) != "call" or welcomes_words(rules, state.ledger):
-        return ()
-    return tuple(tool.name for tool in offered_tools(rules, state))
-
-
-def changed_mode(rules: Rules, state: State) -> TextMode | None:
-    """The mode that escalation has changed to; None: it has not.
-
-    It stays for the rest of the run: what did not work before would not work again, and each change of mode makes
-    the server evaluate the whole prompt again.
-    """
-    now, modes = escalation_level(rules, state), rules.escalation.modes
-    at = now if now in modes else state.sent.mode
-    return next((mode for mode in modes if mode == at), None)
 
 
 def _finding_values(

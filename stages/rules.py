@@ -51,19 +51,12 @@ class Escalation(Struct, frozen=True, kw_only=True):
 
     Without levels, every reply may be any legal call. `stages.offer` applies it.
 
-    `look_first`: while the run makes progress, no tool that writes is offered before the required steps that only
-    read, unless something required needs it; without required steps, none that nobody has spoken of. So a model that a
-    constraint forces to call a tool is not tempted.
     `writes`: tools that write and that a model without progress is offered on the level `narrow`, too, although no step
     needs them: where the work is to change something, and to look once more is no help.
-    `end_in_time`: the last of several model calls that the budget has is offered nothing but the tools that end the
-    run, if one is legal: what any other would find out, no model call could use any more.
     """
 
     levels: tuple[EscalationLevel, ...] = ("narrow", "pin", "open")
-    look_first: bool = True
     writes: tuple[str, ...] = ()
-    end_in_time: bool = True
 
     @property
     def modes(self) -> tuple[TextMode, ...]:
@@ -865,6 +858,8 @@ class Rules(Options, frozen=True, kw_only=True):
     """When a person is asked about a call whose outcome is unknown."""
     unsure: WhenUnsure | None = None
     """What follows calls that the model is not sure of; None: nobody asks how sure it is."""
+    without: frozenset[str] = frozenset()
+    """Narrowings (`stages.offer.NARROWINGS`) and guards (`stages.guards.GUARDS`) that are off, by name."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""

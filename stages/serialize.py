@@ -11,10 +11,10 @@ from stages.candidates import looked_up, needless_arguments, refused_values
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.offer import demanded_tools, escalation_level, offered_tools, remember
+from stages.offer import OPEN, Offer, offer, remember
 from stages.options import checked
 from stages.pipeline import Stage, on
-from stages.rules import Rules, welcomes_words
+from stages.rules import Rules
 from stages.schema import Target
 from stages.seen import all_numbers, with_values
 from stages.state import Folded, Gathered, Prepared, Sent, SourceValues, State
@@ -53,6 +53,7 @@ def serialize(
     fixed = overhead(rules, mode, wire, form, schemas)
     spoken = f"{wire.name} {form.name}"
     lists = mode == "constrained" and any(tool.grounded or tool.calculated for tool in rules.tools)
+    narrows = mode == "constrained" or (mode == "native" and "call" in rules.escalation.levels)
 
     def noted(before: Sent, phase: Folded) -> tuple[Raw, ...]:
         """The messages with the notes after them; as text they are a part of the message before."""
@@ -66,6 +67,7 @@ def serialize(
         state = remember(rules, state)
         view, history, before = phase.view, state.history, state.sent
         seen = _as_seen(state, view)
+        now = offer(rules, seen) if narrows and not phase.summary else Offer(tools=rules.tools)
         extends = before.whole and before.mode == mode and before.wire == spoken and _extends(view, before.view)
         if not extends:
             before = Sent()
@@ -76,7 +78,7 @@ def serialize(
         request = Request(
             head=before.request.head if extends else wire.head(model, options, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
-            tail=tail_of_summary if phase.summary else tail(seen, None if state.cleared else values),
+            tail=tail_of_summary if phase.summary else tail(now, seen, None if state.cleared else values),
         )
         sent = Sent(
             mode=mode,
@@ -89,7 +91,7 @@ def serialize(
             values=values,
             length=len(history),
             last=history[-1] if history else None,
-            offered=() if phase.summary else _limits(rules, seen, mode),
+            offered=now.names if now.demand or (mode == "constrained" and now.level not in OPEN) else (),
         )
         ledger = replace(state.ledger, prompt_size=fixed + shown + sum(map(size, phase.notes)))
         asked = replace(request, messages=noted(before, phase)) if phase.notes else request
@@ -103,15 +105,6 @@ def _as_seen(state: State, view: History) -> State:
     """The state with nothing but what the model is shown: no value of a schema comes from anywhere else."""
     gathered = state.gathered if view == state.history else Gathered()
     return replace(state, history=view, cleared=(), gathered=gathered)
-
-
-def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:
-    """The tools of `Sent.offered`: empty on the levels of escalation that offer all legal tools."""
-    if mode == "native":
-        return demanded_tools(rules, state)
-    if mode == "prompted" or escalation_level(rules, state) in ("open", "constrained", "prompted"):
-        return ()
-    return tuple(tool.name for tool in offered_tools(rules, state))
 
 
 _REQUEST = 20
@@ -165,8 +158,8 @@ def _extends(view: History, before: History) -> bool:
     return kinds[0] is Assistant and not isinstance(before[-1], Assistant) and System not in kinds
 
 
-_Tail = Callable[[State, tuple[SourceValues, ...] | None], Raw]
-"""The end of the request for a state as the model sees it, and the values in that; None: compaction has cut some.
+_Tail = Callable[[Offer, State, tuple[SourceValues, ...] | None], Raw]
+"""The end of the request for an offer, a state as the model sees it, and the values in that; None: some were cut.
 
 The model may remember a value that was cut, and the schema must not name one that it is not shown.
 """
@@ -180,7 +173,7 @@ def _tail(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, schemas: To
     fixed = _tail_of_summary(rules, mode, wire, schemas)
     if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
         return lambda *_: fixed
-    return lambda seen, _: demanding(fixed, wire, tools) if (tools := demanded_tools(rules, seen)) else fixed
+    return lambda now, *_: demanding(fixed, wire, now.names) if now.demand else fixed
 
 
 def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Raw:
@@ -207,15 +200,14 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
         bound = [tool for tool in rules.tools if tool.grounded]
         return {tool.name: looked_up(rules, seen.ledger, tool, texts) | refused_values(tool, seen) for tool in bound}
 
-    def end(seen: State, values: tuple[SourceValues, ...] | None) -> Raw:
-        tools = offered_tools(rules, seen) or rules.tools
+    def end(now: Offer, seen: State, values: tuple[SourceValues, ...] | None) -> Raw:
+        tools = now.tools or rules.tools
         numbers = () if values is None else all_numbers(values)
         calls = [schema_of(tool, seen, numbers) for tool in tools]
         if values:
             calls = limited_calls(zip(tools, calls, strict=True), values, tried(seen, values))
         if form is prompted.LIST:
-            words = welcomes_words(rules, seen.ledger)
-            return wire.tail(None, wires.list_of(calls, words=words, wrapped=wire.strict))
+            return wire.tail(None, wires.list_of(calls, words=now.words, wrapped=wire.strict))
         return wire.tail(None, wires.one_of(calls, wrapped=wire.strict))
 
     return end

@@ -190,3 +190,11 @@ def test_a_missing_variable_is_named() -> None:
 
 def test_a_workflow_without_a_system_prompt_has_no_empty_system_message() -> None:
     assert Workflow("w", tools=[finish], terminal_tool="finish").start("Go.").history == (User(text="Go."),)
+
+
+def test_a_guard_or_narrowing_that_is_turned_off_has_to_exist() -> None:
+    with pytest.raises(DefinitionError) as caught:
+        Workflow("w", tools=[finish], terminal_tool="finish", without=["look_frist"])
+    (problem,) = caught.value.problems
+    assert problem.startswith("without: there is no guard or narrowing 'look_frist'; there are: required_steps,")
+    assert problem.endswith("Did you mean look_first?")

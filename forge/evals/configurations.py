@@ -67,7 +67,7 @@ _no_grounding: _Change = compose_left(_naming, _options(grounded=None, value_che
 _no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
 _no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
 _no_checks: _Change = compose_left(_naming, _options(guards=(), completion_checks=None))
-_no_escalation = _options(escalation=Escalation(levels=(), look_first=False, end_in_time=False))
+_no_escalation = _options(escalation=Escalation(levels=()), without=frozenset({"look_first", "last_call"}))
 _no_repeats = _options(max_repeats=None)
 _no_withholding: _Change = partial(_naming, withheld=True)
 _no_notes = _options(progress_notes=False, iteration_warning=0, context_thresholds=())

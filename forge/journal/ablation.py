@@ -21,7 +21,7 @@ from forge.workflow.turn import turn_of
 from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.compaction import NoCompact
 from stages.confidence.measure import argument_schemas
-from stages.offer import offered_tools
+from stages.offer import NARROWINGS, offered_tools
 from stages.pipeline import Stage
 from stages.repair.decoding import decode
 from stages.rules import RepairLimits, Rules
@@ -155,18 +155,17 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     return {**judging, "compaction": compaction, **_offers(workflow)}
 
 
+_NARROWINGS = {name: (narrow.__doc__ or name).partition("\n")[0].rstrip(".") for name, narrow in NARROWINGS.items()}
+"""What each narrowing of the offer does."""
+
+
 def _offers(workflow: CompiledWorkflow) -> dict[str, _Variant]:
     """The workflow without each of the rules that decide what a constraint offers."""
     rules = workflow.rules
-    open_escalation = replace(rules.escalation, levels=())
-    looking = replace(rules.escalation, look_first=False)
-    late = replace(rules.escalation, end_in_time=False)
     ways = {
         "withheld writes": ("does not offer writes that nothing needs", replace(rules, withheld=())),
         "order of calls": ("offers what may come next", replace(rules, order=())),
-        "look first": ("offers look-ups before writes", replace(rules, escalation=looking)),
-        "in time": ("offers the end to the last model call", replace(rules, escalation=late)),
-        "escalation": ("offers less to a model that is stuck", replace(rules, escalation=open_escalation)),
+        **{name: (does, replace(rules, without=rules.without | {name})) for name, does in _NARROWINGS.items()},
     }
     offers = {
         n: _Variant(does=does, where="offer", workflow=workflow.under(other)) for n, (does, other) in ways.items()

@@ -17,9 +17,11 @@ from stages.compaction import Compacted, Compactor, TieredCompact
 from stages.confidence.measure import Prior, closed_arguments
 from stages.effect import Budget, Price
 from stages.fold import FailedAttempts, Reasoning
+from stages.guards import GUARDS
 from stages.halt import CannotFit
 from stages.nudges import Correction, Reword
 from stages.objection import Guard, NudgeKind
+from stages.offer import NARROWINGS
 from stages.options import unfit_function
 from stages.rescue import Family
 from stages.rescue.found import Read
@@ -177,6 +179,14 @@ def _filling(template: str) -> Reword:
 
 
 # Definition of priors: what is wrong with those that a workflow was given, a sentence a mistake.
+
+
+def without_mistakes(without: Collection[str]) -> Iterator[str]:
+    """The names that are none of a guard or of a narrowing of the offer."""
+    known = [*GUARDS, *NARROWINGS]
+    for name in sorted({*without}.difference(known)):
+        listed = ", ".join(known)
+        yield f"without: there is no guard or narrowing {name!r}; there are: {listed}.{did_you_mean(name, known)}"
 
 
 def prior_mistakes(rules: Rules) -> tuple[str, ...]:

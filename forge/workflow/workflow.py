@@ -45,6 +45,7 @@ from forge.workflow.checks import (
     tell_withheld,
     view_mistakes,
     warning_mistakes,
+    without_mistakes,
 )
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from stages import rescue
@@ -264,6 +265,7 @@ class Workflow(Generic[R_co]):
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
     `escalation` says what a reply is offered after others without progress; a call that was answered the same
     `max_repeats` times (if it writes: in whatever way) is not run again (None: it is), unless its tool is `repeatable`.
+    `without` names guards and narrowings of the offer that are off (docs/guards.md).
     `value_checks=False` lets placeholders, forge's own words and slipped numbers pass (docs/guards.md).
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
     `Correction` (see `stages.nudges`).
@@ -315,6 +317,7 @@ class Workflow(Generic[R_co]):
     families: Sequence[Family] = ()
     nudges: Nudges | None = None
     escalation: Escalation | None = None
+    without: Collection[str] = ()
     stages: Sequence[StageName | Stage] = STAGES
 
     guards: Sequence[Guard] = ()
@@ -376,6 +379,7 @@ class Workflow(Generic[R_co]):
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
             *prior_mistakes(self.rules),
+            *without_mistakes(self.without),
         )
 
     @cached_property
@@ -417,6 +421,7 @@ class Workflow(Generic[R_co]):
             max_calls=self.max_calls_per_reply,
             in_doubt=self.in_doubt,
             unsure=self.unsure,
+            without=frozenset(self.without),
         )
         named = (*_names(self.optional_steps), *(self.completion_checks or {}))
         writes = unneeded_writes(stated, named)

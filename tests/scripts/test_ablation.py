@@ -12,6 +12,7 @@ from forge.journal.ablation import Ablated, ablate
 from stages.effect import RawCall, Reply
 from stages.message import ToolCall
 from stages.objection import Guard, Stop, Verdict
+from stages.offer import NARROWINGS
 from stages.state import State
 from tests.flows import Desk
 
@@ -112,7 +113,7 @@ def test_without_any_change_no_guardrail_is_left_out(tmp_path: Path) -> None:
         *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges"),
         *Desk().workflow.compiled.guards,
         "compaction",
-        *("withheld writes", "order of calls", "look first", "in time", "escalation", "seen values"),
+        *("withheld writes", "order of calls", *NARROWINGS, "seen values"),
     ]
 
 
@@ -122,7 +123,7 @@ def test_what_a_constraint_did_not_offer_has_a_row_of_its_own(tmp_path: Path) ->
     run_sync(workflow, "Go.", backend=Scripted([LOOK, LOOK, END], mode="constrained"), journal=str(path))
     rows = {row.guardrail: row for row in ablate(path, workflow)}
     offers = {name: [one.turn for one in row.acted] for name, row in rows.items() if row.acted}
-    assert offers == {"withheld writes": [2], "escalation": [3]}
+    assert offers == {"withheld writes": [2], "unstuck": [3]}
     (acted,) = rows["withheld writes"].acted
     assert (str(acted.did), str(acted.without)) == ("offers look, write, finish", "offers look, write, fail, finish")
     prompted = ablated(tmp_path / "2", [LOOK, LOOK, END], workflow)

@@ -14,7 +14,7 @@ from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
-from stages.offer import demanded_tools, escalation_level, possible_escalation, simpler_tool
+from stages.offer import escalation_level, offer, possible_escalation, simpler_tool
 from stages.rules import Escalation, EscalationLevel, TextPolicy
 from stages.serialize import Mode
 from stages.state import Ledger, State
@@ -200,8 +200,8 @@ def test_words_twice_in_a_row_and_the_next_request_demands_the_pending_step() ->
 def test_words_are_not_forbidden_where_they_are_welcome() -> None:
     rules = replace(workflow("call").rules, on_text="accept")
     state = State(history=(), ledger=Ledger(turn=2, retries=2))
-    assert demanded_tools(rules, state) == ("search",), "a step is pending"
-    assert demanded_tools(replace(rules, required=()), state) == ()
+    assert offer(rules, state).demand, "a step is pending"
+    assert not offer(replace(rules, required=()), state).demand
 
 
 def requests(level: EscalationLevel, script: list[Line], mode: Mode = "native") -> tuple[bytes, ...]:

@@ -57,7 +57,7 @@ LAST: list[tuple[str, int, bool, bool, set[str]]] = [
 def test_the_last_model_call_is_offered_the_end_if_it_is_legal(
     left: int, offered: set[str], *, looked: bool, on: bool
 ) -> None:
-    rules = replace(RULES, escalation=Escalation(end_in_time=on))
+    rules = RULES if on else replace(RULES, without=frozenset({"last_call"}))
     done = (success("look"),) if looked else ()
     ledger = as_run(Ledger(turn=1, progress=1, successes=done, budget=Budget(calls=left)))
     assert {spec.name for spec in offered_tools(rules, State(history=(), ledger=ledger))} == offered

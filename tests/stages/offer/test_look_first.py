@@ -30,7 +30,7 @@ def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_o
     def first(rules: Rules) -> set[str]:
         return {spec.name for spec in offered_tools(rules, start)}
 
-    assert first(replace(RULES, escalation=Escalation(look_first=False))) == {"look", "fail"}
+    assert first(replace(RULES, without=frozenset({"look_first"}))) == {"look", "fail"}
     assert first(replace(RULES, required=("look", "fail"))) == {"look", "fail"}
     assert first(replace(RULES, required=("fail",))) == {"look", "fail"}, "nothing is to be looked up first"
     after = replace(RULES, tools=tuple(replace(t, effect="read") if t.name == "write" else t for t in RULES.tools))
@@ -46,10 +46,16 @@ ENDS: list[tuple[str, tuple[Grounded, ...], Ledger, dict[str, Any], bool]] = [
     ("one look-up was in vain", (PLACE,), Ledger(turn=1, attempts=(attempt("track"),)), {}, False),
     ("all were", (PLACE,), Ledger(turn=2, attempts=(attempt("track"), attempt("ask", turn=2))), {}, True),
     ("one was found", (PLACE,), Ledger(turn=1, progress=1, successes=(success("ask"),)), {}, True),
-    ("the model gets nowhere", (PLACE,), Ledger(turn=5, attempts=(attempt("track"),)), {"levels": ()}, True),
+    (
+        "the model gets nowhere",
+        (PLACE,),
+        Ledger(turn=5, attempts=(attempt("track"),)),
+        {"escalation": Escalation(levels=())},
+        True,
+    ),
     ("an id is what the user gives", (PARCEL,), Ledger(), {}, True),
     ("no value has to be seen", (), Ledger(), {}, True),
-    ("it is switched off", (PLACE,), Ledger(), {"look_first": False}, True),
+    ("it is switched off", (PLACE,), Ledger(), {"without": frozenset({"look_first"})}, True),
 ]
 
 
@@ -61,7 +67,7 @@ def test_a_value_that_has_to_be_seen_is_looked_for_before_the_end(
         return ToolSpec(name=name, description="", parameters=Raw(b"{}"), effect=effect, grounded=grounded)
 
     tools = (spec("track", "read"), spec("ask", "read"), spec("tell", "terminal", grounded))
-    rules = Rules(tools=tools, escalation=Escalation(**options))
+    rules = Rules(tools=tools, **options)
     said = (User(text="Where is P-1?"),)
     offered = {one.name for one in offered_tools(rules, State(history=said, ledger=ledger))}
     assert offered == {"track", "ask"} | ({"tell"} if ends else set())

@@ -17,7 +17,7 @@ from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
 from stages.message import Assistant, History, Kind, Tool, User
 from stages.offer import offered_tools
-from stages.rules import Escalation, Rules, Use, legal_tools, pending, unneeded_writes
+from stages.rules import Rules, Use, legal_tools, pending, unneeded_writes
 from stages.state import Ledger, State, Success
 from stages.tool import RECALL, Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
 
@@ -243,7 +243,7 @@ FIRST: list[tuple[str, Workflow, str, set[str]]] = [
         ASKED,
         {"drop", "cancel_order", "respond"},
     ),
-    ("it is switched off", chat(*SEVERAL, escalation=Escalation(look_first=False)), ASKED, ALL),
+    ("it is switched off", chat(*SEVERAL, without=["look_first"]), ASKED, ALL),
     ("the end is a tool of theirs", chat(*SEVERAL, end, on_text="nudge", terminal_tool="end"), ASKED, {"look", "end"}),
 ]
 
