@@ -1,58 +1,9 @@
-"""Arguments of the commands: flags with their checks, options as they are read, and their help."""
+"""The arguments of each command: flags with their checks and their help."""
 
 import argparse
-import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from msgspec import UNSET, Struct
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from forge.backends import Backend, Cascade, Local, named, startable, started
-from forge.backends.address import AsNamed
-from forge.backends.servers import Loading, Progress
 from forge.cli.parser import Parser, command_of
-from forge.errors import ForgeError
-from forge.journal.redaction import Redact
-from forge.workflow.workflow import Workflow
-from stages.confidence.measure import AskLarger
-from stages.options import OptionError
-from stages.wire.deltas import Sampling
-
-# Rows of output: a label and a text next to it, wrapped to the terminal; one plain line in a pipe.
-
-_NARROW = 50
-"""Terminal width below which labels get no column of their own."""
-
-
-class LabelledText(Struct, frozen=True):
-    """A labelled text; both parts have a style of rich. Only secondary text is dim."""
-
-    label: str
-    text: str
-    style: str = ""
-    label_style: str = "dim"
-
-
-def show(console: Console, row: LabelledText, column: int = 9) -> None:
-    """Print the row, with its label right-aligned in a column of that width."""
-    if not console.is_terminal:
-        console.print(Text(f"{row.label:>{column}}  {row.text}"), soft_wrap=True)
-        return
-    label, text = Text(row.label, style=row.label_style), Text(row.text, style=row.style)
-    if console.width < _NARROW:
-        console.print(Text.assemble(label, "  ", text))
-        return
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(justify="right", width=column, no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row(label, text)
-    console.print(grid)
-
 
 # Options shared by several commands: backend, model, journal, redaction.
 
@@ -186,107 +137,6 @@ def _tokens(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of tokens")
     return number
-
-
-# From command-line options to values: the backend, the key, the redaction rules.
-
-
-def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
-    """The backend, loaded or started when a run connects. ForgeError for contradictory options."""
-    sampling = sampling_of(options.temperature, options.max_tokens, options.seed)
-    if options.backend == "local":
-        if options.profile:
-            raise ForgeError("--profile is for a server's address; local is llama.cpp in this process: leave one out")
-        return Local(
-            options.model,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            model_sampling=options.model_sampling,
-            port=options.port,
-            api_key=key_of(options.api_key_env),
-            timeout=options.timeout,
-            progress=progress,
-        )
-    if startable(options.backend) and not options.profile:
-        return started(
-            options.backend,
-            options.model,
-            port=options.port,
-            progress=_tell_loading,
-            download=progress,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            model_sampling=options.model_sampling,
-            api_key=key_of(options.api_key_env),
-            timeout=options.timeout,
-        )
-    return AsNamed(
-        named(
-            options.backend,
-            options.model,
-            profile=options.profile,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            model_sampling=options.model_sampling,
-            api_key=key_of(options.api_key_env),
-            timeout=options.timeout,
-            probe=options.probe,
-        )
-    )
-
-
-def with_larger(backend: Backend, options: argparse.Namespace, workflow: Workflow[Any]) -> Backend:
-    """The backend, with the larger model of `--larger`. ForgeError if the workflow never asks one."""
-    if options.larger is None:
-        return backend
-    if workflow.unsure is None or AskLarger() not in workflow.unsure.steps:
-        raise ForgeError(
-            "--larger: the workflow never asks a larger model; say when it does, as in "
-            "unsure=WhenUnsure(below=0.6, then=AskLarger()), or leave --larger out"
-        )
-    return Cascade(backend, named(options.larger))
-
-
-def sampling_of(temperature: float | None, max_tokens: int, seed: int | None = None) -> Sampling:
-    """The sampling options of a command line. ForgeError for one that no server takes."""
-    try:
-        return Sampling(
-            temperature=UNSET if temperature is None else temperature,
-            seed=UNSET if seed is None else seed,
-            max_tokens=max_tokens,
-        )
-    except OptionError as error:
-        raise ForgeError("; ".join(f"--{problem.removeprefix('Sampling: ')}" for problem in error.problems)) from None
-
-
-def _tell_loading(loading: Loading) -> None:
-    print(f"loading for {loading.seconds:.0f} s: {loading.said}", file=sys.stderr)
-
-
-def key_of(variable: str | None) -> str:
-    """The key in that environment variable. ForgeError if it is not set."""
-    if variable is None:
-        return ""
-    if not os.environ.get(variable):
-        raise ForgeError(f"--api-key-env {variable}: that environment variable is not set")
-    return os.environ[variable]
-
-
-def redact_of(options: argparse.Namespace) -> Redact:
-    """The redaction rules of `forge run`. ForgeError for a variable that is not set."""
-    named: list[str] = getattr(options, "redact", [])
-    variables: list[str] = getattr(options, "redact_env", [])
-    if lacking := [name for name in variables if not os.environ.get(name)]:
-        raise ForgeError(f"--redact-env {lacking[0]}: that environment variable is not set")
-    return Redact(
-        arguments=tuple(name for name in named if "." in name),
-        results=tuple(name for name in named if "." not in name),
-        values=tuple(os.environ[name] for name in variables),
-        patterns=tuple(getattr(options, "redact_pattern", [])),
-    )
 
 
 # The arguments of each command.

@@ -16,8 +16,8 @@ from forge.backends.doctor.facts import FindingVerdict
 from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognition import addressed
-from forge.cli.arguments import key_of
 from forge.cli.console import Console, printable
+from forge.cli.options import key_of
 from forge.errors import ForgeError
 from stages.wire.wires import WIRES
 

@@ -15,9 +15,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from forge.cli.arguments import LabelledText
 from forge.cli.console import Console, printable, readable
 from forge.cli.eval_run import values_of
+from forge.cli.layout import LabelledText
 from forge.cli.run import imported, load_workflow
 from forge.cli.timelines import Section, recorded_timeline, save_page, without_folders
 from forge.errors import ForgeError, JournalError

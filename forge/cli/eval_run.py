@@ -14,9 +14,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import fields
 from rich.text import Text
 
-from forge.cli.arguments import LabelledText, key_of, sampling_of, show
 from forge.cli.console import Console
 from forge.cli.eval_progress import EvalProgress
+from forge.cli.layout import LabelledText, show
+from forge.cli.options import key_of, sampling_of
 from forge.cli.progress import downloading
 from forge.cli.run import imported
 from forge.cli.signals import until_signal

@@ -14,9 +14,10 @@ from rich.text import Text
 from forge.agent import Agent
 from forge.agent.headless import AgentTask, Record, read_task, run_task
 from forge.backends.servers import Progress
-from forge.cli.arguments import backend_of, fill_agent_run
+from forge.cli.arguments import fill_agent_run
 from forge.cli.console import Console, printable
 from forge.cli.lines import View
+from forge.cli.options import backend_of
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.run import load_agent, new_journal

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from forge.agent import Agent
 from forge.backends.servers import Progress
-from forge.cli.arguments import backend_of
 from forge.cli.console import Console
+from forge.cli.options import backend_of
 from forge.cli.progress import downloading
 from forge.cli.run import load_served, prompt_values
 from forge.cli.signals import until_signal

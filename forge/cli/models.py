@@ -8,8 +8,8 @@ from rich.text import Text
 
 from forge.backends.servers import Kept, cache_folder, ensure_model, kept, remove
 from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel, Wheel
-from forge.cli.arguments import LabelledText, show
 from forge.cli.console import Console
+from forge.cli.layout import LabelledText, show
 from forge.cli.progress import downloading
 from forge.errors import ForgeError
 from forge.workflow.checks import did_you_mean

@@ -21,8 +21,8 @@ from rich.text import Text
 
 from forge.backends import Backend, Options, named
 from forge.backends.address import AsNamed
-from forge.cli.arguments import key_of
 from forge.cli.console import Console, printable, readable
+from forge.cli.options import key_of
 from forge.cli.signals import handling
 from forge.errors import ForgeError, quantity, to_install
 from forge.proxy.passage import Notes, Passage, actions, client_name, summary_line

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Struct
 from rich.text import Text
 
-from forge.cli.arguments import LabelledText, show
 from forge.cli.console import Console, printable, readable
 from forge.cli.eval_report import judged, recorded_row, workflow_of
+from forge.cli.layout import LabelledText, show
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
 from forge.cli.timelines import page, save_page
 from forge.errors import ForgeError

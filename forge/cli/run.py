@@ -25,9 +25,11 @@ from forge.backends import Backend, startable
 from forge.backends.servers.process import state_folder
 from forge.cli import demo
 from forge.cli.approval import ask_person
-from forge.cli.arguments import LabelledText, add_backend, backend_of, redact_of, show, with_larger
+from forge.cli.arguments import add_backend
 from forge.cli.console import Console, printable
+from forge.cli.layout import LabelledText, show
 from forge.cli.lines import View
+from forge.cli.options import backend_of, redact_of, with_larger
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.signals import SIGPIPE, RunInProgress, StopSignals, handling

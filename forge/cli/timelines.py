@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from forge.cli.console import readable
-from forge.cli.lines import provenance
+from forge.cli.rows import Row, provenance, reply_rows, result_row, rows
 from forge.cli.run import Took, seconds_of
 from forge.errors import ForgeError, explain
 from forge.journal.records import Entry, Journal, SentPart
@@ -21,30 +21,16 @@ from stages import events
 from stages.effect import (
     Approved,
     Ask,
-    CallResult,
     Execute,
-    InDoubt,
     Outcome,
-    Paused,
     Replied,
-    Reply,
     Results,
-    Succeeded,
     Undelivered,
 )
-from stages.execution import result_text
-from stages.message import Kind
 from stages.repair.decoding import decode
 from stages.state import Done
 
 # The timeline of a recorded run: what happened in each turn, how long it took, how it ended.
-
-
-class Item(Struct, frozen=True):
-    """A line of the timeline: its label and its text."""
-
-    label: str
-    text: str
 
 
 class Section(Struct, frozen=True, kw_only=True):
@@ -54,13 +40,13 @@ class Section(Struct, frozen=True, kw_only=True):
     note: str = ""
     tokens: int = 0
     room: int = 0
-    items: tuple[Item, ...] = ()
+    items: tuple[Row, ...] = ()
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
     """A whole run: its end, calls with an unknown outcome, durations and tokens, and its turns."""
 
-    end: Item
+    end: Row
     unknown: tuple[str, ...]
     facts: tuple[str, ...]
     sections: tuple[Section, ...]
@@ -81,7 +67,7 @@ class _Turns:
         self._journal = journal
         self._sections: list[Section] = []
         self._next = Section(title="Before the first turn")
-        self._items: list[Item] = []
+        self._items: list[Row] = []
         self._effects = 0
         self._took = Took()
         self._last: Step | None = None
@@ -90,10 +76,10 @@ class _Turns:
         """Add the next state of the run."""
         self._last = step
         if step.number == 0:
-            self._items += (Item(type(m).__name__.lower(), m.text) for m in step.state.history)
+            self._items += (Row(type(m).__name__.lower(), m.text) for m in step.state.history)
         if step.outcome is not None:
             if self._effects in self._journal.resumed:
-                self._items.append(Item("resumed", "the run was interrupted here and resumed later"))
+                self._items.append(Row("resumed", "the run was interrupted here and resumed later"))
             self._effects += 1
             self._took = self._took.more(step.outcome)
             self._items += took_items(step.outcome)
@@ -101,13 +87,13 @@ class _Turns:
             if isinstance(event, events.TurnStarted):
                 self._cut(event, step.number)
             else:
-                self._items += _items(event)
+                self._items += rows(event)
 
     def whole(self) -> Timeline:
         """The complete timeline."""
         end, unknown = self._end(), self._unknown()
         if end.label == "interrupted":
-            self._items += (end, *(Item("unknown", call) for call in unknown))
+            self._items += (end, *(Row("unknown", call) for call in unknown))
         self._close()
         return Timeline(end=end, unknown=unknown, facts=self._took.facts(), sections=tuple(self._sections))
 
@@ -121,16 +107,14 @@ class _Turns:
         self._sections.append(replace(self._next, items=tuple(self._items)))
         self._items = []
 
-    def _end(self) -> Item:
+    def _end(self) -> Row:
         last = self._last
         if last is not None and last.halt is not None:
-            return Item("halted", explain(last.halt))
+            return Row("halted", explain(last.halt))
         if last is not None and isinstance(last.state.phase, Done):
-            return Item("done", ending(last.state.phase.outcome))
+            return Row("done", ending(last.state.phase.outcome))
         pending = self._journal.pending
-        return Item(
-            "interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed"
-        )
+        return Row("interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed")
 
     def _unknown(self) -> tuple[str, ...]:
         """Calls with an unknown outcome: those of the last state, and a pending one at the end of the record."""
@@ -140,68 +124,19 @@ class _Turns:
         return tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
 
 
-def took_items(outcome: Outcome) -> Iterator[Item]:
+def took_items(outcome: Outcome) -> Iterator[Row]:
     """How long it took, of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
             used = reply.usage
             tokens = f", {used.prompt:,} prompt and {used.completion:,} reply tokens" if used else ""
-            yield Item("model", f"{seconds_of(seconds)}{tokens}")
+            yield Row("model", f"{seconds_of(seconds)}{tokens}")
         case Undelivered(fault=fault, seconds=seconds):
-            yield Item("failed", f"no answer after {seconds_of(seconds)}: {fault.detail}")
+            yield Row("failed", f"no answer after {seconds_of(seconds)}: {fault.detail}")
         case Results(seconds=seconds):
-            yield Item("tools", seconds_of(seconds))
+            yield Row("tools", seconds_of(seconds))
         case _:
             pass
-
-
-def _items(event: events.Event) -> Iterator[Item]:
-    match event:
-        case events.ModelReplied(reply=reply):
-            yield from reply_items(reply)
-        case events.CallsAccepted(calls=calls):
-            yield from (Item("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
-        case events.ToolsReturned(results=results):
-            yield from map(result_item, results)
-        case events.Nudged(text=text):
-            yield Item("nudge", text)
-        case events.Warned(kind=kind, text=text):
-            yield Item("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
-        case events.ApprovalAsked(call=call):
-            yield Item("approval", f"{call.name} {call.arguments}")
-        case events.HistoryCompacted(compaction=cut):
-            fewer = f"{cut.messages_before} → {cut.messages_after} messages"
-            yield Item("compact", f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens, {fewer}, phase {cut.phase}")
-        case events.RunFinished(outcome=outcome):
-            yield Item("done", ending(outcome))
-        case events.RunHalted(halt=halt):
-            yield Item("halted", explain(halt))
-        case events.MessageAdded():
-            pass  # replies, results and nudges are shown as they come
-        case other:
-            yield Item("event", msgspec.json.encode(other).decode())
-
-
-def result_item(result: CallResult) -> Item:
-    """What a tool returned, or how its call failed."""
-    match result:
-        case Succeeded():
-            return Item("result", result_text(result))
-        case InDoubt():
-            return Item("unknown", result_text(result))
-        case Paused(asks=asks):
-            return Item("result", f"asks the user: {asks.question}")
-        case _:
-            return Item("failed", result_text(result))
-
-
-def reply_items(reply: Reply) -> Iterator[Item]:
-    """What the model said."""
-    if reply.reasoning.strip():
-        yield Item("thought", reply.reasoning)
-    if reply.text.strip():
-        yield Item("said", reply.text)
-    yield from (Item("called", f"{call.name} {call.arguments}") for call in reply.calls)
 
 
 # A recorded run as one HTML page: its timeline, turn by turn, without scripts or network access.
@@ -256,7 +191,7 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
     made, header = timeline(journal, steps), journal.header
     setup = header.setup
     facts = (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", header.started, *made.facts)
-    unknown = (Item("unknown", f"outcome unknown: {call}") for call in made.unknown)
+    unknown = (Row("unknown", f"outcome unknown: {call}") for call in made.unknown)
     return _PAGE.format(
         title=_text(header.workflow),
         style=_STYLE,
@@ -289,11 +224,11 @@ def _replaceable(path: Path) -> bool:
     return first.lower() in (b"", _DOCTYPE)
 
 
-def _headline(item: Item) -> str:
+def _headline(item: Row) -> str:
     return item.text if item.label == "unknown" else f"{item.label}: {item.text}"
 
 
-def _class(item: Item) -> str:
+def _class(item: Row) -> str:
     """The first word of the label, which is forge's own."""
     return item.label.partition(" ")[0]
 
@@ -306,7 +241,7 @@ def _section(section: Section) -> str:
     return f"<section><h2>{section.title} <small>{section.note}</small></h2>{bar}<dl>{rows}</dl></section>"
 
 
-def _row(item: Item) -> str:
+def _row(item: Row) -> str:
     text = _text(item.text)
     if len(item.text) > _FOLDED or item.text.count("\n") >= _LINES:
         head = _text(" ".join(item.text[: 4 * _HEAD].split())[:_HEAD])
@@ -360,47 +295,47 @@ def recorded_timeline(journal: Journal) -> tuple[Section, ...]:
         items = tuple(_journal_items(entry, results))
         sections[-1] = replace(sections[-1], items=sections[-1].items + items)
     if journal.pending is not None:
-        unfinished = Item("unknown", f"started, never finished: {effect_name(journal.pending)}")
+        unfinished = Row("unknown", f"started, never finished: {effect_name(journal.pending)}")
         sections.append(Section(title="The end", items=(unfinished,)))
     return tuple(sections)
 
 
-def _journal_items(entry: Entry, results: set[str]) -> Iterator[Item]:
+def _journal_items(entry: Entry, results: set[str]) -> Iterator[Row]:
     """What happened; `results` are the texts that are shown already as what a tool returned."""
     match entry.effect:
         case SentPart(messages=messages):
             told = (_sent(message) for message in messages)
             yield from (item for item in told if item.label != "assistant" and item.text not in results)
         case Execute(calls=calls):
-            yield from (Item("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
+            yield from (Row("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
         case Ask(call=call):
-            yield Item("approval", f"{call.name} {call.arguments}")
+            yield Row("approval", f"{call.name} {call.arguments}")
     for item in _outcome(entry.outcome):
         if item.label in {"result", "failed"}:
             results.add(item.text)
         yield item
 
 
-def _outcome(outcome: Outcome) -> Iterator[Item]:
+def _outcome(outcome: Outcome) -> Iterator[Row]:
     yield from took_items(outcome)
     match outcome:
         case Replied(reply=reply):
-            yield from reply_items(reply)
+            yield from reply_rows(reply)
         case Results(results=results):
-            yield from map(result_item, results)
+            yield from map(result_row, results)
         case Approved():
-            yield Item("approval", "given")
+            yield Row("approval", "given")
         case _:
             pass
 
 
-def _sent(message: Raw) -> Item:
+def _sent(message: Raw) -> Row:
     """The message; parts that are no text are shown as they were sent."""
     try:
         known = decode(_messages, bytes(message))
     except msgspec.DecodeError:
-        return Item("sent", bytes(message).decode(errors="replace"))
+        return Row("sent", bytes(message).decode(errors="replace"))
     try:
-        return Item(known.role, decode(_texts, bytes(known.content)))
+        return Row(known.role, decode(_texts, bytes(known.content)))
     except msgspec.DecodeError:
-        return Item(known.role, bytes(known.content).decode(errors="replace"))
+        return Row(known.role, bytes(known.content).decode(errors="replace"))

@@ -6,9 +6,9 @@ import re
 import pytest
 from rich.console import Console
 
-from forge.cli.arguments import LabelledText
 from forge.cli.chat.painting import live_text, paint
 from forge.cli.chat.screen import Printed, Spelled
+from forge.cli.layout import LabelledText
 
 
 def console() -> Console:

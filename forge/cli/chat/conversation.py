@@ -25,7 +25,6 @@ from forge.agent.memory import Fact, Facts, Session, SessionSummary, SQLiteStore
 from forge.backends.servers import Progress
 from forge.backends.servers.process import state_folder
 from forge.cli.approval import question_lines
-from forge.cli.arguments import LabelledText, backend_of
 from forge.cli.chat.faces import Face, PlainFace
 from forge.cli.chat.screen import (
     Screen,
@@ -50,6 +49,8 @@ from forge.cli.chat.slash import (
     typed_line,
 )
 from forge.cli.console import Console, printable, readable
+from forge.cli.layout import LabelledText
+from forge.cli.options import backend_of
 from forge.cli.progress import downloading
 from forge.cli.run import load_agent
 from forge.cli.signals import Interrupted, handling
@@ -550,7 +551,7 @@ async def _talk(chat: Chat, options: argparse.Namespace, *, plain: bool) -> int:
             with handling(_Stop(chat)):
                 return await chat.run(PlainFace(), asks=sys.stdin.isatty())
         # It takes longer to load than plain lines need, and is not there without the extra.
-        from forge.cli.chat.faces import TerminalFace  # noqa: PLC0415
+        from forge.cli.chat.terminal_face import TerminalFace  # noqa: PLC0415
 
         async with TerminalFace(_history(), chat.cancel, chat.facts) as face:
             await chat.run(face, asks=True)

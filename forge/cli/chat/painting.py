@@ -8,9 +8,9 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
-from forge.cli.arguments import LabelledText, show
 from forge.cli.chat.screen import Printed, Spelled
 from forge.cli.console import readable
+from forge.cli.layout import LabelledText, show
 
 _INDENT = (0, 2)
 _LIVE = 2_000

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from forge.agent import Agent, events
 from forge.agent.definition import NAMES
 from forge.agent.events import AgentEvent
-from forge.cli.arguments import LabelledText
 from forge.cli.chat.slash import HELP
 from forge.cli.chat.wording import ComingReply, coming_call, coming_words, excerpt, grown, unmarked
 from forge.cli.console import printable, readable
+from forge.cli.layout import LabelledText
 from forge.errors import quantity
 from stages.effect import Ask, Execute, HandOff
 from stages.halt import ApprovalNeeded, Cancelled

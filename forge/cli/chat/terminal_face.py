@@ -1,0 +1,221 @@
+"""A chat in a terminal: answers in Markdown above, and at the bottom what is under way and a line to type in."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import create_output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.shortcuts import CompleteStyle
+from prompt_toolkit.styles import Style
+
+from forge.cli.chat.painting import live_text, paint
+from forge.cli.chat.screen import Printed, Screen, under_way
+from forge.cli.chat.slash import HELP
+from forge.cli.console import Console, readable
+from forge.cli.layout import LabelledText
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_TICK = 0.1
+"""Seconds between two pictures of what is under way."""
+
+_STYLE = Style.from_dict(
+    {"bottom-toolbar": "noreverse fg:ansibrightblack", "status": "fg:ansibrightblack", "asks": "bold"}
+)
+
+
+class TerminalFace:
+    """The terminal of a person, inside `async with`.
+
+    `cancel` is called for Ctrl-C, and says whether there was anything to cancel. `facts` stands beside the line.
+    """
+
+    steers = True
+
+    def __init__(self, history: Path, cancel: Callable[[], bool], facts: Callable[[], str]) -> None:
+        self._cancel, self._facts = cancel, facts
+        self._console = Console(file=sys.stdout, highlight=False)  # not what `patch_stdout` puts in its place
+        self._lines = asyncio.Queue[str | None]()
+        self._asked: asyncio.Future[str] | None = None
+        self._question = ""
+        self._screen: Screen | None = None
+        self._ticking: asyncio.Future[None] | None = None
+        self._leaving = False
+        self._running = ExitStack()
+        self._session = self._made(history)
+
+    async def __aenter__(self) -> Self:
+        """Begin to read keys; what others print appears above the line, without its control characters."""
+        self._running.enter_context(patch_stdout())
+        self._reading = asyncio.ensure_future(self._session.prompt_async(set_exception_handler=False))
+        self._reading.add_done_callback(lambda _: self._lines.put_nowait(None))  # the terminal may go away
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the terminal back as it was."""
+        self.working(None)
+        self._reading.cancel()
+        with suppress(asyncio.CancelledError, EOFError):
+            await self._reading
+        self._running.close()
+
+    async def line(self) -> str | None:
+        """The next line that was entered; None after Ctrl-D, or the second Ctrl-C."""
+        return await self._lines.get()
+
+    def show(self, *printed: Printed) -> None:
+        """Print above the line, which is drawn anew."""
+        if not printed:
+            return
+        # Not `run_in_terminal`: what is typed meanwhile would be read by the line, not by the keys.
+        self._session.app.renderer.erase()
+        for one in printed:
+            paint(self._console, one)
+        self._session.app.invalidate()
+
+    def working(self, screen: Screen | None) -> None:
+        """Show what is under way above the line; it moves while it lasts."""
+        self._screen = screen
+        if screen is None:
+            self._session.app.invalidate()
+        elif self._ticking is None:
+            self._ticking = asyncio.ensure_future(self._tick())
+
+    async def _tick(self) -> None:
+        while self._screen is not None:
+            self._session.app.invalidate()
+            await asyncio.sleep(_TICK)
+        self._ticking = None
+
+    def size(self) -> tuple[int, int]:
+        """The screen without margins, the question and the line."""
+        return max(30, self._console.width - 12), max(5, self._console.height - 6)
+
+    async def answer(self, lines: Sequence[str], prompt: str, begun: str = "") -> str | None:
+        """What the person answers; what they were typing is there again afterwards."""
+        if lines:
+            self.show(LabelledText("asks", "\n".join(lines), "", "bold magenta"))
+        buffer = self._session.default_buffer
+        aside, self._question = buffer.text, prompt
+        self._asked = asyncio.get_running_loop().create_future()
+        buffer.document = Document(begun)
+        self._session.app.invalidate()
+        try:
+            return await self._asked
+        finally:
+            self._asked = None
+            buffer.document = Document(aside)
+
+    def propose(self, text: str) -> None:
+        """Put the text into the line, unless something stands there."""
+        buffer = self._session.default_buffer
+        if not buffer.text:
+            buffer.document = Document(text)
+
+    def _made(self, history: Path) -> PromptSession[str]:
+        output = create_output()
+        if isinstance(output, Vt100_Output):
+            output.enable_cpr = False  # a terminal that does not say where its cursor is would hold everything up
+        session: PromptSession[str] = PromptSession(
+            message=self._message,
+            multiline=True,
+            history=FileHistory(history),
+            completer=_Commands(),
+            complete_style=CompleteStyle.READLINE_LIKE,
+            key_bindings=self._keys(),
+            rprompt=lambda: [] if self._asked or self._screen else [("class:status", readable(self._facts()))],
+            prompt_continuation="  ",
+            erase_when_done=True,
+            reserve_space_for_menu=0,
+            enable_open_in_editor=False,
+            style=_STYLE,
+            output=output,
+        )
+        session.default_buffer.on_text_changed += lambda _: self._stay()
+        return session
+
+    def _stay(self) -> None:
+        self._leaving = False
+
+    def _message(self) -> StyleAndTextTuples:
+        """What stands before the line: what is under way, a question, and the mark of a prompt."""
+        parts: StyleAndTextTuples = []
+        if self._screen is not None and self._asked is None:
+            status, words = under_way(self._screen)
+            if words:
+                height = max(4, self._console.height // 3)
+                parts += to_formatted_text(ANSI(live_text(self._console, words, height)))
+            frame = _FRAMES[int(time.monotonic() / _TICK) % len(_FRAMES)]
+            parts.append(("class:status", f"{frame} {status} …  (Ctrl-C cancels)\n"))
+        if self._asked is not None:
+            return [*parts, ("class:asks", f"{self._question}\n"), ("class:asks", "? ")]
+        if self._leaving:
+            parts.append(("class:status", "Ctrl-C again, or Ctrl-D, ends the chat\n"))
+        return [*parts, ("class:asks", "> ")]
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        keys.add("enter")(self._enter)
+        keys.add("escape", "enter")(lambda event: event.current_buffer.newline())
+        keys.add("c-j")(self._enter)  # as Enter arrives that was typed before this began
+        keys.add("c-c")(self._interrupt)
+        keys.add("<sigint>")(self._interrupt)
+        keys.add("c-d")(self._end)
+        return keys
+
+    def _enter(self, event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        text = buffer.text
+        if self._asked is not None:
+            if not self._asked.done():
+                self._asked.set_result(text)
+            return
+        if text.strip():
+            with suppress(OSError):  # on a full disk, this line is in no later program's history
+                buffer.append_to_history()
+            self.show(LabelledText("you", readable(text)))
+            self._lines.put_nowait(text)
+        buffer.reset()
+
+    def _interrupt(self, event: KeyPressEvent) -> None:
+        if self._cancel():
+            return
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        elif self._leaving:
+            self._lines.put_nowait(None)
+        else:
+            self._leaving = True
+
+    def _end(self, event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.delete()
+        elif self._asked is not None:
+            self._enter(event)
+        else:
+            self._lines.put_nowait(None)
+
+
+class _Commands(Completer):
+    """Completes the names of commands."""
+
+    def get_completions(self, document: Document, _: CompleteEvent) -> Iterable[Completion]:
+        """The commands that begin with what was typed."""
+        text = document.text
+        if text.startswith("/"):
+            names = (f"/{name}" for name in HELP)
+            yield from (Completion(name, -len(text)) for name in names if name.startswith(text))

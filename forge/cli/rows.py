@@ -1,0 +1,120 @@
+"""Rows: what happened in a run, one labelled text each, the same in a terminal, a pipe and a page."""
+
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import assert_never
+
+from msgspec import Struct
+
+from forge.errors import explain
+from forge.journal.replaying import ending
+from stages import events
+from stages.effect import CallResult, InDoubt, Paused, Reply, Succeeded
+from stages.execution import result_text
+from stages.message import Kind, ToolCall
+
+
+class Row(Struct, frozen=True):
+    """What happened: a label of forge's own, which gives it its colour, and a text that anybody may have said."""
+
+    label: str
+    text: str
+
+
+STYLES = MappingProxyType(
+    {
+        "approval": ("magenta", ""),
+        "called": ("dim", "dim"),
+        "compact": ("magenta", ""),
+        "done": ("bold green", "bold"),
+        "escalate": ("yellow", ""),
+        "failed": ("yellow", ""),
+        "halted": ("bold", "bold red"),
+        "mode": ("yellow", ""),
+        "note": ("dim", "dim"),
+        "nudge": ("yellow", ""),
+        "prefix": ("dim", "dim"),
+        "progress": ("dim", "dim"),
+        "result": ("green", ""),
+        "runs": ("cyan", ""),
+        "said": ("dim", ""),
+        "summary": ("magenta", ""),
+        "thought": ("dim", "dim italic"),
+        "unknown": ("yellow", ""),
+        "warning": ("yellow", ""),
+    }
+)
+"""By label, the styles of the label and of the text in a terminal; a page has its own under the same names."""
+
+
+def rows(event: events.Event) -> Iterator[Row]:
+    """The rows of an event; none for the start of a turn, which is a heading."""
+    match event:
+        case events.TurnStarted() | events.MessageAdded():
+            pass  # replies, results and nudges are shown as they come
+        case events.ModelReplied(reply=reply):
+            yield from reply_rows(reply)
+        case events.CallsAccepted(calls=calls):
+            yield from (Row("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
+        case events.ToolProgressed(name=name, text=text):
+            yield Row("progress", f"{name}: {text}")
+        case events.ToolsReturned(results=results):
+            yield from map(result_row, results)
+        case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
+            why = ", because it may have run already" if in_doubt else f": {problem}" if problem else ""
+            yield Row("approval", f"{call.name} {call.arguments} needs a person's approval{why}")
+        case events.Nudged(text=text):
+            yield Row("nudge", text)
+        case events.Warned(kind=kind, text=text):
+            yield Row("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
+        case events.Narrowed(tools=tools):
+            yield Row("escalate", f"no progress: offered are {', '.join(tools)}")
+        case events.ModeChanged(mode=mode):
+            yield Row("escalate", f"no progress: {mode} from now on")
+        case events.SummaryAsked(messages=messages):
+            yield Row("summary", f"asked for, of the first {messages} messages")
+        case events.SummaryFailed(problem=problem):
+            yield Row("summary", f"not used: {problem}")
+        case events.FellBack(reason=reason):
+            yield Row("mode", f"prompted from now on: {reason}")
+        case events.HistoryCompacted(compaction=cut):
+            fewer = f"{cut.messages_before} → {cut.messages_after} messages"
+            yield Row("compact", f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens, {fewer}, phase {cut.phase}")
+        case events.PrefixLost(kept_tokens=kept, lost_tokens=lost, cause=cause):
+            # Small losses are frequent and cheap.
+            if lost > (kept + lost) // 4:
+                yield Row("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})")
+        case events.RunFinished(outcome=outcome):
+            yield Row("done", ending(outcome))
+        case events.RunHalted(halt=halt):
+            yield Row("halted", explain(halt))
+        case _:
+            assert_never(event)
+
+
+def result_row(result: CallResult) -> Row:
+    """What a tool returned, or how its call failed."""
+    match result:
+        case Succeeded():
+            return Row("result", result_text(result))
+        case InDoubt():
+            return Row("unknown", result_text(result))
+        case Paused(asks=asks):
+            return Row("result", f"asks the user: {asks.question}")
+        case _:
+            return Row("failed", result_text(result))
+
+
+def reply_rows(reply: Reply) -> Iterator[Row]:
+    """What the model said."""
+    if reply.reasoning.strip():
+        yield Row("thought", reply.reasoning)
+    if reply.text.strip():
+        yield Row("said", reply.text)
+    yield from (Row("called", f"{call.name} {call.arguments}") for call in reply.calls)
+
+
+def provenance(call: ToolCall) -> str:
+    """How a call was found and repaired, if it was not simply given."""
+    notes = (*(() if call.origin in {"native", "prompted"} else (f"rescued: {call.origin}",)), *call.repairs)
+    return f"   [{'; '.join(notes)}]" if notes else ""
