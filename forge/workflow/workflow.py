@@ -76,7 +76,20 @@ from stages.rules import (
     unneeded_writes,
 )
 from stages.schema import Check
-from stages.state import Answered, Completed, Executed, Folded, Phase, Prepared, Ready, State, Vetted
+from stages.state import (
+    Answered,
+    Awaiting,
+    Completed,
+    Done,
+    Edited,
+    Executed,
+    Folded,
+    Phase,
+    Prepared,
+    Ready,
+    State,
+    Vetted,
+)
 from stages.tool import RECALL, ToolSpec
 from stages.view.notes import ContextWarning
 from stages.view.summary import Summarize
@@ -117,7 +130,7 @@ def stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
         for place, stage in enumerate(stages)
         if not isinstance(stage, str) and (sentence := not_a_stage(stage))
     )
-    return (*twice, *alien, *_lacking(stages, named))
+    return (*twice, *alien, *_lacking(stages, named), *_never_acting(stages))
 
 
 def _lacking(stages: Sequence[StageName | Stage], named: Sequence[StageName]) -> Iterator[str]:
@@ -125,6 +138,62 @@ def _lacking(stages: Sequence[StageName | Stage], named: Sequence[StageName]) ->
         if name not in named and not any(_acts_in(stage, phase) for stage in stages):
             why = " (enforce() of stages, without guards, allows every call)" if name == "enforce" else ""
             yield f"stages lacks {name!r}, and none of them acts in the phase {phase.__name__} in its place{why}"
+
+
+_ENTERED: frozenset[type[Phase]] = frozenset({Ready, Answered, Edited, Executed})
+"""The phases in which a state enters a turn: as it begins, and as an outcome has come back."""
+
+_FOLLOWS: Mapping[type[Phase], frozenset[type[Phase]]] = {
+    Ready: frozenset({Folded}),
+    Folded: frozenset({Prepared}),
+    Prepared: frozenset({Awaiting}),
+    Answered: frozenset({Vetted, Ready, Done}),
+    Vetted: frozenset({Awaiting, Executed, Ready}),
+    Edited: frozenset({Executed}),
+    Executed: frozenset({Awaiting, Ready, Done}),
+}
+"""Where a stage that acts in a phase may lead."""
+
+_LEFT: Mapping[StageName, frozenset[type[Phase]]] = {
+    "enforce": frozenset({Edited}),
+    "execute": frozenset({Executed, Vetted}),
+}
+"""Of forge's own stages that leave other phases than one: in which no state is after them."""
+
+_PLACES: Mapping[type[Phase], str] = {
+    Ready: "before 'fold'",
+    Folded: "after 'fold' and before 'serialize'",
+    Prepared: "after 'serialize' and before 'send'",
+    Awaiting: "after 'send'",
+    Answered: "before 'validate'",
+    Vetted: "after 'validate' and before 'execute'",
+    Edited: "before 'enforce'",
+    Executed: "before 'execute'",
+    Done: "after 'execute'",
+}
+
+
+def _never_acting(stages: Sequence[StageName | Stage]) -> Iterator[str]:
+    """Stages of the user's own that stand where no state is in their phase: a redaction there would redact nothing."""
+    present = _ENTERED
+    for place, stage in enumerate(stages):
+        if isinstance(stage, str):
+            if (left := _LEAVES.get(stage)) in present:
+                present = (present - _LEFT.get(stage, frozenset({left}))) | _FOLLOWS[left]
+            continue
+        # A composed part may hold stages for other places; one that was not made with `on` may act anywhere.
+        parts = [
+            part for part in (stage.stages if isinstance(stage, Composed) else (stage,)) if isinstance(part, Acting)
+        ]
+        phases = dict.fromkeys(phase for part in parts for phase in part.phases)
+        if phases and present.isdisjoint(phases):
+            named = " or ".join(phase.__name__ for phase in phases)
+            where = ", or ".join(_PLACES[phase] for phase in phases)
+            yield (
+                f"stages[{place}]: {name_of(stage)} would never act: it acts in the phase {named}, and no state is in "
+                f"it there; put it {where}"
+            )
+        present = present.union(*(_FOLLOWS.get(phase, frozenset()) for phase in present.intersection(phases)))
 
 
 def _acts_in(stage: StageName | Stage, phase: type[Phase]) -> bool:

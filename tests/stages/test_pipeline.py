@@ -1,6 +1,7 @@
 """Pipelines of one's own: stages in a workflow, wherever it is run; and every mistake in them told by its place."""
 
 import asyncio
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ from stages.halt import BadReplies, BudgetSpent, Halt
 from stages.message import ToolCall
 from stages.objection import Verdict
 from stages.pipeline import StageError, StuckError, advance
-from stages.state import Answered, Awaiting, Folded, Prepared, Ready, State, Vetted
+from stages.state import Answered, Awaiting, Executed, Folded, Phase, Prepared, Ready, State, Vetted
 from stages.wire.deltas import Delta, TextDelta
 from tests.flows import Desk
 
@@ -367,3 +368,38 @@ def test_a_guard_is_asked_again_by_a_second_enforce() -> None:
 
     assert isinstance(driven(whole(enforce(counting), enforce(counting)), Desk()), Success | Halted)
     assert asked == [1, 1]
+
+
+WHERE_A_STAGE_ACTS: list[tuple[type[Phase], set[int]]] = [
+    (Ready, {0, 1, 5, 6, 7}),
+    (Folded, {2}),
+    (Prepared, {3}),
+    (Answered, {0, 1, 2, 3, 4}),
+    (Vetted, {5, 6}),
+    (Executed, {0, 1, 2, 3, 4, 5, 6}),
+]
+
+
+@pytest.mark.parametrize(("phase", "places"), WHERE_A_STAGE_ACTS)
+def test_a_stage_is_refused_where_it_could_never_act(phase: type[Phase], places: set[int]) -> None:
+    @on(phase)
+    def redact(state: State, _: Phase) -> State:
+        return state
+
+    def problems(place: int) -> tuple[str, ...]:
+        stages = [*STAGES[:place], redact, *STAGES[place:]]
+        try:
+            dataclasses.replace(Desk().workflow, stages=stages)
+        except DefinitionError as error:
+            return error.problems
+        return ()
+
+    said = {place: problems(place) for place in range(len(STAGES) + 1)}
+    assert {place for place, sentences in said.items() if not sentences} == places
+    for place, sentences in said.items():
+        if sentences:
+            (sentence,) = sentences
+            assert sentence.startswith(
+                f"stages[{place}]: redact would never act: it acts in the phase {phase.__name__},"
+            )
+            assert "; put it " in sentence
