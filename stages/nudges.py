@@ -38,7 +38,6 @@ from stages.objection import (
     Repeat,
     Repeated,
     Seen,
-    SlippedNumber,
     StepsPending,
     Unfit,
     Ungrounded,
@@ -341,9 +340,6 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
         case EchoedArgument(argument=argument):
             what = f"its {argument} repeats a note that was meant for you, not for the user"
             return f"{tool} was not run: {what}. Call {tool} again, in your own words."
-        case SlippedNumber(argument=argument, said=said, given=given):
-            what = f"its {argument} says {said}, and what was given is {given}"
-            return f"{tool} was not run: {what}. Call {tool} again with the number as it was given."
         case Custom(text=text):
             return text
         case _:
