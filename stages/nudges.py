@@ -762,16 +762,6 @@ _RESULT = 200
 _MENDED = "If that is not as it should be, put it right first."
 
 
-def not_yet(refused: Mapping[str, str], changing: Sequence[str]) -> str:
-    """For a run of which all steps are done, and whose ends would be refused, each for what is wrong with it.
-
-    `changing` are the tools that may change that.
-    """
-    ends = " ".join(f"{end} would not be accepted yet: {problem}" for end, problem in refused.items())
-    first = f"call {' or '.join(changing)}" if changing else "put that right"
-    return f"{ends} First {first}."
-
-
 def recall_hint(call_id: str) -> str:
     """For the place where a result was cut, in a run that can give it back."""
     return f"; recall {call_id} to read it"

@@ -35,14 +35,10 @@ from stages.rules import (
     limited_argument,
     listed_values_left,
     needed_tools,
-    of_both,
-    past_calls,
     pending,
-    problem_with,
     related_tools,
     repeated_attempts,
     replies_without_progress,
-    sees_results,
     succeeded_names,
     times_asked,
     unsettled_steps,
@@ -127,41 +123,6 @@ def _holds_back(state: State) -> bool:
     A user who says something again may mean any tool by it, and a model that gets nowhere may need any.
     """
     return times_asked(state) <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= PATIENCE
-
-
-# Refused ends: tools that end the run, and whose call the user's own check would refuse again as it did before.
-
-
-def refused_ends(rules: Rules, state: State) -> Mapping[str, str]:
-    """By the name of the tool what its check says now of the call of it that was refused last.
-
-    A check is not asked before the model's first call, nor once a compaction has cut what it would be shown.
-    """
-    ledger = state.ledger
-    if not rules.checks or ledger.compactions:
-        return {}
-    refused = {made.name: made.arguments for made in ledger.attempts if made.name in rules.checks and not made.answer}
-    ends = [tool for tool in legal_tools(rules, state) if tool.effect == "terminal" and tool.name in refused]
-    past = past_calls(state) if any(sees_results(rules.checks[tool.name]) for tool in ends) else ()
-    asked = ((tool, problem_with(of_both(rules.checks[tool.name]), refused[tool.name], tool, past)) for tool in ends)
-    return {tool.name: problem for tool, problem in asked if problem}
-
-
-def without_refused_ends(rules: Rules, state: State, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """The tools without refused ends that take no argument, as no call of them would be accepted; all if none is left.
-
-    With other arguments, a call may be.
-    """
-    refused = refused_ends(rules, state)
-    return tuple(tool for tool in tools if tool.name not in refused or takes_arguments(tool)) or tools
-
-
-def mending_writes(rules: Rules, state: State) -> tuple[str, ...]:
-    """The legal tools that may change what a check goes by: those that rules of order name, else required writes."""
-    changing = {change.tool for use in rules.order for change in use.changes}
-    legal = [tool for tool in legal_tools(rules, state) if tool.effect == "write"]
-    named = tuple(tool.name for tool in legal if tool.name in changing)
-    return named or tuple(tool.name for tool in legal if tool.name in rules.required)
 
 
 class _Parameters(Struct):
@@ -311,7 +272,7 @@ def _without_refused_call(rules: Rules, state: State, tools: tuple[ToolSpec, ...
 
 
 def _offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
-    allowed = without_refused_ends(rules, state, legal_tools(rules, state))
+    allowed = legal_tools(rules, state)
     if ends := _last_tools(rules, state, allowed):
         return ends
     match escalation_level(rules, state):
