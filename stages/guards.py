@@ -1,9 +1,6 @@
 """Guards: pure functions of the state before a batch and of the batch: what is wrong with its calls."""
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
-from itertools import islice
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -37,7 +34,6 @@ from stages.objection import (
     PrerequisiteMissing,
     Repeated,
     Seen,
-    SlippedNumber,
     StepsPending,
     Stop,
     Ungrounded,
@@ -51,7 +47,6 @@ from stages.rules import (
     CompletionCheck,
     Rules,
     answered_differently,
-    attempts_since_progress,
     completed,
     current_successes,
     denied,
@@ -77,12 +72,9 @@ from stages.schema.projection import optional_members
 from stages.schema.value import Json
 from stages.seen import (
     everything_given,
-    evidence,
     given_latest_first,
     is_own,
     leaves,
-    normalized,
-    numbers_in,
     possible_sources,
     ungrounded_values,
     values_given_by,
@@ -525,95 +517,6 @@ def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:
     return tuple(dict.fromkeys(numbers))[-_SHOWN:]
 
 
-# Slipped numbers: no answer with a large number that is ten times as large as a given one, or a tenth of it.
-#
-# A model that writes 2411000 with a separator or as millions may lose a zero, or find one: `241,100`, `24.1 million`.
-
-_LARGE = 1000
-"""The least of the numbers that are compared: smaller ones are a tenth of something by chance."""
-
-_SAID = re.compile(r"(?<![\w.,'/-])(\d[\d.,'_]{0,40}\d)(?: (thousand|million|billion)\b)?(?![\w-])")
-_SCALES = {"": Decimal(1), "thousand": Decimal(10**3), "million": Decimal(10**6), "billion": Decimal(10**9)}
-
-_TENTH = frozenset({Decimal(10), Decimal("0.1")})
-"""Where one of these was given, a tenth may be what was asked for."""
-
-_MOST = 32
-"""Maximum of numbers of one answer that are looked at."""
-
-_RECENT = 64
-"""Texts, the latest ones, whose numbers are compared: an answer costs the same, however long the conversation is."""
-
-
-def slipped_numbers(rules: Rules) -> Guard:
-    """Object to such calls, once for each number: who says it again may have found it otherwise.
-
-    Only to those that end the run, and not to the last one that the budget allows. Counts as a refusal.
-    """
-    ends = frozenset(rules.terminal)
-
-    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        if state.ledger.budget.calls <= 0:
-            return []
-        found = ((call, _slip(call, state)) for call in calls if call.name in ends)
-        return [Objection(call=call, wrong=wrong) for call, wrong in found if wrong is not None]
-
-    return guard
-
-
-def _slip(call: ToolCall, state: State) -> SlippedNumber | None:
-    """The first such number of the call."""
-    said = [number for number in _said_in(call) if any(value >= _LARGE for value in number.values)]
-    if not said:
-        return None
-    given = evidence(one.text for one in islice(given_latest_first(state), _RECENT)).numbers
-    if not _TENTH.isdisjoint(given):
-        return None
-    known, before = [number for number in given if number >= _LARGE], _said_before(call.name, state.ledger)
-    for number in said:
-        if number.text in before or not given.isdisjoint(number.values) or any(_rounded(number.values, known)):
-            continue
-        moved = [value.scaleb(places) for value in number.values if value >= _LARGE for places in (-1, 1)]
-        if meant := next(_rounded(moved, known), None):
-            return SlippedNumber(argument=number.argument, said=number.text, given=f"{meant:f}")
-    return None
-
-
-class _Said(Struct, frozen=True):
-    """A number in a text of a call: what it may mean, as 113,600 may be a hundred thousand or a hundred."""
-
-    argument: str
-    text: str
-    values: tuple[Decimal, ...]
-
-
-def _said_in(call: ToolCall) -> Iterator[_Said]:
-    arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
-    texts = [(name, normalized(value)) for name, value in arguments.items() if isinstance(value, str) and " " in value]
-    found = ((name, one) for name, text in texts for one in _SAID.finditer(text))
-    for name, one in islice(found, _MOST):
-        scale = _SCALES[one[2] or ""]
-        yield _Said(name, one[0], tuple(number * scale for number in numbers_in(one[1])))
-
-
-def _rounded(values: Iterable[Decimal], known: Collection[Decimal]) -> Iterator[Decimal]:
-    """The known numbers that one of the values is, in as many digits as it has, two at least."""
-    for value in values:
-        sign, digits, exponent = value.normalize().as_tuple()
-        if sign or len(digits) < 2 or not isinstance(exponent, int):
-            continue
-        unit = Decimal(1).scaleb(exponent)
-        for number in known:
-            if value / unit in {(number / unit).to_integral_value(way) for way in (ROUND_HALF_UP, ROUND_DOWN)}:
-                yield number
-
-
-def _said_before(tool: str, ledger: Ledger) -> str:
-    """The arguments of its refused calls since the last progress, normalized."""
-    refused = (attempt for attempt in attempts_since_progress(ledger) if attempt.name == tool and not attempt.answer)
-    return "\n".join(normalized(attempt.arguments) for attempt in refused)
-
-
 class _Rule(Struct, frozen=True):
     """How a guard is made, and whether the rules give it anything to say."""
 
@@ -630,7 +533,6 @@ GUARDS: Mapping[str, _Rule] = MappingProxyType(
         "grounding": _Rule(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
         "calculated": _Rule(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),
         "own_words": _Rule(own_words, lambda rules: rules.value_checks and bool(rules.terminal)),
-        "slipped_numbers": _Rule(slipped_numbers, lambda rules: rules.value_checks and bool(rules.terminal)),
         "repetition": _Rule(repetition, lambda rules: rules.max_repeats is not None),
         "completion": _Rule(lambda rules: completion(rules.checks, rules.tools), lambda rules: bool(rules.checks)),
     }

@@ -38,7 +38,6 @@ from stages.objection import (
     Repeat,
     Repeated,
     Seen,
-    SlippedNumber,
     StepsPending,
     Unfit,
     Ungrounded,
@@ -341,9 +340,6 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
         case EchoedArgument(argument=argument):
             what = f"its {argument} repeats a note that was meant for you, not for the user"
             return f"{tool} was not run: {what}. Call {tool} again, in your own words."
-        case SlippedNumber(argument=argument, said=said, given=given):
-            what = f"its {argument} says {said}, and what was given is {given}"
-            return f"{tool} was not run: {what}. Call {tool} again with the number as it was given."
         case Custom(text=text):
             return text
         case _:
@@ -764,16 +760,6 @@ _RESULT = 200
 """Characters of a result that a note quotes."""
 
 _MENDED = "If that is not as it should be, put it right first."
-
-
-def not_yet(refused: Mapping[str, str], changing: Sequence[str]) -> str:
-    """For a run of which all steps are done, and whose ends would be refused, each for what is wrong with it.
-
-    `changing` are the tools that may change that.
-    """
-    ends = " ".join(f"{end} would not be accepted yet: {problem}" for end, problem in refused.items())
-    first = f"call {' or '.join(changing)}" if changing else "put that right"
-    return f"{ends} First {first}."
 
 
 def recall_hint(call_id: str) -> str:

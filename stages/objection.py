@@ -258,17 +258,6 @@ class EchoedArgument(Struct, frozen=True, kw_only=True, tag="echoed_argument"):
     argument: str
 
 
-class SlippedNumber(Struct, frozen=True, kw_only=True, tag="slipped_number"):
-    """A call that ends the run, with a text that says a number ten times as large as a given one, or a tenth of it.
-
-    `said` is as the text has it, `given` the number that it seems to be.
-    """
-
-    argument: str
-    said: str
-    given: str
-
-
 class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
     """What a guard of the user's own has against a call: a text for the model that stands as it is.
 
@@ -297,7 +286,6 @@ Forbidden = (
     | Repeated
     | Incomplete
     | EchoedArgument
-    | SlippedNumber
     | Custom
 )
 """What a guard may have against a call."""
@@ -437,7 +425,7 @@ def mistake_of(wrong: Wrong) -> _Mistake:
             return _Mistake("order", "refusals", Kind.STEP_NUDGE, "OrderError")
         case Placeholder():
             return _Mistake("placeholder", "refusals", prefix="Placeholder")
-        case Ungrounded() | SlippedNumber():
+        case Ungrounded():
             return _Mistake("ungrounded", "refusals", prefix="UngroundedArgument")
         case Miscalculated():
             return _Mistake("miscalculated", "refusals", prefix="Miscalculated")

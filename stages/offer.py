@@ -37,14 +37,10 @@ from stages.rules import (
     limited_argument,
     listed_values_left,
     needed_tools,
-    of_both,
-    past_calls,
     pending,
-    problem_with,
     related_tools,
     repeated_attempts,
     replies_without_progress,
-    sees_results,
     succeeded_names,
     times_asked,
     unsettled_steps,
@@ -162,17 +158,6 @@ def changed_mode(rules: Rules, state: State) -> TextMode | None:
 
 
 # The narrowings, in order.
-
-
-def without_refused_ends(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Without the tools that end the run, take no argument, and would be refused by the user's own check as before.
-
-    With other arguments, a call may be accepted.
-    """
-    refused = refused_ends(rules, state)
-    if not refused:
-        return so_far
-    return _only(so_far, lambda tool: tool.name not in refused or takes_arguments(tool))
 
 
 def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
@@ -302,7 +287,6 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
-        "refused_ends": without_refused_ends,
         "last_call": last_call,
         "look_first": look_first,
         "one_by_one": one_by_one,
@@ -320,29 +304,6 @@ def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
 
 
 # What the narrowings stand on.
-
-
-def refused_ends(rules: Rules, state: State) -> Mapping[str, str]:
-    """By the name of the tool what its check says now of the call of it that was refused last.
-
-    A check is not asked before the model's first call, nor once a compaction has cut what it would be shown.
-    """
-    ledger = state.ledger
-    if not rules.checks or ledger.compactions:
-        return {}
-    refused = {made.name: made.arguments for made in ledger.attempts if made.name in rules.checks and not made.answer}
-    ends = [tool for tool in legal_tools(rules, state) if tool.effect == "terminal" and tool.name in refused]
-    past = past_calls(state) if any(sees_results(rules.checks[tool.name]) for tool in ends) else ()
-    asked = ((tool, problem_with(of_both(rules.checks[tool.name]), refused[tool.name], tool, past)) for tool in ends)
-    return {tool.name: problem for tool, problem in asked if problem}
-
-
-def mending_writes(rules: Rules, state: State) -> tuple[str, ...]:
-    """The legal tools that may change what a check goes by: those that rules of order name, else required writes."""
-    changing = {change.tool for use in rules.order for change in use.changes}
-    legal = [tool for tool in legal_tools(rules, state) if tool.effect == "write"]
-    named = tuple(tool.name for tool in legal if tool.name in changing)
-    return named or tuple(tool.name for tool in legal if tool.name in rules.required)
 
 
 class _Parameters(Struct):

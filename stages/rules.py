@@ -839,7 +839,7 @@ class Rules(Options, frozen=True, kw_only=True):
     max_repeats: int | None = 2
     """Maximum number of times a call may get the same answer with nothing new in between; None: no maximum."""
     value_checks: bool = True
-    """Refuse placeholders and, in answers, forge's own words and slipped numbers."""
+    """Refuse placeholders and, in answers, forge's own words."""
     escalation: Escalation = Escalation()
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
 from stages.message import Kind, System, Tool, User, size
 from stages.nudges import first_few
-from stages.offer import mending_writes, refused_ends
 from stages.pipeline import Stage, on
 from stages.rules import (
     Rules,
@@ -175,11 +174,7 @@ def note_progress(rules: Rules) -> Stage:
         done = [step for step in required_tools(rules) if step in made and step not in left]
         answered = _answered(unsettled_steps(rules, state)[:1], state)
         steps = [_counted(step, rules, state) for step in left]
-        ends, refused = _ends(rules), refused_ends(rules, state)
-        if ends and refused.keys() >= {*ends}:
-            said = nudges.not_yet(refused, mending_writes(rules, state))
-        else:
-            said = nudges.progress(done, steps, [end for end in ends if end not in refused], answered)
+        said = nudges.progress(done, steps, _ends(rules), answered)
         return _warned(state, phase, said, Kind.PROGRESS_NOTE)
 
     return stage
