@@ -18,6 +18,7 @@ from stages.compaction import Compacted, Compactor, ContextBudget, Meter, Slidin
 from stages.message import History, size
 from stages.rules import Rules
 from stages.state import Ready, State
+from stages.wire.target import Target
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CHECKED = (10, 100, 1_000, 10_000)
@@ -78,7 +79,7 @@ def throughput(
 def check(messages: int) -> float:
     """Microseconds of the stage `compact` when nothing is due, in a run that has sent a request before."""
     stage = compact(TieredCompact(), ContextBudget(tokens=10**9))
-    asked = pipeline(stage, fold(), serialize(Rules(tools=()), model="model"))(State(history=history(messages)))
+    asked = pipeline(stage, fold(), serialize(Rules(tools=()), Target(model="model")))(State(history=history(messages)))
     state = replace(asked.unwrap(), phase=Ready())
     return cpu(partial(stage, state))
 

@@ -16,9 +16,9 @@ from stages.effect import RawCall, Replied, Reply, Results, Succeeded
 from stages.guards import prerequisites, required_steps
 from stages.rescue.chat_template import Markers
 from stages.rules import Rules
-from stages.serialize import Mode
 from stages.state import Awaiting, Ledger, Ready, State
 from stages.tool import ToolSpec
+from stages.wire.target import Mode, Target
 
 WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}},"required":["what"]}')
 RULES = Rules(
@@ -37,9 +37,9 @@ def test_turn(benchmark: BenchmarkFixture, mode: Mode, messages: int) -> None:
     turn = pipeline(
         compact(TieredCompact(), ContextBudget(tokens=10_000_000)),
         fold(),
-        serialize(RULES, mode, "model"),
+        serialize(RULES, Target(mode=mode, model="model")),
         send(RULES),
-        validate(RULES, in_text=mode != "native"),
+        validate(RULES, Target(mode=mode)),
         enforce(required_steps(RULES), prerequisites(RULES)),
         execute(RULES),
     )

@@ -13,9 +13,10 @@ from forge.backends.questions import Tokenizer
 from stages.fold import fold
 from stages.pipeline import pipeline
 from stages.rules import Rules
-from stages.serialize import Mode, serialize
+from stages.serialize import serialize
 from stages.state import Prepared, State
 from stages.wire.deltas import Sampling
+from stages.wire.target import Mode, Target
 from tests.token_runs import FOLDER, Recorded, Reports, reports, runs
 
 MODES: tuple[Mode, ...] = ("native", "prompted", "constrained")
@@ -41,7 +42,7 @@ async def record(model: str, url: str) -> None:
 
 def bodies(run: Recorded, mode: Mode) -> list[bytes]:
     """Each prompt of the run as it goes over the wire, with one token to be written."""
-    written = pipeline(fold(), serialize(Rules(tools=run.tools), mode, sampling=Sampling(max_tokens=1)))
+    written = pipeline(fold(), serialize(Rules(tools=run.tools), Target(mode=mode, sampling=Sampling(max_tokens=1))))
     phases = [written(State(history=run.history[:count])).unwrap().phase for count in run.prompts]
     return [phase.request.body for phase in phases if isinstance(phase, Prepared)]
 

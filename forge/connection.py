@@ -12,9 +12,9 @@ from forge.masking import NOTHING, Hidden
 from forge.runtime.callbacks import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.chat_template import Markers
-from stages.serialize import Mode
 from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FormName
+from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
 
 
@@ -28,8 +28,9 @@ class Setup(Struct, frozen=True, kw_only=True):
     `falls_back`: a refusal of tools comes as a Fault of the kind `no_tools`, and the tools are written into the prompt
     from then on. `logprobs`: it gives the probabilities of tokens, where they are asked for. `tokens_per_character` is
     by the server's own tokenizer; without it a run begins with a guess, and learns from replies (`stages.tokens`).
-    `larger` is the setup of a second model, for decisions that this one is not sure of, `summaries` that of another
-    for summaries. `because` says how forge came to know what the server is.
+    `targets` are the setups of the other models that the backend has, by the names under which stages ask for them
+    (`Ready.target`): `larger`, `summary`, or one of a user's own. `because` says how forge came to know what the
+    server is.
     """
 
     mode: Mode = "native"
@@ -41,8 +42,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     alternating: bool = False
     falls_back: bool = False
     logprobs: bool = False
-    larger: "Setup | None" = None
-    summaries: "Setup | None" = None
+    targets: Mapping[str, "Setup"] = {}
     markers: Markers | None = None
     tokens_per_character: float | None = None
     because: str = ""

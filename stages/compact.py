@@ -58,5 +58,5 @@ def _noted(state: State, compacted: Compacted, budget: ContextBudget, tokens_bef
         if budget.recall or budget.record
         else state.cleared
     )
-    shorter = replace(state.reshape(compacted.history), cleared=record, phase=Ready())
+    shorter = replace(state.reshape(compacted.history), cleared=record)
     return shorter.note(compactions=(*state.ledger.compactions, event), seen=b"")

@@ -29,7 +29,7 @@ from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
 from stages.retry import with_spending
 from stages.rules import digests
-from stages.state import Answered, Awaiting, Batch, Edited, Executed, Ledger, Ready, State
+from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ledger, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized
 
@@ -75,21 +75,21 @@ def _are_of(results: tuple[CallResult, ...], calls: tuple[ToolCall, ...]) -> boo
 
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     ledger = _charged(state.ledger, outcome)
-    if not _of_another_model(phase.effect):
+    if phase.asked.target == MAIN:  # the tokens of another model say nothing of what a prompt takes here
         ledger = _counted(ledger, outcome.reply.usage, state.sent.size)
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
     decision = state.open_decision
     if decision is not None and decision.asks == "thought":
         return with_thought(replace(state, ledger=ledger), decision, outcome.reply)
-    return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply))
+    return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply, asked=phase.asked))
 
 
 def _undelivered(state: State, phase: Awaiting, outcome: Undelivered) -> Result[State, Halt]:
     fault = outcome.fault
     if phase.summary:
         return Success(unsummarized(state, f"it did not come: {fault.detail}"))
-    if fault.kind == "no_tools" and not state.ledger.fallback and not state.asks_larger:
+    if fault.kind == "no_tools" and not state.ledger.fallback and phase.asked.target == MAIN:
         return Success(state.note(fallback=fault.detail).to(Ready()))
     return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
 
@@ -143,10 +143,10 @@ def reopened(state: State) -> State:
     if state.ledger.rejected:
         state = state.note(rejected=())
     match state.phase:
-        case Awaiting(effect=Send(), summary=summary):
+        case Awaiting(effect=Send(), summary=summary, asked=asked):
             ledger = state.ledger
             unpaid = replace(ledger.budget, calls=ledger.budget.calls + 1)
-            return state.note(turn=ledger.turn - 1, budget=unpaid).to(Ready(summary=summary))
+            return state.note(turn=ledger.turn - 1, budget=unpaid).to(Ready(summary=summary, target=asked.target))
         case Awaiting(effect=Execute(retriable=False)):
             return interrupt(state)
         case _:
@@ -160,11 +160,6 @@ def _cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     if awaited.retriable:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_READ}")
     return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, _NOT_READ))
-
-
-def _of_another_model(effect: Effect) -> bool:
-    """Whether another model was asked than the run's own: its tokens say nothing of what a prompt takes here."""
-    return isinstance(effect, Send) and (effect.larger or effect.summarizer)
 
 
 def _charged(ledger: Ledger, outcome: Replied) -> Ledger:

@@ -125,12 +125,11 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Send(Struct, frozen=True, kw_only=True, gc=False, tag="send"):
-    """Post the request to the model; `larger`, `summarizer`: to that one of the models that the backend has."""
+    """Post the request to the model; `target` names it, for a backend that has several."""
 
     request: Request
     turn: int
-    larger: bool = False
-    summarizer: bool = False
+    target: str = "main"
 
 
 class NeedsInput(Struct, frozen=True, kw_only=True, gc=False, tag="needs_input"):

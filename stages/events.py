@@ -203,8 +203,8 @@ def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ..
 
 
 def _mode_changed(before: State, after: State, turn: int) -> tuple[ModeChanged, ...]:
-    was, now = before.sent.mode, after.sent.mode
-    return (ModeChanged(turn=turn, mode=now),) if was and was != now and not after.ledger.fallback else ()
+    now = after.ledger.mode
+    return (ModeChanged(turn=turn, mode=now),) if now != before.ledger.mode and not after.ledger.fallback else ()
 
 
 def _arrival(before: State, after: State) -> tuple[Event, ...]:

@@ -29,7 +29,7 @@ def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep"
         shown = view if reasoning == "none" else _thinking(view, reasoning)
         if order := phase.summary:
             shown = (*shown, User(text=order.text, kind=Kind.SUMMARY, turn=state.ledger.turn))
-        return replace(state, phase=Folded(view=shown, summary=phase.summary))
+        return replace(state, phase=Folded(view=shown, summary=phase.summary, target=phase.target))
 
     return stage
 

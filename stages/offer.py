@@ -13,7 +13,6 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
-from returns.result import Result
 
 from stages.candidates import (
     Said,
@@ -24,14 +23,11 @@ from stages.candidates import (
     with_other_texts,
     without_calls,
 )
-from stages.halt import Halt
-from stages.pipeline import Stage
 from stages.rules import (
     PATIENCE,
     Escalation,
     EscalationLevel,
     Rules,
-    TextMode,
     attempts_since_progress,
     legal_tools,
     limited_argument,
@@ -53,6 +49,7 @@ from stages.seen import is_id, leaves, unseen_values, with_shown
 from stages.state import Attempt, Ledger, State
 from stages.tool import RECALL, Grounded, ToolSpec
 from stages.wire.deltas import Sampling
+from stages.wire.target import Mode, Target
 from stages.wire.wires import Wire, demandable
 
 
@@ -146,15 +143,23 @@ def escalation_level(rules: Rules, state: State) -> EscalationLevel:
     return levels[(count - 1) % len(levels)] if count > 0 and levels else "open"
 
 
-def changed_mode(rules: Rules, state: State) -> TextMode | None:
-    """The mode that escalation has changed to; None: it has not.
+def mode_of(rules: Rules, state: State, target: Target) -> Mode:
+    """The mode in which that model is asked next, one of `modes_of`.
 
-    It stays for the rest of the run: what did not work before would not work again, and each change of mode makes
-    the server evaluate the whole prompt again.
+    A mode that escalation has changed to stays for the rest of the run: what did not work before would not work again,
+    and each change of mode makes the server evaluate the whole prompt again.
     """
+    if target.falls_back and state.ledger.fallback:
+        return "prompted"
     now, modes = escalation_level(rules, state), rules.escalation.modes
-    at = now if now in modes else state.sent.mode
-    return next((mode for mode in modes if mode == at), None)
+    at = now if now in modes else state.ledger.mode
+    return next((mode for mode in modes if mode == at), target.mode)
+
+
+def modes_of(rules: Rules, target: Target) -> frozenset[Mode]:
+    """Every mode in which that model may be asked in a run; `rules` are those that its backend supports."""
+    fallback: tuple[Mode, ...] = ("prompted",) if target.falls_back else ()
+    return frozenset((target.mode, *fallback, *rules.escalation.modes))
 
 
 # The narrowings, in order.
@@ -476,14 +481,10 @@ def _renewed(
 # Which levels of escalation a backend supports; the others are skipped.
 
 
-def with_mode_changes(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> Stage:
-    """The stage, or another in its place once escalation has changed the mode."""
-
-    def chosen(state: State) -> Result[State, Halt]:
-        mode = changed_mode(rules, state)
-        return (stage if mode is None else others[mode])(state)
-
-    return chosen
+def possible_rules(rules: Rules, target: Target) -> Rules:
+    """The rules with those levels of escalation that the model's backend supports."""
+    possible = possible_escalation(rules, target.mode, target.wire, target.sampling)
+    return rules if possible == rules.escalation else replace(rules, escalation=possible)
 
 
 def possible_escalation(rules: Rules, mode: str, wire: Wire, sampling: Sampling) -> Escalation:

@@ -155,11 +155,6 @@ def as_result(made: State | Halt | Result[State, Halt], by: Callable[..., object
             )
 
 
-def falling_back(stage: Stage, other: Stage) -> Stage:
-    """The stage, and the other instead of it once the server has refused tools (`Ledger.fallback`)."""
-    return lambda state: (other if state.ledger.fallback else stage)(state)
-
-
 def not_a_stage(given: object) -> str | None:
     """Why that can be no stage, as a sentence; None where it may be one."""
     if isinstance(given, Acting | Composed):

@@ -32,11 +32,9 @@ def send(rules: Rules) -> Stage:
         if rules.order and not legal_tools(rules, state):
             return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
         turn, budget = ledger.turn + 1, ledger.budget
-        summary = phase.summary
-        larger, summarizer = state.asks_larger and summary is None, summary is not None and summary.elsewhere
         paid = replace(ledger, turn=turn, budget=replace(budget, calls=budget.calls - 1))
-        asked = Send(request=phase.request, turn=turn, larger=larger, summarizer=summarizer)
-        return replace(state, ledger=paid, phase=Awaiting(effect=asked, summary=summary))
+        effect = Send(request=phase.request, turn=turn, target=phase.asked.target)
+        return replace(state, ledger=paid, phase=Awaiting(effect=effect, summary=phase.summary, asked=phase.asked))
 
     return stage
 

@@ -1,8 +1,7 @@
-"""The stage `serialize`: write the request, in one of three modes of asking for tool calls."""
+"""The stage `serialize`: write the request, for one of several models, in one of three modes of asking for calls."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
-from typing import Literal
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -11,46 +10,65 @@ from stages.candidates import looked_up, refused_values
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.offer import OPEN, Offer, offer, remember
+from stages.offer import OPEN, Offer, mode_of, modes_of, offer, possible_rules, remember
 from stages.options import checked
-from stages.pipeline import Stage, on
+from stages.pipeline import Stage, StageError, on
 from stages.rules import Rules
-from stages.schema import Target
+from stages.schema import SchemaTarget
 from stages.seen import all_numbers, with_values
-from stages.state import Folded, Gathered, Prepared, Sent, SourceValues, State
+from stages.state import MAIN, Asked, Folded, Gathered, Prepared, Sent, SourceValues, State
 from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import valid, wires
-from stages.wire.deltas import Sampling
 from stages.wire.prompted import forms as prompted
+from stages.wire.target import Target
 from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls
-from stages.wire.wires import OPENAI, Branch, Wire, demanding, loosened
+from stages.wire.wires import Branch, Wire, demanding, loosened
 
-Mode = Literal["native", "prompted", "constrained"]
-"""Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
+_MAIN = Target()
+
+_Write = Callable[[State, Folded], State]
 
 
 @checked
-def serialize(
-    rules: Rules,
-    mode: Mode = "native",
-    model: str = "",
-    sampling: Sampling | None = None,
-    *,
-    wire: Wire = OPENAI,
-    form: prompted.Form = prompted.JSON,
-    alternating: bool = False,
-    schemas: ToolSchemas | None = None,
-) -> Stage:
-    """Write the view of a Folded state as a request of that wire. Equal states give equal bytes.
+def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> Stage:
+    """Write the view of a Folded state as a request for the model that is asked. Equal states give equal bytes.
 
-    `form` is how calls are written as text, where they are. `alternating`: the model's template wants roles to take
-    turns, so neighbours are joined; as text they always are. `schemas` are the tools', where they are compiled already.
+    `targets` are the models by the names under which stages ask for them (`Ready.target`); one alone is the run's own,
+    `main`. Here alone it is decided in which of its modes a model is asked: once its server has refused tools, or
+    escalation has changed the mode, in another than before. Raises StageError where a state asks for a model that is
+    none of them; but a summary is then asked of the run's own, since a saved run may go on with another backend.
     """
-    options = sampling or Sampling()
-    tail, tail_of_summary = _tail(rules, mode, wire, form, schemas), _tail_of_summary(rules, mode, wire, schemas)
-    show = _shown(rules, mode, form, alternating=alternating)
-    fixed = overhead(rules, mode, wire, form, schemas)
+    known = targets if isinstance(targets, Mapping) else {MAIN: targets}
+    possible = {name: possible_rules(rules, target) for name, target in known.items()}
+    write = {
+        (name, mode): _writing(possible[name], name, replace(target, mode=mode))
+        for name, target in known.items()
+        for mode in modes_of(possible[name], target)
+    }
+
+    @on(Folded)
+    def stage(state: State, phase: Folded) -> State | Halt:
+        name = phase.target if phase.target in known or not phase.summary else MAIN
+        if name not in known:
+            raise StageError(
+                f"the run asks for the model {name!r}, and serialize was given {', '.join(known)}; give it "
+                f"targets={{{name!r}: Target(…)}} too, and a backend that sends its requests there"
+            )
+        mode = mode_of(possible[name], state, known[name])
+        if name == MAIN and mode in possible[name].escalation.modes and mode != state.ledger.mode:
+            state = state.note(mode=mode)
+        return write[name, mode](state, phase)
+
+    return stage
+
+
+def _writing(rules: Rules, name: str, target: Target) -> _Write:
+    """A function that writes the requests for that model in that mode."""
+    mode, wire, form = target.mode, target.wire, target.form
+    tail, tail_of_summary = _tail(rules, target), _tail_of_summary(rules, target)
+    show = _shown(rules, target)
+    fixed = overhead(rules, target)
     spoken = f"{wire.name} {form.name}"
     lists = mode == "constrained" and any(tool.grounded or tool.calculated for tool in rules.tools)
     narrows = mode == "constrained" or (mode == "native" and "call" in rules.escalation.levels)
@@ -62,13 +80,13 @@ def serialize(
         added = added or phase.view
         return before.request.messages + wire.messages(show((*added, *phase.notes)))
 
-    @on(Folded)
-    def stage(state: State, phase: Folded) -> State | Halt:
+    def write(state: State, phase: Folded) -> State:
         state = remember(rules, state)
         view, history, before = phase.view, state.history, state.sent
         seen = _as_seen(state, view)
         now = offer(rules, seen) if narrows and not phase.summary else Offer(tools=rules.tools)
-        extends = before.whole and before.mode == mode and before.wire == spoken and _extends(view, before.view)
+        same = (before.target, before.mode, before.wire) == (name, mode, spoken)
+        extends = before.whole and same and _extends(view, before.view)
         if not extends:
             before = Sent()
         added = view[len(before.view) :]
@@ -76,11 +94,12 @@ def serialize(
         shown = before.size + sum(sizes)
         values = with_values(before.values, view, len(before.view)) if lists else ()
         request = Request(
-            head=before.request.head if extends else wire.head(model, options, show(view)),
+            head=before.request.head if extends else wire.head(target.model, target.sampling, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
             tail=tail_of_summary if phase.summary else tail(now, seen, None if state.cleared else values),
         )
         sent = Sent(
+            target=name,
             mode=mode,
             wire=spoken,
             view=view,
@@ -95,10 +114,10 @@ def serialize(
         )
         ledger = replace(state.ledger, prompt_size=fixed + shown + sum(map(size, phase.notes)))
         asked = replace(request, messages=noted(before, phase)) if phase.notes else request
-        prepared = Prepared(request=asked, summary=phase.summary)
+        prepared = Prepared(request=asked, summary=phase.summary, asked=Asked(target=name))
         return replace(state, sent=sent, ledger=ledger, phase=prepared)
 
-    return stage
+    return write
 
 
 def _as_seen(state: State, view: History) -> State:
@@ -114,31 +133,27 @@ _TOOLS = 500
 """What it says of the tools beside listing them: some hundred tokens."""
 
 
-def overhead(
-    rules: Rules,
-    mode: Mode,
-    wire: Wire = OPENAI,
-    form: prompted.Form = prompted.JSON,
-    schemas: ToolSchemas | None = None,
-) -> int:
+def overhead(rules: Rules, target: Target) -> int:
     """Characters of every prompt that are not history: the tools. A schema constraint is not shown to a model."""
-    if mode == "native":
-        tools = _tools(rules, wire, schemas)
+    if target.mode == "native":
+        tools = _tools(rules, target)
         return _REQUEST + (0 if tools is None else _TOOLS + length(bytes(tools).decode()))
-    return _REQUEST + length(form.instructions(rules.tools))
+    return _REQUEST + length(target.form.instructions(rules.tools))
 
 
-def _tools(rules: Rules, wire: Wire, schemas: ToolSchemas | None) -> Raw | None:
+def _tools(rules: Rules, target: Target) -> Raw | None:
     """The tools in the request's own field for them; None where there are none."""
     if not rules.tools:
         return None
+    schemas, wire = target.schemas, target.wire
     return schemas.strict if schemas and wire.strict else wire.tools(rules.tools)
 
 
-def _shown(rules: Rules, mode: Mode, form: prompted.Form, *, alternating: bool) -> Callable[[History], History]:
+def _shown(rules: Rules, target: Target) -> Callable[[History], History]:
     """What the messages of a view become before a wire writes them: text alone, where calls and tools are text."""
-    if mode == "native":
-        return valid.alternating_history if alternating else lambda history: history
+    if target.mode == "native":
+        return valid.alternating_history if target.alternating else lambda history: history
+    form = target.form
     text = form.instructions(rules.tools)
     return lambda history: prompted.as_text(history, text, form)
 
@@ -165,28 +180,29 @@ The model may remember a value that was cut, and the schema must not name one th
 """
 
 
-def _tail(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, schemas: ToolSchemas | None) -> _Tail:
+def _tail(rules: Rules, target: Target) -> _Tail:
+    mode, wire = target.mode, target.wire
     if mode == "constrained" and not rules.tools:
         return lambda *_: wire.tail(None, None)  # there is no call to hold a reply to
     if mode == "constrained":
-        return _constraint(rules, wire, form, schemas or compiled_schemas(rules.tools))
-    fixed = _tail_of_summary(rules, mode, wire, schemas)
+        return _constraint(rules, wire, target.form, target.schemas or compiled_schemas(rules.tools))
+    fixed = _tail_of_summary(rules, target)
     if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
         return lambda *_: fixed
     return lambda now, *_: demanding(fixed, wire, now.names) if now.demand else fixed
 
 
-def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Raw:
+def _tail_of_summary(rules: Rules, target: Target) -> Raw:
     """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
-    if mode == "constrained":
-        return wire.tail(None, wires.SUMMARY)
-    return wire.tail(_tools(rules, wire, schemas) if mode == "native" else None, None)
+    if target.mode == "constrained":
+        return target.wire.tail(None, wires.SUMMARY)
+    return target.wire.tail(_tools(rules, target) if target.mode == "native" else None, None)
 
 
 def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSchemas) -> _Tail:
     """The request's end with the schema of the calls that are offered then, and no other; of words, where welcome."""
     wire = loosened(wire) if schemas.refused else wire
-    target: Target = "openai-strict" if wire.strict else "llama.cpp"
+    target: SchemaTarget = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
 
     def schema_of(tool: ToolSpec, numbers: Collection[Decimal]) -> Branch:

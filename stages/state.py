@@ -52,21 +52,34 @@ class SummaryOrder(Struct, frozen=True, kw_only=True, gc=False):
     """What the model is asked for instead of its next turn: a summary, the last tier of compaction.
 
     `text` asks for it. It replaces what may be cut among the first `messages` of the history, if it has at
-    least `shortest` characters and is shorter. `budget` is what the history has to fit. `elsewhere`: the backend's
-    model for summaries is asked.
+    least `shortest` characters and is shorter. `budget` is what the history has to fit.
     """
 
     text: str
     messages: int
     shortest: int
     budget: ContextBudget
-    elsewhere: bool = False
+
+
+MAIN = "main"
+"""The target of a request that no stage wants another model for: the run's own model."""
+
+
+class Asked(Struct, frozen=True, kw_only=True, gc=False):
+    """What the model was asked, by which its reply is judged: `target` is the name of the model (`Ready.target`)."""
+
+    target: str = MAIN
 
 
 class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
-    """A turn begins; with `summary`, that is asked for first."""
+    """A turn begins; with `summary`, that is asked for first.
+
+    `target` is the name of the model that the request is for, among those that `serialize` was given and the backend
+    routes to. A stage asks another model than the run's own by `state.to(Ready(target="larger"))`.
+    """
 
     summary: SummaryOrder | None = None
+    target: str = MAIN
 
 
 class Folded(Struct, frozen=True, kw_only=True, gc=False, tag="folded"):
@@ -78,6 +91,7 @@ class Folded(Struct, frozen=True, kw_only=True, gc=False, tag="folded"):
     view: History
     summary: SummaryOrder | None = None
     notes: History = ()
+    target: str = MAIN
 
 
 class Prepared(Struct, frozen=True, kw_only=True, gc=False, tag="prepared"):
@@ -85,6 +99,7 @@ class Prepared(Struct, frozen=True, kw_only=True, gc=False, tag="prepared"):
 
     request: Request
     summary: SummaryOrder | None = None
+    asked: Asked = Asked()
 
 
 class Batch(Struct, frozen=True, kw_only=True, gc=False):
@@ -109,25 +124,28 @@ class Batch(Struct, frozen=True, kw_only=True, gc=False):
 class Awaiting(Struct, frozen=True, kw_only=True, gc=False, tag="awaiting"):
     """The world must do something. `batch` is what an `Execute` or `Ask` belongs to, `summary` what a `Send` is for.
 
-    Without `summary`, a `Send` is for the run's next turn.
+    Without `summary`, a `Send` is for the run's next turn. `asked` is what a `Send` asks.
     """
 
     effect: Effect
     batch: Batch = Batch()
     summary: SummaryOrder | None = None
+    asked: Asked = Asked()
 
 
 class Answered(Struct, frozen=True, kw_only=True, gc=False, tag="answered"):
-    """The model replied."""
+    """The model replied to what it was `asked`."""
 
     reply: Reply
+    asked: Asked = Asked()
 
 
 class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
     """What the model `said`, with calls whose names and arguments are right. `notice`: see Batch.
 
-    `refused` are the answers to those of the calls that must not run. `allowed`: the guards were asked, and let the
-    others run; `execute` runs no calls that are not allowed. `choices`: of each call, what is known of its choices.
+    `asked` is what it replied to. `refused` are the answers to those of the calls that must not run. `allowed`: the
+    guards were asked, and let the others run; `execute` runs no calls that are not allowed. `choices`: of each call,
+    what is known of its choices.
     """
 
     said: Assistant
@@ -135,6 +153,7 @@ class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
     choices: tuple[MeasuredCall | None, ...] = ()
     refused: tuple[Refused, ...] = ()
     allowed: bool = False
+    asked: Asked = Asked()
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -281,6 +300,8 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     fallback: str = ""
     """Why the tools are in the prompt instead of the request: what the server refused them with; empty: they are not.
     """
+    mode: str = ""
+    """The mode that escalation has changed to, for the rest of the run; empty: it has not."""
     model: str = ""
     """The model that the rate and the report were measured with."""
     tokens_per_character: float = STARTING_RATE
@@ -390,7 +411,7 @@ def known_messages(history: History, length: int, last: Message | None) -> int:
     return length if 0 < length <= len(history) and history[length - 1] is last else 0
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Of the State's JSON form; `stages.saved` says what becomes of another."""
 
 
@@ -438,12 +459,13 @@ class Decision(Struct, frozen=True, kw_only=True, gc=False):
 class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """The last request. The next one extends it, so that a turn costs what it adds, not what came before.
 
-    `mode` and `wire` say how it was written, `view` what it shows, `sizes` its messages by
+    `target`, `mode` and `wire` say for whom and how it was written, `view` what it shows, `sizes` its messages by
     `message.size`, `size` their sum.
     `notes` stood at its end, and are in none of these.
     `length` and `last` are the length of the history that it was made from, and that history's last message.
     """
 
+    target: str = MAIN
     mode: str = ""
     wire: str = ""
     view: History = ()
@@ -492,11 +514,6 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     def open_decision(self) -> Decision | None:
         """The decision that is being taken again; None where there is none, or the history went on without it."""
         return self.decision if self.decision and self.decision.length == len(self.history) else None
-
-    @property
-    def asks_larger(self) -> bool:
-        """Whether the next turn is for the larger model."""
-        return self.open_decision is not None and self.open_decision.asks == "larger"
 
     def measure(self, *, reasoning: bool = False) -> int:
         """Characters of the prompt that the history makes: what the last request showed, and what came since.

@@ -1,6 +1,6 @@
 """The stage `validate`: from a reply to calls whose names and arguments are right, or a precise correction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import zip_longest
 from typing import assert_never
@@ -26,6 +26,7 @@ from stages.objection import (
     mistake_of,
     with_mistakes,
 )
+from stages.offer import modes_of, possible_rules
 from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.reading.corrections import corrected_calls
@@ -33,45 +34,41 @@ from stages.reading.echoes import is_echo
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset_of
-from stages.rescue import Family
 from stages.rescue.markers import Openers
 from stages.rules import Rules, legal_tools, welcomes_words
 from stages.schema import Fits, Misfit
-from stages.state import Answered, Done, Edited, Ready, State, Vetted
-from stages.wire.prompted import forms as prompted
+from stages.state import MAIN, Answered, Done, Edited, Ready, State, Vetted
+from stages.wire.target import Target
+
+_MAIN = Target()
 
 
 @checked
 def validate(
     rules: Rules,
+    targets: Target | Mapping[str, Target] = _MAIN,
     *,
-    in_text: bool = False,
-    families: tuple[Family, ...] | Openers | None = None,
     tools: Toolset | None = None,
-    form: prompted.Form = prompted.JSON,
     say: Say = in_forges_words,
 ) -> Stage:
     """Read the reply of an Answered state; check what a person wrote in an Edited one.
 
     Ends in Vetted; in Done with `Said` where text is welcome; in Ready with corrections and a count; or
     halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
-    is passed. `in_text`: the request asked for calls as text (modes prompted and constrained). `families` are the
-    grammars in which calls are looked for, None: all that forge knows; empty: none, as if rescue were off. They
-    may be given compiled (`openers`), and so may the tools (`toolset`). `form` is the one in which calls as text were
-    asked for. `say` puts objections in words.
+    is passed. A reply is read as that of the model that was asked: `targets` are the same as those of `serialize`.
+    The tools may be given compiled (`toolset`). `say` puts objections in words.
     """
-    known = rescue.FAMILIES if families is None else families
     compiled = tools or toolset_of(rules.tools)
-    read = reader(rules, in_text=in_text, families=known, tools=compiled, form=form)
-    sift = sieve(compiled, known.families if isinstance(known, Openers) else known)
+    known = targets if isinstance(targets, Mapping) else {MAIN: targets}
+    reading_of = {name: _sifting(rules, target, compiled) for name, target in known.items()}
 
     def answered(state: State, phase: Answered) -> State | Halt:
-        sifted = sift(state, read(phase.reply))
+        sifted = reading_of.get(phase.asked.target, reading_of[MAIN])(state, phase.reply)
         reading = sifted.reading
         if not reading.calls:
             return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
         ledger = sifted.state.ledger
-        measured = _measured(state, phase.reply, reading.calls, rules)
+        measured = _measured(state, phase, reading.calls, rules)
         if rules.unsure and rules.unsure.priors:
             reading = replace(reading, calls=_as_measured(reading.calls, measured, compiled))
         calls = _numbered(reading.calls, ledger.ids, measured)
@@ -80,7 +77,7 @@ def validate(
             noted = replace(sifted, state=sifted.state.note(ids=ids))
             return _bad_calls(noted, phase.reply, calls, rules, say)
         said = replace(reading.said, calls=calls, turn=ledger.turn)
-        vetted = Vetted(said=said, notice=_notice(sifted), choices=measured)
+        vetted = Vetted(said=said, notice=_notice(sifted), choices=measured, asked=phase.asked)
         return replace(sifted.state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
 
     def edited(state: State, phase: Edited) -> State | Halt:
@@ -99,6 +96,15 @@ def validate(
         return answered(state, phase) if isinstance(phase, Answered) else edited(state, phase)
 
     return stage
+
+
+def _sifting(rules: Rules, target: Target, tools: Toolset) -> Callable[[State, Reply], Sifted]:
+    """A function from that model's replies to their readings, without the calls that only repeat one."""
+    known = rescue.FAMILIES if target.families is None else target.families
+    in_text = modes_of(possible_rules(rules, target), target) != {"native"}
+    read = reader(rules, in_text=in_text, families=known, tools=tools, form=target.form)
+    sift = sieve(tools, known.families if isinstance(known, Openers) else known)
+    return lambda state, reply: sift(state, read(reply))
 
 
 def _notice(sifted: Sifted) -> str:
@@ -162,12 +168,14 @@ def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCal
     return BareText(allowed=allowed, damage=reading.damage)
 
 
-def _measured(state: State, reply: Reply, calls: tuple[Judged, ...], rules: Rules) -> tuple[MeasuredCall | None, ...]:
+def _measured(
+    state: State, phase: Answered, calls: tuple[Judged, ...], rules: Rules
+) -> tuple[MeasuredCall | None, ...]:
     """What the tokens of the reply say of each call's choices, without the priors; nothing where nobody asked."""
     if rules.unsure is None:
         return ()
-    measured = measured_calls(reply.tokens, reply.text, offer_of(state.sent.request, rules.tools))
-    if (known := rules.unsure.priors) and not state.asks_larger:
+    measured = measured_calls(phase.reply.tokens, phase.reply.text, offer_of(state.sent.request, rules.tools))
+    if (known := rules.unsure.priors) and phase.asked.target == MAIN:
         measured = tuple(without_priors(call, known.priors) for call in measured)
     return measures_of(measured, [call.name for call in calls])
 

@@ -13,10 +13,11 @@ from forge.backends.template import examined
 from stages import serialize
 from stages.message import History, Tool, User
 from stages.state import Folded, Prepared, State
+from stages.wire.target import Target
 from tests.property.machine import RULES
 from tests.property.strategies import histories
 
-WRITE = serialize(RULES, "native", "model", alternating=True)
+WRITE = serialize(RULES, Target(model="model", alternating=True))
 PLAIN = "{%- for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
 STRICT = """{%- for m in messages if m.role in ['user', 'assistant'] and not m.tool_calls -%}
 {%- if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif -%}

@@ -15,7 +15,7 @@ from forge.backends.servers import KNOWN, kept, remove
 from forge.backends.servers.download import parts_of, path_of
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.summary import TAIL, glance
-from stages.serialize import Mode
+from stages.wire.target import Mode
 from tests.commands import forge as command
 
 

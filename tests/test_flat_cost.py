@@ -18,8 +18,8 @@ from stages.effect import Budget, Replied, Reply, Send, Undelivered
 from stages.message import Assistant, History, Status, Tool, ToolCall, User
 from stages.rescue.chat_template import Markers
 from stages.rules import recount
-from stages.serialize import Mode
 from stages.state import Ready, State
+from stages.wire.target import Mode
 
 TURNS = 150
 

@@ -17,7 +17,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.ablation import ablate
 from forge.journal.bisection import bisect
 from forge.journal.records import read_journal
-from stages.serialize import Mode
+from stages.wire.target import Mode
 
 SHORT, LONG = 40, 160
 

@@ -14,9 +14,10 @@ from stages.message import History
 from stages.pipeline import pipeline
 from stages.rules import Rules
 from stages.send import send
-from stages.serialize import Mode, serialize
+from stages.serialize import serialize
 from stages.state import Ledger, Ready, State
 from stages.tool import ToolSpec
+from stages.wire.target import Mode, Target
 
 FOLDER = Path(__file__).parent / "data" / "tokens"
 
@@ -60,7 +61,7 @@ def reports() -> list[Reports]:
 def estimates(run: Recorded, mode: Mode, reported: tuple[int, ...], ledger: Ledger) -> list[int]:
     """What the run says that each prompt takes, before it is sent; after each it is told what was reported."""
     rules = Rules(tools=run.tools)
-    turn = pipeline(fold(), serialize(rules, mode), send(rules))
+    turn = pipeline(fold(), serialize(rules, Target(mode=mode)), send(rules))
     state = State(history=(), ledger=replace(ledger, budget=Budget(calls=len(run.prompts))))
     said = []
     for count, tokens in zip(run.prompts, reported, strict=True):

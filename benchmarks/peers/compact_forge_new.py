@@ -9,6 +9,7 @@ from stages.compaction import ContextBudget, Meter, SlidingWindowCompact, Tiered
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User, size
 from stages.rules import Rules
 from stages.state import Ready, State
+from stages.wire.target import Target
 
 Row = tuple[str, str, int | None, str | None, str | None, str | None]
 
@@ -44,7 +45,7 @@ def make(case: dict[str, int]) -> dict[str, object]:
         return ContextBudget(tokens=int(whole * share), low=low, meter=Meter(sizes=sizes))
 
     check = compact(TieredCompact(), ContextBudget(tokens=10**9))
-    asked = pipeline(check, fold(), serialize(Rules(tools=()), model="model"))(State(history=history)).unwrap()
+    asked = pipeline(check, fold(), serialize(Rules(tools=()), Target(model="model")))(State(history=history)).unwrap()
     state = asked.to(Ready())
     tiered, sliding = TieredCompact(), SlidingWindowCompact()
     return {

@@ -19,6 +19,7 @@ from stages.repair.decoding import sound_struct
 from stages.rules import Rules
 from stages.state import Awaiting, State
 from stages.wire.deltas import Delta
+from stages.wire.target import Target
 from stages.wire.wires import wire
 
 Prompt = str | Message | tuple[Message, ...] | list[Message]
@@ -84,10 +85,8 @@ _NO_TOOLS = Rules(tools=(), on_text="accept")
 
 def _request(history: History, setup: Setup) -> Send:
     """The request that an agent without tools would make of that history, by the same stages."""
-    write = serialize(
-        _NO_TOOLS, model=setup.model, sampling=setup.sampling, wire=wire(setup.dialect), alternating=setup.alternating
-    )
-    asked = pipeline(fold(), write, send(_NO_TOOLS))(State(history=history)).unwrap()
+    target = Target(model=setup.model, sampling=setup.sampling, wire=wire(setup.dialect), alternating=setup.alternating)
+    asked = pipeline(fold(), serialize(_NO_TOOLS, target), send(_NO_TOOLS))(State(history=history)).unwrap()
     if not isinstance(asked.phase, Awaiting) or not isinstance(asked.phase.effect, Send):
         raise TypeError(f"a request was to be sent, and the state is {asked!r}")
     return asked.phase.effect

@@ -10,6 +10,7 @@ from forge.runtime.callbacks import OnChunk
 from forge.runtime.loop import checked_options
 from forge.runtime.reaching import reached
 from stages.effect import Replied, Send, Undelivered
+from stages.state import MAIN
 
 # A model for each purpose: one for the turns of a run, another for its summaries.
 
@@ -35,23 +36,7 @@ class ByPurpose:
         async with AsyncExitStack() as opened:
             turns = await opened.enter_async_context(reached(self._turns).connect())
             summaries = await opened.enter_async_context(reached(self._summaries).connect())
-            yield _with_summaries(turns, summaries)
-
-
-def _with_summaries(turns: Connection, summaries: Connection) -> Connection:
-    """That of the turns, whose requests for summaries go to the other."""
-
-    def one(effect: Send) -> Connection:
-        return summaries if effect.summarizer else turns
-
-    async def send(effect: Send) -> Replied | Undelivered:
-        return await one(effect).send(effect)
-
-    async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
-        return await one(effect).told(on_chunk)(effect)
-
-    other = replace(summaries.setup, falls_back=False, summaries=None)
-    return replace(turns, setup=replace(turns.setup, summaries=other), send=send, stream=stream)
+            yield routed(turns, summary=summaries)
 
 
 # Cascade: a small model, and a larger one for the decisions that it is not sure of.
@@ -77,20 +62,27 @@ class Cascade:
         async with AsyncExitStack() as opened:
             small = await opened.enter_async_context(reached(self._small).connect())
             larger = await opened.enter_async_context(reached(self._larger).connect())
-            yield _joined(small, larger)
+            yield routed(small, larger=larger)
 
 
-def _joined(small: Connection, larger: Connection) -> Connection:
-    """The small one, whose requests for the larger model go there; a refusal of tools there changes nothing here."""
+def routed(main: Connection, **others: Connection) -> Connection:
+    """The connection of all: requests for a target go to the other of that name, all else to the main one.
 
-    def one(effect: Send) -> Connection:
-        return larger if effect.larger else small
+    A refusal of tools by one of the others changes nothing for the main one.
+    """
+
+    def one(effect: Send) -> tuple[Connection, Send]:
+        other = others.get(effect.target)
+        return (other, replace(effect, target=MAIN)) if other else (main, effect)
 
     async def send(effect: Send) -> Replied | Undelivered:
-        return await one(effect).send(effect)
+        connection, asked = one(effect)
+        return await connection.send(asked)
 
     async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
-        return await one(effect).told(on_chunk)(effect)
+        connection, asked = one(effect)
+        return await connection.told(on_chunk)(asked)
 
-    setup = replace(small.setup, larger=replace(larger.setup, falls_back=False))
-    return replace(small, setup=setup, send=send, stream=stream)
+    known = {name: replace(other.setup, falls_back=False, targets={}) for name, other in others.items()}
+    setup = replace(main.setup, targets={**main.setup.targets, **known})
+    return replace(main, setup=setup, send=send, stream=stream)

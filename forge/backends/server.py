@@ -33,9 +33,9 @@ from forge.interpreters.http import TOTAL, Http
 from forge.runtime.loop import checked_options
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
-from stages.serialize import Mode
 from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FormName
+from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
 
 # The mode of asking for tool calls: refused where a backend does not have it, chosen where the user leaves it open.

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from forge.connection import Connection
 from forge.evals.record import Record
+from stages.confidence.decide import LARGER
 from stages.effect import Fault, Price, Replied, Send, Undelivered
 from stages.wire.wires import Dialect
 
@@ -22,9 +23,9 @@ def metered(connection: Connection, record: Record, *, seed: int, price: Price, 
 
     async def send(effect: Send) -> Replied | Undelivered:
         record.asked += 1
-        record.asked_larger += effect.larger
+        record.asked_larger += effect.target == LARGER
         record.said(effect.request.body)
-        setup = known.larger if effect.larger and known.larger else known
+        setup = known.targets.get(effect.target, known)
         outcome = await connection.send(seeded(effect, setup.dialect, request_seed(seed, record.asked)))
         if isinstance(outcome, Replied):
             usage, record.fault = outcome.reply.usage, None

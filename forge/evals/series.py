@@ -22,7 +22,7 @@ from forge.interpreters.scripted import Line, Scripted
 from forge.interpreters.threads import in_thread, unheard
 from forge.runtime.reaching import with_sampling
 from stages.effect import Fault
-from stages.serialize import Mode
+from stages.wire.target import Mode
 
 # A scenario's own code, its world and its checks, in a thread: where it hangs, the series goes on without it.
 

@@ -18,8 +18,9 @@ from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.evals.row import Configuration
 from forge.runtime.reaching import with_sampling
-from stages.serialize import Mode
+from stages.confidence.decide import LARGER
 from stages.wire.deltas import Sampling
+from stages.wire.target import Mode
 from stages.wire.wires import WIRES
 
 ModeName = Mode | Literal["auto"]
@@ -106,7 +107,7 @@ async def serving(
         first = next(iter(connections.values()))
         yield Serving(
             model=_plain_name(name or first.setup.model),
-            larger=_plain_name(first.setup.larger.model) if first.setup.larger else "",
+            larger=_plain_name(first.setup.targets[LARGER].model) if LARGER in first.setup.targets else "",
             backend=first.endpoint.profile if first.endpoint else server.backend.partition(":")[0],
             slots=max(1, first.endpoint.slots if first.endpoint else 1),
             connections=connections,

@@ -11,6 +11,7 @@ from forge.journal.records import Journal, SentPart, read_journal
 from stages.confidence.measure import MeasuredPriors, measured_calls, offer_of, priors_of
 from stages.effect import MeasuredCall, Replied, Request
 from stages.options import OptionError
+from stages.state import MAIN
 
 
 def measured_priors(journals: Iterable[Path]) -> MeasuredPriors:
@@ -52,7 +53,7 @@ def _calls(journal: Journal) -> Iterator[MeasuredCall]:
         match entry.effect, entry.outcome:
             case SentPart() as part, outcome:
                 tail = tail if part.tail is UNSET else part.tail
-                if isinstance(outcome, Replied) and not part.larger:
+                if isinstance(outcome, Replied) and part.target == MAIN:
                     reply = outcome.reply
                     yield from measured_calls(reply.tokens, reply.text, offer_of(Request(tail=tail), ()))
             case _:

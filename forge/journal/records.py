@@ -20,7 +20,7 @@ from stages.state import State
 
 # Lines of a journal: JSON objects; the last field is a checksum of the line and all lines before it.
 
-JOURNAL_VERSION = 3
+JOURNAL_VERSION = 4
 """Version of the format; a reader refuses any other."""
 
 LARGEST_JOURNAL = 2 * 1024**3
@@ -167,8 +167,7 @@ class SentPart(Struct, frozen=True, kw_only=True, tag="send"):
     """A `Send` as a difference: the first `keep` messages, and any part left out, are the previous request's."""
 
     turn: int
-    larger: bool = False
-    summarizer: bool = False
+    target: str = "main"
     keep: int = 0
     head: Raw | UnsetType = UNSET
     messages: tuple[Raw, ...] = ()
@@ -233,7 +232,7 @@ class Journal(Struct, frozen=True, kw_only=True):
             if isinstance(one, SentPart):
                 requests.add(one)
         request = requests.last()
-        return Send(request=request, turn=wanted.turn, larger=wanted.larger, summarizer=wanted.summarizer)
+        return Send(request=request, turn=wanted.turn, target=wanted.target)
 
 
 def shortened(effect: Effect, before: Request) -> Recorded:
@@ -244,8 +243,7 @@ def shortened(effect: Effect, before: Request) -> Recorded:
     keep = _common(before.messages, request.messages)
     return SentPart(
         turn=effect.turn,
-        larger=effect.larger,
-        summarizer=effect.summarizer,
+        target=effect.target,
         keep=keep,
         head=UNSET if request.head == before.head else request.head,
         messages=request.messages[keep:],

@@ -26,6 +26,7 @@ from stages.wire.deltas import DEFAULT_MAX_TOKENS, Overflow, Sampling
 from stages.wire.openai.chat_server import SentTool
 from stages.wire.prompted.forms import FORMS
 from stages.wire.served import OfferedTool, RequestError, ServerRequest, Thinking, as_sent, fields
+from stages.wire.target import Target
 from stages.wire.valid import alternating_history
 from stages.wire.wires import Wire, wire
 
@@ -290,7 +291,9 @@ def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | Non
     """What the conversation may take beside the tools and a reply, which has a quarter of the context at most."""
     wanted = request.sampling.max_tokens
     reply = min(DEFAULT_MAX_TOKENS if wanted is UNSET else wanted, tokens // 4)
-    beside = overhead(Rules(tools=request.specs), setup.mode, wire(setup.dialect), FORMS[setup.form])
+    beside = overhead(
+        Rules(tools=request.specs), Target(mode=setup.mode, wire=wire(setup.dialect), form=FORMS[setup.form])
+    )
     rate = rate or setup.tokens_per_character or STARTING_RATE
     meter = Meter(overhead=beside, tokens_per_character=rate)
     return ContextBudget(tokens=max(1, tokens - reply), threshold=_THRESHOLD, meter=meter)

@@ -21,11 +21,11 @@ from stages.rescue.markers import Openers, openers
 from stages.rescue.names import name_search
 from stages.rules import RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
-from stages.serialize import Mode
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
 from stages.wire.prompted.forms import FORMS, FormName
 from stages.wire.served import NO_PARAMETERS, ServerRequest
+from stages.wire.target import Mode, Target
 
 log = logging.getLogger("forge.proxy")
 
@@ -120,7 +120,7 @@ class Guards:
             parameters={spec.name: _parameters(spec) for spec in rules.tools},
         )
         in_text, form = self._mode != "native", FORMS[self._form]
-        judge = validate(rules, in_text=in_text, families=self._openers, tools=tools, form=form)
+        judge = validate(rules, Target(mode=self._mode, form=form, families=self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
         allowing = enforce(*under.guards, on_violation=policy.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)

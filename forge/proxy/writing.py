@@ -11,6 +11,7 @@ from stages.state import Folded, Prepared, State
 from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FORMS
 from stages.wire.served import ServerRequest, format_field, translated_sampling
+from stages.wire.target import Target
 from stages.wire.valid import system_first
 from stages.wire.wires import demandable, demanding, wire
 
@@ -40,16 +41,15 @@ def writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> t
     sampling = translated_sampling(request, spoken).over(setup.sampling)
     if sampling.max_tokens is UNSET:
         sampling = replace(sampling, max_tokens=max(1024, setup.context_tokens // 2))
-    written = serialize(
-        rules,
-        setup.mode,
-        model or setup.model or request.model,
-        sampling,
+    target = Target(
+        mode=setup.mode,
+        model=model or setup.model or request.model,
+        sampling=sampling,
         wire=spoken,
         form=FORMS[setup.form],
         alternating=setup.alternating,
     )
-    return fold(), _system_first, written, _with_demands(request, rules, setup, sampling)
+    return fold(), _system_first, serialize(rules, target), _with_demands(request, rules, setup, sampling)
 
 
 @on(Folded)

@@ -66,6 +66,7 @@ from stages.state import (
     Success,
     Vetted,
 )
+from stages.wire.target import Target
 
 # Strategies for texts, tool calls, messages, valid histories, and budgets that fit them tightly.
 
@@ -412,7 +413,7 @@ _ENDINGS: tuple[Ending, ...] = (
 
 def _prepared(folded: Folded) -> Prepared:
     """The request for that view, as forge writes it where there are no tools."""
-    write = serialize(Rules(tools=()), "native", "model")
+    write = serialize(Rules(tools=()), Target(model="model"))
     phase = write(State(history=folded.view, phase=folded)).unwrap().phase
     if not isinstance(phase, Prepared):
         raise TypeError(f"serialize leaves {type(phase).__name__}")

@@ -14,21 +14,21 @@ from forge.workflow.workflow import CompiledWorkflow, StageName, arranged
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import ContextBudget, Meter
-from stages.confidence.decide import ask_again, for_larger, settle, think_first
+from stages.confidence.decide import LARGER, ask_again, settle, think_first
 from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.nudges import in_own_words
-from stages.offer import possible_escalation, with_mode_changes
-from stages.pipeline import falling_back
+from stages.offer import modes_of, possible_rules
 from stages.reading.replies import ReplyRead, reader
 from stages.rescue.chat_template import template_family
 from stages.rescue.markers import Openers
-from stages.serialize import Mode, overhead
-from stages.state import Ready, State
+from stages.serialize import overhead
+from stages.state import MAIN, Ready, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
-from stages.view.summary import ask_for_summary, for_summaries
+from stages.view.summary import SUMMARY, ask_for_summary
 from stages.wire.deltas import Sampling
-from stages.wire.prompted.forms import FORMS, JSON, LIST, Form
+from stages.wire.prompted.forms import FORMS, LIST
+from stages.wire.target import Target
 from stages.wire.wires import Wire, wire
 
 # The stages of a workflow that says what follows calls that the model is not sure of.
@@ -55,7 +55,7 @@ def refuse_unable(when: WhenUnsure | None, setup: Setup) -> None:
     """
     if when is not None and not setup.logprobs:
         raise ForgeError(_NO_LOGPROBS)
-    if when is not None and setup.larger is None and AskLarger() in when.steps:
+    if when is not None and LARGER not in setup.targets and AskLarger() in when.steps:
         raise ForgeError(_NO_LARGER)
     if when is not None and when.priors and when.priors.model != setup.model:
         raise ForgeError(
@@ -71,55 +71,57 @@ def with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:
     return replace(setup, sampling=setup.sampling.over(Sampling(extra=wire.logprobs)))
 
 
-def with_unsure_stages(when: WhenUnsure | None, wire: Wire, made: _Made, larger: _Made) -> _Made:
-    """The stages with those that ask again and settle, each behind the one of forge's own that it follows.
-
-    `larger` are those of the same names that write its request and read its reply for the larger model.
-    """
+def with_unsure_stages(when: WhenUnsure | None, wire: Wire, made: _Made) -> _Made:
+    """The stages with those that ask again and settle, each behind the one of forge's own that it follows."""
     if when is None:
         return made
-    both = {name: {**own, **_by_model(own, larger.get(name, {}))} for name, own in made.items()}
     return {
-        **both,
+        **made,
         "fold": {**made["fold"], "think_first": think_first()},
-        "serialize": {**both["serialize"], "ask_again": ask_again(when, wire.dialect.option_names)},
+        "serialize": {**made["serialize"], "ask_again": ask_again(when, wire.dialect.option_names)},
         "enforce": {**made["enforce"], "settle": settle(when)},
     }
-
-
-def _by_model(own: Mapping[str, Stage], larger: Mapping[str, Stage]) -> dict[str, Stage]:
-    return {name: for_larger(own[name], stage) for name, stage in larger.items()}
 
 
 # Turn: the stages of one turn of a workflow on a model, set up by name; and the parts of it that others need.
 
 
 class _OnBackend(Struct, frozen=True, kw_only=True):
-    """A workflow on a backend, with those levels of its escalation that the backend supports.
-
-    `in_text`: calls may be asked for as text, now or later in the run.
-    """
+    """A workflow on a backend, with those levels of its escalation that the backend supports."""
 
     workflow: CompiledWorkflow
     setup: Setup
-    wire: Wire
-    form: Form
-    in_text: bool
+    target: Target
 
 
 def _on(workflow: CompiledWorkflow, setup: Setup) -> _OnBackend:
+    target = _target(workflow, setup)
+    rules = possible_rules(workflow.rules, target)
+    here = workflow if rules is workflow.rules else workflow.under(rules)
+    return _OnBackend(workflow=here, setup=setup, target=target)
+
+
+def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     rules, spoken = workflow.rules, wire(setup.dialect)
-    setup = with_logprobs(rules.unsure, setup, spoken)
-    possible = possible_escalation(rules, setup.mode, spoken, setup.sampling)
-    constrains = "constrained" in (setup.mode, *possible.modes)
-    return _OnBackend(
-        workflow=workflow if possible == rules.escalation else workflow.under(replace(rules, escalation=possible)),
-        setup=setup,
+    target = Target(
+        mode=setup.mode,
+        model=setup.model,
+        sampling=with_logprobs(rules.unsure, setup, spoken).sampling,
         wire=spoken,
-        # Only this form leaves a constraint room for words, and for several calls.
-        form=LIST if constrains and rules.tools and rules.on_text == "accept" else FORMS[setup.form],
-        in_text=setup.falls_back or bool(possible.modes) or setup.mode != "native",
+        form=FORMS[setup.form],
+        alternating=setup.alternating,
+        schemas=workflow.schemas,
+        falls_back=setup.falls_back,
+        families=_grammars(workflow, setup),
     )
+    constrains = "constrained" in modes_of(possible_rules(rules, target), target)
+    # Only this form leaves a constraint room for words, and for several calls.
+    return replace(target, form=LIST) if constrains and rules.tools and rules.on_text == "accept" else target
+
+
+def _targets(workflow: CompiledWorkflow, here: _OnBackend) -> dict[str, Target]:
+    """The models that may be asked: the run's own, and the others that the backend has."""
+    return {MAIN: here.target, **{name: _target(workflow, setup) for name, setup in here.setup.targets.items()}}
 
 
 def turn_of(workflow: CompiledWorkflow, setup: Setup) -> Stage:
@@ -130,34 +132,21 @@ def turn_of(workflow: CompiledWorkflow, setup: Setup) -> Stage:
 def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     """The stages by name, in running order, set up for the workflow on that model: forge's own, and the user's."""
     here = _on(workflow, setup)
+    targets = _targets(workflow, here)
     _tell_what_is_loose(here)
     budget = _context(here)
     asking: dict[StageName, dict[str, Stage]] = {
-        "compact": _compacting(here.workflow, budget, setup.summaries),
+        "compact": _compacting(here.workflow, budget, setup.targets.get(SUMMARY)),
         "fold": {
             "fold": fold(workflow.reasoning, workflow.failed_attempts),
             **_warnings(here, budget),
         },
-        "serialize": {"serialize": _serialize_for(workflow, here, setup.summaries)},
+        "serialize": {"serialize": serialize(workflow.rules, targets)},
     }
-    judging = _judging(here.workflow, _grammars(here), here.form, in_text=here.in_text)
     refuse_unable(workflow.rules.unsure, setup)
-    larger = _for_larger(workflow, setup.larger) if setup.larger else {}
-    stages = with_unsure_stages(workflow.rules.unsure, here.wire, {**asking, **judging}, larger)
+    made = {**asking, **_judging(here.workflow, targets)}
+    stages = with_unsure_stages(workflow.rules.unsure, here.target.wire, made)
     return arranged(workflow.stages, stages)
-
-
-def _serialize_for(workflow: CompiledWorkflow, here: _OnBackend, summaries: Setup | None) -> Stage:
-    """What writes the requests: for this model, and for the one that summaries are asked of."""
-    own = _serialize(here)
-    return for_summaries(own, _serialize(_on(workflow, summaries))) if summaries else own
-
-
-def _for_larger(workflow: CompiledWorkflow, setup: Setup) -> dict[StageName, dict[str, Stage]]:
-    """The stages that write a request for the larger model, and read its reply."""
-    there = _on(workflow, setup)
-    judging = _judging(there.workflow, _grammars(there), there.form, in_text=there.in_text)
-    return {"serialize": {"serialize": _serialize(there)}, "validate": judging["validate"]}
 
 
 def judging(workflow: CompiledWorkflow) -> dict[str, Stage]:
@@ -165,16 +154,14 @@ def judging(workflow: CompiledWorkflow) -> dict[str, Stage]:
 
     Those of the user's that stand before `send` are among them; they see the phases that such a task goes through.
     """
-    return arranged(workflow.stages, _judging(workflow, workflow.openers))
+    return arranged(workflow.stages, _judging(workflow, {MAIN: Target(families=workflow.openers)}))
 
 
-def _judging(
-    workflow: CompiledWorkflow, grammars: Openers, form: Form = JSON, *, in_text: bool = False
-) -> dict[StageName, dict[str, Stage]]:
-    """From `send` to `execute`. `form` is the backend's; `in_text`: calls were asked for as text."""
+def _judging(workflow: CompiledWorkflow, targets: Mapping[str, Target]) -> dict[StageName, dict[str, Stage]]:
+    """From `send` to `execute`, for replies of these models."""
     rules, guards = workflow.rules, workflow.guards.values()
     say, keep = in_own_words(rules, workflow.rewords), partial(kept_calls, rules)
-    read = validate(rules, in_text=in_text, families=grammars, tools=workflow.tools, form=form, say=say)
+    read = validate(rules, targets, tools=workflow.tools, say=say)
     return {
         "send": {"send": send(rules)},
         "validate": {"validate": read},
@@ -186,7 +173,9 @@ def _judging(
 def reading(workflow: CompiledWorkflow, setup: Setup) -> ReplyRead:
     """The function that finds the calls in a reply, as the stage `validate` does on that model."""
     here = _on(workflow, setup)
-    return reader(workflow.rules, in_text=here.in_text, families=_grammars(here), tools=workflow.tools, form=here.form)
+    in_text = modes_of(here.workflow.rules, here.target) != {"native"}
+    families = _grammars(workflow, setup)
+    return reader(workflow.rules, in_text=in_text, families=families, tools=workflow.tools, form=here.target.form)
 
 
 def asked_first(workflow: CompiledWorkflow, state: State, setup: Setup) -> Result[State, Halt]:
@@ -197,7 +186,7 @@ def asked_first(workflow: CompiledWorkflow, state: State, setup: Setup) -> Resul
     here = _on(workflow, setup)
     asking: dict[StageName, dict[str, Stage]] = {
         "fold": {"fold": fold(workflow.reasoning, workflow.failed_attempts)},
-        "serialize": {"serialize": _serialize(here)},
+        "serialize": {"serialize": serialize(workflow.rules, here.target)},
         "send": {"send": send(here.workflow.rules)},
     }
     return pipeline(*arranged(workflow.stages, asking).values())(state.to(Ready()))
@@ -206,7 +195,7 @@ def asked_first(workflow: CompiledWorkflow, state: State, setup: Setup) -> Resul
 def _context(here: _OnBackend) -> ContextBudget:
     """What the history may take of the model's context, beside a reply."""
     workflow, setup = here.workflow, here.setup
-    beside = overhead(workflow.rules, here.setup.mode, here.wire, here.form, workflow.schemas)
+    beside = overhead(workflow.rules, here.target)
     return replace(workflow.limits, tokens=_room(setup), meter=Meter(overhead=beside))
 
 
@@ -238,34 +227,13 @@ def _warnings(here: _OnBackend, budget: ContextBudget) -> dict[str, Stage]:
     }
 
 
-def _serialize(here: _OnBackend) -> Stage:
-    rules, setup = here.workflow.rules, here.setup
-
-    def write(mode: Mode) -> Stage:
-        return serialize(
-            rules,
-            mode,
-            setup.model,
-            setup.sampling,
-            wire=here.wire,
-            form=here.form,
-            alternating=setup.alternating,
-            schemas=here.workflow.schemas,
-        )
-
-    first = write(here.setup.mode)
-    if modes := rules.escalation.modes:
-        first = with_mode_changes(rules, first, {mode: write(mode) for mode in modes})
-    return falling_back(first, write("prompted")) if setup.falls_back else first
-
-
-def _grammars(here: _OnBackend) -> Openers:
+def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Openers:
     """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
-    known, markers = here.workflow.openers, here.setup.markers
-    return known.with_family(template_family(markers), here.workflow.own_families) if markers else known
+    known, markers = workflow.openers, setup.markers
+    return known.with_family(template_family(markers), workflow.own_families) if markers else known
 
 
 def _tell_what_is_loose(here: _OnBackend) -> None:
-    if here.wire.strict and here.setup.mode != "prompted":
+    if here.target.wire.strict and here.setup.mode != "prompted":
         for sentence in here.workflow.schemas.refused:
             logging.getLogger("forge").warning("%s; its arguments are checked after the reply alone", sentence)

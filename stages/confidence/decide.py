@@ -7,7 +7,6 @@ from typing import assert_never
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
-from returns.result import Result
 
 from stages.confidence.measure import CONSTRAINTS, AskLarger, AskPerson, StopRun, ThinkFirst, Vote, WhenUnsure
 from stages.effect import Choice, NeedsInput, Reply
@@ -18,8 +17,7 @@ from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical
-from stages.state import Decision, Done, Folded, Prepared, Ready, State, Vetted
-from stages.view.prefix_reuse import written_anew
+from stages.state import MAIN, Decision, Done, Folded, Prepared, Ready, State, Vetted
 
 # The question to a person about calls that the model is not sure of.
 
@@ -108,6 +106,9 @@ def _raw(value: float) -> Raw:
 def _written(fields: _Fields) -> Raw:
     return Raw(msgspec.json.encode(fields))
 
+
+LARGER = "larger"
+"""The target of a request that the larger model of the run's backend is asked."""
 
 # Settling: calls that the model is sure of go on; the others are decided again, by a person, or not at all.
 #
@@ -224,7 +225,9 @@ def _again(state: State, decision: Decision) -> State:
     """The same turn once more: what is asked, and what rules count by turns, is as it was before."""
     ledger = state.ledger
     spent = replace(ledger, turn=ledger.turn - 1, unsure_calls=ledger.unsure_calls + 1)
-    return replace(state, ledger=spent, decision=decision, phase=Ready())
+    return replace(
+        state, ledger=spent, decision=decision, phase=Ready(target=LARGER if decision.asks == "larger" else MAIN)
+    )
 
 
 def with_thought(state: State, decision: Decision, reply: Reply) -> State:
@@ -248,19 +251,3 @@ def think_first() -> Stage:
         return state.to(replace(phase, notes=said))
 
     return stage
-
-
-def for_larger(stage: Stage, other: Stage) -> Stage:
-    """The stage, and the other instead of it while the larger model is asked; not for a summary.
-
-    What the other writes begins anew, and the next request of the stage's own does not go on from it.
-    """
-    anew = written_anew(other)
-
-    def chosen(state: State) -> Result[State, Halt]:
-        phase = state.phase
-        if not state.asks_larger or (isinstance(phase, Folded) and phase.summary):
-            return stage(state)
-        return (anew if isinstance(phase, Folded) else other)(state)
-
-    return chosen

@@ -2,7 +2,7 @@
 
 from stages.schema.check import Check, Fits, Misfit, Problem, checker, readable, unchecked
 from stages.schema.judging import SchemaError
-from stages.schema.projection import Projection, Target, project
+from stages.schema.projection import Projection, SchemaTarget, project
 
 __all__ = [
     "Check",
@@ -11,7 +11,7 @@ __all__ = [
     "Problem",
     "Projection",
     "SchemaError",
-    "Target",
+    "SchemaTarget",
     "checker",
     "project",
     "readable",

@@ -548,7 +548,7 @@ def _named(path: str) -> str:
 # an object is closed unless it says otherwise, `allOf` makes every member required, an empty schema is an object, and
 # keywords beside `anyOf` or `enum` are ignored.
 
-Target = Literal["llama.cpp", "openai-strict"]
+SchemaTarget = Literal["llama.cpp", "openai-strict"]
 """The supported targets: llama.cpp's grammar (also llama-server, llamafile, Ollama), and OpenAI's strict mode."""
 
 _KEPT = ("description", "default")
@@ -576,7 +576,7 @@ class Projection(Struct, frozen=True, kw_only=True):
     refused: str = ""
 
 
-def project(schema: bytes | Raw, target: Target) -> Projection:
+def project(schema: bytes | Raw, target: SchemaTarget) -> Projection:
     """The schema as far as the target's grammar supports it, with all definitions under its own `$defs`.
 
     The schema must be one that `checker` takes.

@@ -11,13 +11,9 @@ from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
-from returns.result import Result
 
 from stages.effect import Request
-from stages.halt import Halt
 from stages.message import Assistant, History, Kind, Message, User, size
-from stages.pipeline import Stage
 from stages.state import Sent, State
 from stages.tokens import length, whole_rate
 
@@ -38,15 +34,6 @@ class Loss(Struct, frozen=True, kw_only=True):
     kept_tokens: int
     lost_tokens: int
     cause: Cause
-
-
-def written_anew(stage: Stage) -> Stage:
-    """The stage, whose request for another model begins anew; the next request of the run's own does not extend it."""
-
-    def anew(state: State) -> Result[State, Halt]:
-        return stage(replace(state, sent=Sent())).map(lambda after: replace(after, sent=replace(after.sent, wire="")))
-
-    return anew
 
 
 _S = TypeVar("_S", str, bytes, History)

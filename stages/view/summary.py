@@ -5,7 +5,6 @@ The request is the conversation as it was sent, and one more message, so the ser
 
 from msgspec import Struct
 from msgspec.structs import replace
-from returns.result import Result
 
 from stages import nudges, rescue
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
@@ -15,11 +14,13 @@ from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
-from stages.state import Compaction, Folded, Ledger, Ready, State, SummaryOrder
+from stages.state import MAIN, Compaction, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
-from stages.view.prefix_reuse import written_anew
 from stages.view.recall import with_cut_results
 from stages.wire import wires
+
+SUMMARY = "summary"
+"""The target of a request that the backend's model for summaries is asked, where it has one."""
 
 SUMMARY_PHASE = 5
 """The phase of a compaction by summary; those of `TieredCompact` end with 4."""
@@ -60,7 +61,7 @@ def ask_for_summary(
 
     @on(Ready)
     def stage(state: State, phase: Ready) -> State | Halt:
-        if phase.summary is not None or not _may_ask(state.ledger):
+        if phase.summary is not None or phase.target != MAIN or not _may_ask(state.ledger):
             return state
         characters = state.measure(reasoning=budget.reasoning)
         rate = state.ledger.tokens_per_character
@@ -74,22 +75,11 @@ def ask_for_summary(
         room = now.count(_taken(state.history[:old])) * rate
         if room < policy.smallest * now.tokens or _enough(compactor, state.history, now):
             return state
-        order = SummaryOrder(text=text, messages=old, shortest=policy.shortest, budget=now, elsewhere=other)
-        return state.note(summary_turn=state.ledger.turn + 1).to(Ready(summary=order))
+        order = SummaryOrder(text=text, messages=old, shortest=policy.shortest, budget=now)
+        asked = Ready(summary=order, target=SUMMARY if other else MAIN)
+        return state.note(summary_turn=state.ledger.turn + 1).to(asked)
 
     return stage
-
-
-def for_summaries(stage: Stage, other: Stage) -> Stage:
-    """The stage, and the other, which writes for the model of summaries, where that one is asked."""
-    anew = written_anew(other)
-
-    def chosen(state: State) -> Result[State, Halt]:
-        phase = state.phase
-        elsewhere = isinstance(phase, Folded) and phase.summary is not None and phase.summary.elsewhere
-        return (anew if elsewhere else stage)(state)
-
-    return chosen
 
 
 def _may_ask(ledger: Ledger) -> bool:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         gather_reply,
         reply_pieces,
     )
+    from stages.wire.target import Mode, Target
     from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
 
 __all__ = [
@@ -40,11 +41,13 @@ __all__ = [
     "Delta",
     "Dialect",
     "Ended",
+    "Mode",
     "Piece",
     "ReasoningDelta",
     "Reclassified",
     "Retry",
     "Sampling",
+    "Target",
     "TextDelta",
     "Wire",
     "gather_reply",
@@ -70,6 +73,7 @@ __getattr__ = later(
             "gather_reply",
             "reply_pieces",
         ),
+        "stages.wire.target": ("Mode", "Target"),
         "stages.wire.wires": (
             "ANTHROPIC",
             "Dialect",

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.arithmetic import constraint_of
-from stages.schema import Target, project
+from stages.schema import SchemaTarget, project
 from stages.schema.projection import optional_members, written_or_null
 from stages.schema.value import Json
 from stages.seen import listed_values, values_for
@@ -27,19 +27,19 @@ class ToolSchemas(Struct, frozen=True, kw_only=True):
     `refused` says of each that cannot be strict why.
     """
 
-    calls: Mapping[Target, Mapping[str, Branch]]
+    calls: Mapping[SchemaTarget, Mapping[str, Branch]]
     strict: Raw
     refused: tuple[str, ...]
 
 
 def compiled_schemas(tools: tuple[ToolSpec, ...]) -> ToolSchemas:
     """The schemas of these tools."""
-    targets: tuple[Target, ...] = get_args(Target)
+    targets: tuple[SchemaTarget, ...] = get_args(SchemaTarget)
     calls = {target: MappingProxyType({tool.name: call_schema(tool, target) for tool in tools}) for target in targets}
     return ToolSchemas(calls=MappingProxyType(calls), strict=encode_strict_tools(tools), refused=strict_refusals(tools))
 
 
-def call_schema(tool: ToolSpec, target: Target, numbers: Collection[Decimal] = ()) -> Branch:
+def call_schema(tool: ToolSpec, target: SchemaTarget, numbers: Collection[Decimal] = ()) -> Branch:
     """The schema of the tool's call: each optional argument is written, or null.
 
     Calculated arguments are made of these numbers, if there are any.

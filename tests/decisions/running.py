@@ -19,7 +19,7 @@ from forge.evals.series import task_of
 from forge.evals.suite import SUITES
 from stages import events
 from stages.effect import Replied, Request, Send
-from stages.serialize import Mode
+from stages.wire.target import Mode
 from tests.decisions.middleware import play_in_a_loop
 from tests.decisions.plain_worlds import WORLDS
 from tests.decisions.records import Asked, Run, Said, digest
@@ -80,7 +80,7 @@ def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | 
     world = cell.scenario.world(record.seed)
     setup = Setup(mode=MODES[record.mode], model="m", logprobs=bool(record.unsure))
     if record.unsure.startswith("larger"):
-        setup = replace(setup, larger=Setup(mode=setup.mode, model="l", logprobs=True))
+        setup = replace(setup, targets={"larger": Setup(mode=setup.mode, model="l", logprobs=True)})
     task = task_of(cell, world, Connection(setup, send), noting)
     played = play_in_a_loop(task, noting.tell) if record.source == "middleware" else FORGE.play(task)
     try:

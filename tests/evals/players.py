@@ -15,8 +15,8 @@ from msgspec import Struct
 from forge.evals.scenario import World
 from stages.effect import RawCall, Replied, Reply, Send, Usage
 from stages.message import ToolCall
-from stages.serialize import Mode
 from stages.wire.prompted.json_calls import encode_calls
+from stages.wire.target import Mode
 
 
 class Call(Struct, frozen=True):

@@ -9,7 +9,7 @@ from forge.evals.players import FORGE
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
 from forge.evals.series import RunOptions, row_of
-from stages.serialize import Mode
+from stages.wire.target import Mode
 from tests.evals.players import Player, Table
 
 

@@ -15,7 +15,7 @@ from forge.evals.scenario import Judgement, judge
 from forge.interpreters.scripted import Line, Scripted
 from forge.journal import read_journal
 from stages.effect import RawCall, Replied, Reply
-from stages.serialize import Mode
+from stages.wire.target import Mode
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from forge.evals.bfcl import Checker, ensure_package, players, scenarios
 from forge.evals.bfcl.checker import Simulation, python_calls
 from forge.evals.bfcl.child_program import SimulatedCall
 from forge.interpreters.scripted import Line, call, calls
-from stages.serialize import Mode
+from stages.wire.target import Mode
 
 FILE = "BFCL_v4_multi_turn_base.json"
 

@@ -8,7 +8,7 @@ import pytest
 from forge.evals.players import PLAIN
 from forge.evals.scenario import Scenario
 from forge.evals.suite import SUITES
-from stages.serialize import Mode
+from stages.wire.target import Mode
 from tests.evals import (
     players_deciding,
     players_lookups,

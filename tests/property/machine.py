@@ -28,9 +28,9 @@ from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
 from stages.pipeline import Stage
 from stages.rules import Rules
-from stages.serialize import Mode
 from stages.state import Awaiting, State
 from stages.tool import Prerequisite, ToolSpec
+from stages.wire.target import Mode, Target
 from tests.property.strategies import replies, states
 
 WHAT = Raw(
@@ -59,9 +59,9 @@ def stages_in_order(mode: Mode = "native", rules: Rules = RULES) -> tuple[Stage,
     return (
         compact(TieredCompact(), ContextBudget(tokens=2000)),
         fold(),
-        serialize(rules, mode, "model"),
+        serialize(rules, Target(mode=mode, model="model")),
         send(rules),
-        validate(rules, in_text=mode != "native"),
+        validate(rules, Target(mode=mode)),
         enforce(required_steps(rules), prerequisites(rules)),
         execute(rules),
     )

@@ -27,9 +27,9 @@ from stages.rules import (
     obstacle,
 )
 from stages.rules import succeeded_names as names_of
-from stages.serialize import Mode
 from stages.state import Awaiting, Folded, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
+from stages.wire.target import Mode, Target
 
 TOOLS = ("look", "write", "finish")
 WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}}}')
@@ -128,7 +128,7 @@ def test_a_tool_with_a_call_of_unknown_outcome_is_neither_offered_nor_proposed(c
 def test_no_request_demands_a_tool_with_a_call_of_unknown_outcome(mode: Mode, case: tuple[Rules, State]) -> None:
     rules, state = case
     barred = {call.name for call in state.ledger.in_doubt}
-    write = pipeline(serialize(rules, mode, "model"), send(rules))
+    write = pipeline(serialize(rules, Target(mode=mode, model="model")), send(rules))
     asked = write(state.to(Folded(view=state.history))).value_or(None)
     if asked is None or not isinstance(asked.phase, Awaiting) or not isinstance(asked.phase.effect, Send):
         return

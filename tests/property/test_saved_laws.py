@@ -15,10 +15,10 @@ from stages.guards import prerequisites, required_steps
 from stages.halt import Halt
 from stages.pipeline import Stage
 from stages.saved import load, save, without_memory
-from stages.serialize import Mode
 from stages.state import Awaiting, Done, Gathered, Sent, State
 from stages.view.notes import note_progress, warn_of_calls
 from stages.view.summary import Summarize, ask_for_summary
+from stages.wire.target import Mode, Target
 from tests.property.machine import RULES, outcomes, reachable
 from tests.property.strategies import states
 
@@ -31,9 +31,9 @@ def turns(mode: Mode, reasoning: Reasoning, attempts: FailedAttempts, tokens: in
         fold(reasoning, attempts),
         warn_of_calls(RULES, 2),
         note_progress(RULES),
-        serialize(RULES, mode, "model", alternating=alternating),
+        serialize(RULES, Target(mode=mode, model="model", alternating=alternating)),
         send(RULES),
-        validate(RULES, in_text=mode != "native"),
+        validate(RULES, Target(mode=mode)),
         enforce(required_steps(RULES), prerequisites(RULES)),
         execute(RULES),
     )

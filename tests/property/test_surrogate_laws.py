@@ -16,8 +16,8 @@ from forge.interpreters.scripted import Scripted
 from stages.effect import Approved, Ask, Fault, RawCall, Rejected, Reply
 from stages.message import Assistant, History, User
 from stages.repair.decoding import is_sound, sound, sound_struct
-from stages.serialize import Mode
 from stages.state import State
+from stages.wire.target import Mode
 
 HALF = "a\ud800b\udcff"
 texts = st.text(st.sampled_from('a<"\\{é😀\ud800\udbff\udc00\udfff'), max_size=6)

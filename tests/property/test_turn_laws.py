@@ -15,8 +15,8 @@ from stages.deliver import deliver, interrupt
 from stages.effect import Execute
 from stages.message import Assistant, History, Kind, System, Tool, User
 from stages.pipeline import Stage
-from stages.serialize import Mode
 from stages.state import Answered, Awaiting, Done, Edited, Executed, Folded, Phase, Prepared, Ready, State, Vetted
+from stages.wire.target import Mode, Target
 from tests.property.machine import RULES, TURN, outcomes, reachable, stages_in_order
 from tests.property.strategies import histories
 
@@ -81,7 +81,7 @@ def test_a_request_that_extends_the_last_one_is_as_if_written_anew(
     mode: Mode, before: History, added: History, again: History, said: tuple[History, ...]
 ) -> None:
     """Cost per turn is flat because the last request is extended; the bytes may not tell."""
-    write = serialize(RULES, mode, "model")
+    write = serialize(RULES, Target(mode=mode, model="model"))
 
     def body(state: State, notes: History) -> tuple[bytes, int, State]:
         written = write(state.to(Folded(view=state.history, notes=notes))).unwrap()

@@ -8,8 +8,8 @@ from forge.backends import Server
 from forge.backends.profile import named_profile
 from stages import events
 from stages.rules import Escalation, EscalationLevel
-from stages.serialize import Mode
 from stages.wire.deltas import Sampling
+from stages.wire.target import Mode
 
 LLAMA = replace(named_profile("llama-server"), tool_choice="required")
 

@@ -18,10 +18,10 @@ from forge.connection import Connection
 from forge.testing import assert_answered
 from stages.effect import Said
 from stages.message import History
-from stages.serialize import Mode
 from stages.state import Completed
 from stages.wire.deltas import Sampling
 from stages.wire.openai.chat import encode_history
+from stages.wire.target import Mode
 
 SHORT = dataclasses.replace(demo.workflow, max_iterations=3)
 """What holds of ten turns holds of three."""

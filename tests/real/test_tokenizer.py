@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.tokens_record import bodies, reported
 from forge.backends.questions import Tokenizer
-from stages.serialize import Mode
+from stages.wire.target import Mode
 from tests.token_runs import runs
 
 

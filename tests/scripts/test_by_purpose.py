@@ -13,7 +13,7 @@ import forge
 from forge import Workflow, tool
 from forge.agent import Agent
 from forge.backends import ByPurpose
-from forge.connection import Connection
+from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import read_journal, replay
 from forge.outcome import Finished
@@ -128,8 +128,7 @@ def test_a_journal_replays_without_either(tmp_path: Path) -> None:
     ended = run(model(*SCRIPT), model(NOTE, room=8192), journal=path)
     assert replay(path, WORKFLOW).unwrap().state.ledger == ended.state.ledger
     header = read_journal(path).header
-    assert header.setup.summaries is not None
-    assert header.setup.summaries.context_tokens == 8192
+    assert header.setup.targets["summary"].context_tokens == 8192
 
 
 def test_deltas_of_a_summary_are_heard() -> None:
@@ -153,10 +152,10 @@ def test_an_agent_has_a_model_for_summaries_and_another_to_fall_back_on() -> Non
 
 
 def test_its_setup_has_no_models_within() -> None:
-    async def setup() -> object:
+    async def setup() -> Setup:
         nested = ByPurpose(model(), summaries=model())
         async with ByPurpose(model(), summaries=nested).connect() as connection:
             return connection.setup
 
-    plain = asyncio.run(setup())
-    assert plain == replace(plain, summaries=replace(plain.summaries, summaries=None))  # type: ignore[type-var,attr-defined]
+    (other,) = asyncio.run(setup()).targets.values()
+    assert other.targets == {}

@@ -23,8 +23,8 @@ from forge.runtime.recovery import resume_journal
 from stages.candidates import placeholder_arguments
 from stages.effect import Approved, Ask, RawCall, Replied, Reply, TokenProbability
 from stages.message import ToolCall
-from stages.serialize import Mode
 from stages.state import State
+from stages.wire.target import Mode
 from tests.flows import Desk
 
 

@@ -18,6 +18,7 @@ SHARED = {
     "wire/prompted/json_calls": "wire/prompted/test_forms.py",
     "wire/prompted/xml_calls": "wire/prompted/test_forms.py",
     "wire/server_wires": "wire/openai/chat_server/test_chat_server.py",
+    "wire/target": "test_serialize.py",
     "wire/tool_schemas": "test_serialize.py",
 }
 """Modules whose tests are those of another, and the file that has them."""

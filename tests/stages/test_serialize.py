@@ -12,10 +12,11 @@ from stages import compact, fold, on, pipeline, serialize
 from stages.compaction import ContextBudget, TieredCompact
 from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.rules import Rules
-from stages.serialize import Mode, overhead
+from stages.serialize import overhead
 from stages.state import Attempt, Cleared, Folded, Ledger, Prepared, Ready, State, Success, SummaryOrder
 from stages.tool import Calculated, Grounded, ToolSpec
 from stages.wire.deltas import Sampling
+from stages.wire.target import Mode, Target
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.property.machine import RULES
 
@@ -26,7 +27,7 @@ TURN: History = (Assistant(calls=(CALL,), turn=1), Tool(call_id="call_1", name="
 
 
 def written(state: State, mode: Mode = "native", **options: Any) -> State:
-    return serialize(RULES, mode, "tiny", **options)(state.to(Folded(view=state.history))).unwrap()
+    return serialize(RULES, Target(mode=mode, model="tiny", **options))(state.to(Folded(view=state.history))).unwrap()
 
 
 def body(state: State) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def test_a_cut_history_is_written_as_it_is_now() -> None:
 def test_notes_stand_at_the_end_of_one_prompt_alone() -> None:
     note = User(text="Two replies are left.")
     state = State(history=ASKED + TURN)
-    noted = serialize(RULES, model="tiny")(state.to(Folded(view=state.history, notes=(note,)))).unwrap()
+    noted = serialize(RULES, Target(model="tiny"))(state.to(Folded(view=state.history, notes=(note,)))).unwrap()
     assert body(noted)["messages"][-1]["content"] == note.text
     assert body(written(noted.to(Ready())))["messages"] == body(written(state))["messages"]
 
@@ -93,16 +94,16 @@ def test_notes_stand_at_the_end_of_one_prompt_alone() -> None:
 def test_a_summary_is_asked_for_in_words() -> None:
     order = SummaryOrder(text="Sum up.", messages=1, shortest=1, budget=ContextBudget(tokens=100))
     state = State(history=ASKED, phase=Folded(view=ASKED, summary=order))
-    constrained = json.dumps(body(serialize(RULES, "constrained")(state).unwrap())["response_format"])
+    constrained = json.dumps(body(serialize(RULES, Target(mode="constrained"))(state).unwrap())["response_format"])
     assert "done_and_found" in constrained
     assert "tools" in body(serialize(RULES)(state).unwrap()), "they stand at the beginning of the prompt, which is kept"
 
 
 def test_what_every_prompt_takes_beside_its_history_is_counted() -> None:
     bare = replace(RULES, tools=())
-    assert overhead(RULES, "native", OPENAI) > overhead(bare, "native", OPENAI)
+    assert overhead(RULES, Target()) > overhead(bare, Target())
     state = written(State(history=ASKED))
-    assert state.ledger.prompt_size == overhead(RULES, "native", OPENAI) + State(history=ASKED).measure()
+    assert state.ledger.prompt_size == overhead(RULES, Target()) + State(history=ASKED).measure()
 
 
 FIND = ToolSpec(
@@ -120,7 +121,9 @@ def given(name: str, text: str) -> History:
 
 
 def constraint(rules: Rules, state: State, view: History) -> str:
-    return json.dumps(body(serialize(rules, "constrained")(state.to(Folded(view=view))).unwrap())["response_format"])
+    return json.dumps(
+        body(serialize(rules, Target(mode="constrained"))(state.to(Folded(view=view))).unwrap())["response_format"]
+    )
 
 
 @pytest.mark.parametrize("cut", [(), (Cleared(call_id="c", name="look", arguments="{}", text='["D-4"]'),)])
@@ -205,4 +208,4 @@ def test_a_view_that_a_stage_has_shortened_counts_as_what_it_is() -> None:
     asking = pipeline(compact(TieredCompact(), ContextBudget(tokens=9000)), fold(), short, serialize(RULES))
     asked = asking(State(history=(*ASKED, User(text="word " * 1000)))).unwrap()
     view = (*ASKED, User(text="word " * 10))
-    assert asked.ledger.prompt_size == overhead(RULES, "native", OPENAI) + State(history=view).measure()
+    assert asked.ledger.prompt_size == overhead(RULES, Target()) + State(history=view).measure()

@@ -22,7 +22,7 @@ from forge.backends.doctor.facts import IDENTIFY, NAMES, Facts, Finding, Probe, 
 from forge.backends.doctor.probes import CALLS, REPLY, WAYS
 from forge.backends.profile import Profile, named_profile
 from forge.backends.questions import ServerAnswer, exchange
-from stages.serialize import Mode
+from stages.wire.target import Mode
 from stages.wire.wires import Constrain, ToolChoice
 
 # The profile that follows from what was found: the strongest mode that the server really enforces.

@@ -22,8 +22,8 @@ from forge.connection import Connection
 from forge.errors import BackendError, ForgeError, to_install
 from forge.runtime.loop import checked_options
 from stages.options import Seconds, Tokens
-from stages.serialize import Mode
 from stages.wire.deltas import Sampling
+from stages.wire.target import Mode
 
 # A llama.cpp server inside this process: started, and stopped with its memory freed.
 

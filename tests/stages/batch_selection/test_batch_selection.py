@@ -11,8 +11,8 @@ from forge.testing import assert_answered, assert_guard_laws
 from stages.candidates import placeholder_arguments
 from stages.guards import no_placeholders
 from stages.message import Assistant, Tool, ToolCall, User
-from stages.serialize import Mode
 from stages.state import State
+from stages.wire.target import Mode
 from tests.flows import Desk
 
 LOOK, FINISH = call("look", what="a"), call("finish", result="ok")

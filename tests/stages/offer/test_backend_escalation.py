@@ -16,10 +16,10 @@ from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
 from stages.offer import escalation_level, offer, possible_escalation, simpler_tool
 from stages.rules import Escalation, EscalationLevel, TextPolicy
-from stages.serialize import Mode
 from stages.state import Ledger, State
 from stages.tool import ToolEffect, ToolSpec
 from stages.wire.deltas import Sampling
+from stages.wire.target import Mode
 from stages.wire.wires import OLLAMA, WIRES, Dialect, ToolChoice, Wire, demandable, demanding, wire
 from tests.flows import Desk
 

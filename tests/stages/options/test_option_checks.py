@@ -39,6 +39,7 @@ from stages.message import User
 from stages.options import OptionError
 from stages.rules import Rules
 from stages.state import State
+from stages.wire.target import Target
 from tests.flows import Desk
 
 FLOW = Desk().workflow
@@ -150,8 +151,8 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         (lambda: Rules(tools=None), "Rules: tools is None; it must be a list, each value a ToolSpec"),
         (lambda: Rules(tools=(), batch="frist"), "Rules: batch is 'frist'; it must be one of auto, all, first, indep"),
         (lambda: fold("nope"), "reasoning is 'nope'; it must be one of none, keep-last, full"),
-        (lambda: serialize(Rules(tools=()), mode="nativ"), "mode is 'nativ'; it must be one of native, prompted, cons"),
-        (lambda: serialize(Rules(tools=()), model=None), "model is None; it must be a string"),
+        (lambda: Target(mode="nativ"), "Target: mode is 'nativ'; it must be one of native, prompted, cons"),
+        (lambda: Target(model=None), "Target: model is None; it must be a string"),
         (lambda: enforce(3), "guards[0] is 3; it must be a function"),
         (lambda: enforce(required_steps), "guards[0]: required_steps makes a guard; call it, as in required_steps(…)"),
         (lambda: Desk(guards=[repetition]).workflow, "guards[0]: repetition makes a guard; call it, as in repetition("),

@@ -14,7 +14,7 @@ from stages.effect import Said
 from stages.message import Kind, System, User
 from stages.reading.shown import PLACES_READ, ShownCall, stands
 from stages.rescue import Names, WantedCall, search
-from stages.serialize import Mode
+from stages.wire.target import Mode
 
 PAID: Mapping[str, object] = {"to": "eve and co", "amount": 5}
 FORMS: Mapping[str, str] = {

@@ -28,9 +28,9 @@ from stages.rules import (
     pending,
     underused_tools,
 )
-from stages.serialize import Mode
 from stages.state import Ledger, State, Success
 from stages.tool import ToolEffect
+from stages.wire.target import Mode
 from tests.flows import Desk
 
 N = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

@@ -20,11 +20,11 @@ from stages.events import Event, PrefixLost
 from stages.fold import FailedAttempts, Reasoning
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User, size
 from stages.rules import Rules
-from stages.serialize import Mode
 from stages.state import Ready, State
 from stages.tool import ToolSpec
 from stages.view.notes import warn_of_calls
 from stages.view.prefix_reuse import Loss, Prefix, common_length, common_prefix, prefix_loss, shared_bytes
+from stages.wire.target import Mode, Target
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 
 GOAL: History = (System(text="Do the work."), User(text="Go."))
@@ -60,7 +60,7 @@ def turns(
         compact(compactor or NoCompact(), budget),
         fold(reasoning, failed_attempts),
         warn_of_calls(rules, warn),
-        serialize(rules, mode, wire=wire),
+        serialize(rules, Target(mode=mode, wire=wire)),
         send(rules),
     )
 

@@ -36,9 +36,9 @@ from stages.effect import Budget, Fault, Replied, Reply, Send, Undelivered
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.saved import load, save
-from stages.serialize import Mode
 from stages.state import Awaiting, Done, Ledger, Ready, State
 from stages.view.summary import SUMMARY_PHASE, Summarize, ask_for_summary
+from stages.wire.target import Mode
 from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies
 

@@ -72,7 +72,6 @@ def test_a_decision_is_dropped_once_the_history_has_gone_on() -> None:
     put_off = Decision(step=0, length=1, asks="larger")
     open_one = state(vetted(0.1), decision=put_off)
     assert open_one.open_decision == put_off
-    assert open_one.asks_larger
     assert open_one.say(User(text="No.")).open_decision is None
 
 

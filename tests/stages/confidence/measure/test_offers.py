@@ -9,10 +9,11 @@ from stages.confidence.measure import offer_of
 from stages.effect import Request
 from stages.message import User
 from stages.rules import Rules
-from stages.serialize import Mode, serialize
+from stages.serialize import serialize
 from stages.state import Folded, Prepared, State
 from stages.tool import ToolSpec
 from stages.wire.prompted.forms import JSON, LIST, Form
+from stages.wire.target import Mode, Target
 from stages.wire.wires import Constrain, Dialect, WireName, wire
 
 ROUTE = ToolSpec(
@@ -48,7 +49,9 @@ WAYS: list[Way] = [
 def test_tools_and_their_values_are_read_from_the_request(way: Way) -> None:
     name, constrain, mode, form = way
     rules = Rules(tools=(ROUTE, READ))
-    write = serialize(rules, mode, "m", wire=wire(Dialect(wire=name, constrain=constrain)), form=form)
+    write = serialize(
+        rules, Target(mode=mode, model="m", wire=wire(Dialect(wire=name, constrain=constrain)), form=form)
+    )
     state = State(history=(User(text="go"),), phase=Folded(view=(User(text="go"),)))
     phase = write(state).unwrap().phase
     assert isinstance(phase, Prepared)

@@ -15,9 +15,9 @@ from stages.compaction import ContextBudget
 from stages.effect import Budget
 from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
 from stages.rules import Rules, Use
-from stages.serialize import Mode
 from stages.state import Folded, Ledger, State, Success
 from stages.view.notes import ContextWarning, note_progress, warn_of_calls, warn_of_context
+from stages.wire.target import Mode
 from tests.flows import Desk
 from tests.property.machine import RULES, reachable
 

@@ -20,6 +20,7 @@ from stages.tool import Prerequisite, ToolSpec
 from stages.wire.deltas import Sampling
 from stages.wire.openai import chat as openai
 from stages.wire.prompted import forms as prompted
+from stages.wire.target import Target
 from tests.property.machine import RULES
 from tests.property.strategies import arguments, histories
 
@@ -46,7 +47,8 @@ def body(mode: str, ledger: Ledger | None = None, rules: Rules = RULES, **sampli
 
 def raw(mode: str, ledger: Ledger | None = None, rules: Rules = RULES, **sampling: object) -> bytes:
     options = Sampling(**sampling)  # type: ignore[arg-type]  # a test's options
-    stage = serialize(rules, mode, "qwen", options)  # type: ignore[arg-type]  # a test's mode
+    target = Target(mode=mode, model="qwen", sampling=options)  # type: ignore[arg-type]  # a test's mode
+    stage = serialize(rules, target)
     phase = stage(State(history=HISTORY, ledger=ledger or Ledger(), phase=Folded(view=HISTORY))).unwrap().phase
     assert isinstance(phase, Prepared)
     return phase.request.body
