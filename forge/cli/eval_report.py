@@ -4,15 +4,15 @@ import argparse
 import asyncio
 import glob
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
+from rich import table as rich_table
 from rich.console import RenderableType
 from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
@@ -24,23 +24,7 @@ from forge.errors import ForgeError, JournalError
 from forge.evals.check import check_against
 from forge.evals.configurations import Cell, configured_workflow
 from forge.evals.evaluation import Axes
-from forge.evals.report import (
-    HEADINGS,
-    Column,
-    EvalReport,
-    by_model,
-    calibration_texts,
-    cell_text,
-    claims,
-    facts,
-    few_seeds,
-    markdown,
-    method,
-    metric_texts,
-    notes,
-    report_of,
-    told_metrics,
-)
+from forge.evals.report import EvalReport, OfModel, Table, markdown, report_of
 from forge.evals.report_page import TimelineSection, page_of
 from forge.evals.results import read_results, refuse_repeated, rows_with
 from forge.evals.row import Row
@@ -301,86 +285,63 @@ def _page(rows: Sequence[Row], options: argparse.Namespace) -> str:
         replace(row, why=without_folders(row.why), journals=tuple(map(without_folders, row.journals))) for row in rows
     ]
     made = report_of(hidden, options.against, options.alpha)
-    title = options.title or f"Evals: {', '.join(model for model, _ in by_model(made))}"
+    title = options.title or f"Evals: {', '.join(one.model for one in made.models)}"
     return page_of(made, {without_folders(journal): sections for journal, sections in found.items()}, title)
 
 
 def _parts(made: EvalReport, console: Console) -> Iterator[RenderableType]:
     """The report, part by part. Where names do not fit beside one another, configurations have numbers."""
-    said = dict(claims(made))
-    yield Text(facts(made))
-    for model, columns in by_model(made):
-        yield Text(f"\n{model}", style="bold")
-        names = [column.name for _, column in columns]
-        tables = list(_counts(made, columns, names))
-        if all(_fits(one, console) for one in tables):
-            metrics = _metrics(made, columns)
-            yield from (metrics,) if _fits(metrics, console) else _metric_lines(made, columns, names)
-        else:
-            numbers = [str(number) for number in range(1, len(names) + 1)]
-            tables = list(_counts(made, columns, numbers))
-            numbered = [f"{number} {name}" for number, name in zip(numbers, names, strict=True)]
-            yield from _metric_lines(made, columns, numbered)
-        for claim in said.get(model, ()):
-            colour = {"better": "green", "worse": "red"}.get(claim.finding, "")
-            yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
-        for _, column in columns:
-            for text in calibration_texts(column):
-                yield Text.assemble(("- ", "dim"), text)
-        for table in tables:
-            yield Text()
-            yield table
-    if few := few_seeds(made):
-        yield Text(f"\n{few}")
-    for note in notes(made):
+    yield Text(made.facts)
+    for one in made.models:
+        yield Text(f"\n{one.model}", style="bold")
+        yield from _of_model(one, console)
+    if made.few_seeds:
+        yield Text(f"\n{made.few_seeds}")
+    for note in made.notes:
         yield Text(f"note: {note}", style="yellow")
-    yield Text(f"\n{method(made)}", style="dim")
+    yield Text(f"\n{made.method}", style="dim")
 
 
-def _fits(table: Table, console: Console) -> bool:
+def _of_model(one: OfModel, console: Console) -> Iterator[RenderableType]:
+    counts = [table for table in (one.scenarios, one.tags) if table]
+    if all(_fits(_laid_out(table), console) for table in counts):
+        metrics = _laid_out(one.metrics)
+        yield from (metrics,) if _fits(metrics, console) else _metric_lines(one.metrics)
+    else:
+        numbers = tuple(map(str, range(1, len(one.columns) + 1)))
+        counts = [Table((table.headings[0], *numbers), table.rows) for table in counts]
+        numbered = ((f"{number} {name}", *texts) for number, (name, *texts) in enumerate(one.metrics.rows, 1))
+        yield from _metric_lines(Table(one.metrics.headings, tuple(numbered)))
+    for claim in one.claims:
+        colour = _COLOURS.get(claim.finding, "")
+        yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
+    for text in one.calibration:
+        yield Text.assemble(("- ", "dim"), text)
+    for table in counts:
+        yield Text()
+        yield _laid_out(table)
+
+
+def _fits(table: rich_table.Table, console: Console) -> bool:
     """Whether the table has room without a line that is folded."""
     unbounded = console.options.update(max_width=_UNBOUNDED)
     return Measurement.get(console, unbounded, table).maximum <= console.width
 
 
-def _metrics(made: EvalReport, columns: list[tuple[int, Column]]) -> Table:
-    told = told_metrics(made)
-    table = _table("configuration", *(HEADINGS[number][0] for number in told))
-    for _, column in columns:
-        texts = metric_texts(column.metrics)
-        table.add_row(Text(column.name), *(Text(texts[number]) for number in told))
-    return table
-
-
-def _metric_lines(made: EvalReport, columns: list[tuple[int, Column]], names: Sequence[str]) -> Iterator[Text]:
-    """The same for a narrow terminal."""
-    told = told_metrics(made)
-    for (_, column), name in zip(columns, names, strict=True):
-        texts = metric_texts(column.metrics)
-        values = "; ".join(f"{HEADINGS[number][0]} {texts[number]}" for number in told)
+def _metric_lines(metrics: Table) -> Iterator[Text]:
+    """The metrics for a narrow terminal."""
+    _, *headings = metrics.headings
+    for name, *texts in metrics.rows:
+        values = "; ".join(f"{heading} {text}" for heading, text in zip(headings, texts, strict=True))
         yield Text.assemble((name, "bold"), f": {values}")
 
 
-def _counts(made: EvalReport, columns: list[tuple[int, Column]], headings: Sequence[str]) -> Iterator[Table]:
-    """The counts of each scenario by configuration, and of each tag."""
-    scenarios = {name: [of.runs.get(name, ()) for _, of in columns] for name in made.scenarios}
-    yield _cells("scenario", scenarios, headings)
-    if made.tags:
-        yield _cells("tag", {tag: [of.tagged(tag) for _, of in columns] for tag in made.tags}, headings)
-
-
-def _cells(kind: str, rows: Mapping[str, Sequence[Sequence[Row]]], headings: Sequence[str]) -> Table:
-    """The counts of each scenario, or tag, by configuration."""
-    table = _table(kind, *headings)
-    for name, cells in rows.items():
-        texts = [cell_text(cell) for cell in cells]
-        table.add_row(Text(name), *(Text(text, style="red" if "harm" in text else "") for text in texts))
-    return table
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column(Text(first), no_wrap=True, overflow="fold")
+def _laid_out(table: Table) -> rich_table.Table:
+    first, *others = table.headings
+    made = rich_table.Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    made.add_column(Text(first), no_wrap=True, overflow="fold")
     for heading in others:
-        table.add_column(Text(heading), justify="right")
-    return table
+        made.add_column(Text(heading), justify="right")
+    for name, *texts in table.rows:
+        made.add_row(Text(name), *(Text(text, style="red" if "harm" in text else "") for text in texts))
+    return made

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, groupby
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,19 +77,13 @@ class Matchup(Struct, frozen=True, kw_only=True):
     pairing: Pairing
 
 
-class EvalReport(Struct, frozen=True, kw_only=True):
+class Findings(Struct, frozen=True, kw_only=True):
     """The columns, those of a model side by side, the best first; the scenarios with their tags; every matchup."""
 
     columns: tuple[Column, ...]
     scenarios: Mapping[str, tuple[str, ...]]
     matchups: tuple[Matchup, ...]
     alpha: float = ALPHA
-
-    @property
-    def tags(self) -> list[str]:
-        """The tags that tell scenarios apart: one that all of them have says no more than the whole."""
-        every = [frozenset(tags) for tags in self.scenarios.values()]
-        return sorted(frozenset().union(*every) - frozenset.intersection(*every)) if every else []
 
     @property
     def shown(self) -> tuple[Matchup, ...]:
@@ -102,6 +97,60 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         return matchup.first == models.index(model) and models[matchup.second] == model
 
 
+class Table(Struct, frozen=True):
+    """Texts in rows under headings; the first of each row is its name."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Conclusion(Struct, frozen=True, kw_only=True):
+    """What may be said, what it rests on, and what it says of the first of the two that it names.
+
+    `only_first` and `only_second` are shares of the pairs.
+    """
+
+    headline: str
+    grounds: str = ""
+    finding: Direction = "no difference shown"
+    only_first: float = 0.0
+    only_second: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.headline}{': ' * bool(self.grounds)}{self.grounds}."
+
+
+class OfModel(Struct, frozen=True, kw_only=True):
+    """What is told of one model: its columns' metrics, claims, how sure they were, and counts by scenario and by tag.
+
+    `metrics` has a row for each of the columns, in their order. There is no table of tags where they tell nothing
+    apart.
+    """
+
+    model: str
+    columns: tuple[Column, ...]
+    metrics: Table
+    claims: tuple[Conclusion, ...]
+    calibration: tuple[str, ...]
+    scenarios: Table
+    tags: Table | None
+
+
+class EvalReport(Findings, frozen=True, kw_only=True):
+    """What rows show, in the words that are the same in a terminal, in Markdown and on a page.
+
+    `facts`: what was run. `method`: how claims were found. `notes`: what has to be known before relying on them.
+    `meanings` of the headings of the metrics. `few_seeds`: that there are too few of them for a scenario by itself.
+    """
+
+    facts: str
+    method: str
+    models: tuple[OfModel, ...]
+    meanings: Mapping[str, str]
+    few_seeds: str
+    notes: tuple[str, ...]
+
+
 def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> EvalReport:
     """The report of the rows. ForgeError if no configuration has the name `against`.
 
@@ -112,7 +161,20 @@ def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> E
     asked = frozenset(_asked(columns, against)) if against else frozenset()
     others = [pair for pair in combinations(range(len(columns)), 2) if not asked & {pair, pair[::-1]}]
     matchups = (*_matchups(columns, sorted(asked), alpha, asked=True), *_matchups(columns, others, alpha, asked=False))
-    return EvalReport(columns=columns, scenarios=_scenarios(columns), matchups=matchups, alpha=alpha)
+    found = Findings(columns=columns, scenarios=_scenarios(columns), matchups=matchups, alpha=alpha)
+    told = _told_metrics(columns)
+    return EvalReport(
+        columns=found.columns,
+        scenarios=found.scenarios,
+        matchups=found.matchups,
+        alpha=found.alpha,
+        facts=_facts(found),
+        method=_method(found),
+        models=tuple(_of_models(found, told)),
+        meanings={heading: HEADINGS[heading] for heading in told},
+        few_seeds=_few_seeds(found),
+        notes=tuple(_notes(found)),
+    )
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
@@ -221,11 +283,11 @@ def _rows(column: Column) -> Iterator[Row]:
 
 # The texts of a report, the same in a terminal, in Markdown and on a page.
 
-NONE = "\N{EN DASH}"
+_NONE = "\N{EN DASH}"
 """What stands where there is nothing to tell."""
 
 
-def facts(report: EvalReport) -> str:
+def _facts(report: Findings) -> str:
     """What was run, in a line."""
     rows = [row for column in report.columns for runs in column.runs.values() for row in runs]
     seeds = {len(runs) for column in report.columns for runs in column.runs.values()}
@@ -236,7 +298,7 @@ def facts(report: EvalReport) -> str:
     return ", ".join((_made(report, len(rows)), of, each, *_temperature(rows), *_days(rows), *made))
 
 
-def _made(report: EvalReport, runs: int) -> str:
+def _made(report: Findings, runs: int) -> str:
     """How many runs there are, and of how many that were planned."""
     planned = sum(max(column.planned, column.metrics.runs) for column in report.columns)
     return quantity(runs, "run") if planned == runs else f"{runs:,} of {planned:,} planned runs"
@@ -261,78 +323,90 @@ def _days(rows: list[Row]) -> Iterator[str]:
         )
 
 
-HEADINGS = (
-    ("right", "runs with the right answer and no harm, with Wilson's 95 % interval"),
-    ("harm", "runs that changed something nobody asked for, or to wrong values"),
-    ("pass^k", "scenarios in which every seed was right"),
-    ("completed", "runs that ended with an outcome, right or wrong"),
-    ("efficiency", "ideal model calls by those made, over right runs; above 1: a shorter way was found"),
-    ("wasted", "model calls beyond the ideal in a completed run"),
-    ("calls", "model calls a run"),
-    ("seconds", "a completed run"),
-    ("tokens", "read and written a run"),
-    ("cost", "of all runs, where each one's is known"),
+HEADINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "right": "runs with the right answer and no harm, with Wilson's 95 % interval",
+        "harm": "runs that changed something nobody asked for, or to wrong values",
+        "pass^k": "scenarios in which every seed was right",
+        "completed": "runs that ended with an outcome, right or wrong",
+        "efficiency": "ideal model calls by those made, over right runs; above 1: a shorter way was found",
+        "wasted": "model calls beyond the ideal in a completed run",
+        "calls": "model calls a run",
+        "seconds": "a completed run",
+        "tokens": "read and written a run",
+        "cost": "of all runs, where each one's is known",
+    }
 )
 """The columns of the table of metrics, and what they mean."""
 
 
-def metric_texts(found: Metrics) -> tuple[str, ...]:
+def _metric_texts(found: Metrics) -> dict[str, str]:
     """A configuration's metrics, as the columns of `HEADINGS`."""
-    return (
-        str(found.right),
-        str(found.harm),
-        f"{found.passed} (k = {found.seeds})" if found.passed.of else NONE,
-        str(found.completed),
-        _number(found.efficiency, ".2f"),
-        _number(found.wasted, ".1f"),
-        _number(found.calls, ".1f"),
-        _number(found.seconds, ".1f"),
-        _number(found.tokens, ",.0f"),
-        _number(found.cost, ".4g"),
-    )
+    return {
+        "right": str(found.right),
+        "harm": str(found.harm),
+        "pass^k": f"{found.passed} (k = {found.seeds})" if found.passed.of else _NONE,
+        "completed": str(found.completed),
+        "efficiency": _number(found.efficiency, ".2f"),
+        "wasted": _number(found.wasted, ".1f"),
+        "calls": _number(found.calls, ".1f"),
+        "seconds": _number(found.seconds, ".1f"),
+        "tokens": _number(found.tokens, ",.0f"),
+        "cost": _number(found.cost, ".4g"),
+    }
 
 
 def _number(value: float | None, form: str) -> str:
-    return NONE if value is None else format(value, form)
+    return _NONE if value is None else format(value, form)
 
 
-def told_metrics(report: EvalReport) -> list[int]:
-    """The numbers of the columns of `HEADINGS` in which there is anything to tell."""
-    texts = [metric_texts(column.metrics) for column in report.columns]
-    return [number for number in range(len(HEADINGS)) if any(text[number] != NONE for text in texts)]
+def _told_metrics(columns: Iterable[Column]) -> list[str]:
+    """The headings under which there is anything to tell."""
+    texts = [_metric_texts(column.metrics) for column in columns]
+    return [heading for heading in HEADINGS if any(text[heading] != _NONE for text in texts)]
 
 
-def cell_text(runs: Sequence[Row]) -> str:
+def _of_models(report: Findings, told: Sequence[str]) -> Iterator[OfModel]:
+    """What is told of each model; the headings of `told` are shown of its metrics."""
+    claims = dict(_claims(report))
+    every = [frozenset(tags) for tags in report.scenarios.values()]
+    # A tag that all scenarios have says no more than the whole.
+    apart = sorted(frozenset().union(*every) - frozenset.intersection(*every)) if every else []
+    for model, group in groupby(report.columns, lambda column: column.configuration.model):
+        columns = tuple(group)
+        texts = [(column.name, _metric_texts(column.metrics)) for column in columns]
+        metrics = tuple((name, *(metric[heading] for heading in told)) for name, metric in texts)
+        tags = {tag: [column.tagged(tag) for column in columns] for tag in apart}
+        yield OfModel(
+            model=model,
+            columns=columns,
+            metrics=Table(("configuration", *told), metrics),
+            claims=tuple(claims.get(model, ())),
+            calibration=tuple(text for column in columns for text in _calibration(column)),
+            scenarios=_counts(
+                "scenario",
+                columns,
+                {name: [column.runs.get(name, ()) for column in columns] for name in report.scenarios},
+            ),
+            tags=_counts("tag", columns, tags) if tags else None,
+        )
+
+
+def _counts(kind: str, columns: Iterable[Column], cells: Mapping[str, Iterable[Sequence[Row]]]) -> Table:
+    """The counts of each scenario, or tag, by configuration."""
+    rows = tuple((name, *map(_cell_text, each)) for name, each in cells.items())
+    return Table((kind, *(column.name for column in columns)), rows)
+
+
+def _cell_text(runs: Sequence[Row]) -> str:
     """The runs of a scenario, or of a tag, by one configuration: right of judged; how many did harm, or timed out."""
     judged = [row.verdict for row in runs if row.verdict != "unjudged"]
     also = {"harm": judged.count("harm"), "timed out": sum(row.timed_out for row in runs)}
     told = "".join(f", {number} {word}" for word, number in also.items() if number)
-    return f"{judged.count('right')}/{len(judged)}{told}" if judged else NONE
+    return f"{judged.count('right')}/{len(judged)}{told}" if judged else _NONE
 
 
-def by_model(report: EvalReport) -> Iterator[tuple[str, list[tuple[int, Column]]]]:
-    """The columns of each model, with their numbers."""
-    for model, columns in groupby(enumerate(report.columns), lambda column: column[1].configuration.model):
-        yield model, list(columns)
-
-
-class Conclusion(Struct, frozen=True, kw_only=True):
-    """What may be said, what it rests on, and what it says of the first of the two that it names.
-
-    `only_first` and `only_second` are shares of the pairs.
-    """
-
-    headline: str
-    grounds: str = ""
-    finding: Direction = "no difference shown"
-    only_first: float = 0.0
-    only_second: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.headline}{': ' * bool(self.grounds)}{self.grounds}."
-
-
-def claims(report: EvalReport) -> Iterator[tuple[str, list[Conclusion]]]:
+def _claims(report: Findings) -> Iterator[tuple[str, list[Conclusion]]]:
     """What may be claimed, for each model."""
     for model, matchups in groupby(report.shown, lambda one: report.columns[one.first].configuration.model):
         told = [(right_claim(one), harm_claim(one)) for one in matchups]
@@ -371,7 +445,7 @@ def _claim(one: Comparison, more: str = "") -> Conclusion:
 # Notes of a report: what a reader has to know of its runs, and of how they were compared, before relying on it.
 
 
-def notes(report: EvalReport) -> Iterator[str]:
+def _notes(report: Findings) -> Iterator[str]:
     """What a reader has to know of the rows before relying on them."""
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
@@ -404,13 +478,13 @@ def _of_column(column: Column) -> Iterator[str]:
         yield f"scenarios were changed between its runs: {', '.join(changed)}"
 
 
-def _mixed(report: EvalReport) -> Iterator[str]:
+def _mixed(report: Findings) -> Iterator[str]:
     bfcl = [name for name, tags in report.scenarios.items() if "bfcl" in tags]
     if bfcl and len(bfcl) < len(report.scenarios):
         yield "BFCL questions and other scenarios are added up here, but are not one suite; report them separately"
 
 
-def _left_out(report: EvalReport) -> Iterator[str]:
+def _left_out(report: Findings) -> Iterator[str]:
     """The runs that no comparison counts."""
     for one in report.shown:
         sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
@@ -422,7 +496,7 @@ def _left_out(report: EvalReport) -> Iterator[str]:
             yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
 
 
-def _commits(report: EvalReport) -> Iterator[str]:
+def _commits(report: Findings) -> Iterator[str]:
     """Which configurations were run on which commit, where there are several."""
     of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
     commits = sorted(set().union(*of.values()))
@@ -432,7 +506,7 @@ def _commits(report: EvalReport) -> Iterator[str]:
             yield f"commit {one or 'not known'}: {', '.join(name for name in of if one in of[name])}"
 
 
-def method(report: EvalReport) -> str:
+def _method(report: Findings) -> str:
     """How the claims were found, in two sentences."""
     family = report.shown[0].right.family if report.shown else 0
     over = f"over {quantity(family, 'comparison')} that could show anything" if family else _TOO_FEW
@@ -446,7 +520,7 @@ def method(report: EvalReport) -> str:
 _TOO_FEW = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
 
 
-def few_seeds(report: EvalReport) -> str:
+def _few_seeds(report: Findings) -> str:
     """That no scenario by itself can show a difference, where the seeds are too few for it; else empty."""
     most = max((one.pairs for matchup in report.matchups for one in matchup.scenarios), default=0)
     least = fewest_pairs(report.alpha)
@@ -463,7 +537,7 @@ def few_seeds(report: EvalReport) -> str:
 _COVERAGES = (0.9, 0.75, 0.5)
 
 
-def calibration_texts(column: Column) -> Iterator[str]:
+def _calibration(column: Column) -> Iterator[str]:
     """Sentences on the runs of the column whose confidence was measured; none where there are none."""
     pairs = judged_confidences(row for runs in column.runs.values() for row in runs)
     error = expected_calibration_error(pairs)
@@ -487,8 +561,6 @@ def calibration_texts(column: Column) -> Iterator[str]:
 
 # A report as Markdown, for a page in a repository.
 
-_Columns = Sequence[tuple[int, Column]]
-
 _MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
 """Characters that would be formatting; an underscore within a word is none."""
 
@@ -499,47 +571,23 @@ def markdown(report: EvalReport, title: str = "Evals") -> str:
 
 
 def _lines(report: EvalReport, title: str) -> Iterator[str]:
-    yield from (f"# {_text(title)}", "", _text(facts(report)) + ".")
-    yield ""
-    yield _text(method(report))
-    said, told = dict(claims(report)), told_metrics(report)
-    for model, columns in by_model(report):
-        yield from ("", f"## {_text(model)}", "")
-        yield from _table(("configuration", *(HEADINGS[number][0] for number in told)), _metrics(columns, told))
-        yield from ("", *(f"- {_text(str(claim))}" for claim in said.get(model, ())))
-        yield from (f"- {_text(text)}" for _, column in columns for text in calibration_texts(column))
-        if report.tags:
-            yield from ("", f"### Tags with {_text(model)}", "")
-            heads = ("tag", *(_text(column.name) for _, column in columns))
-            yield from _table(heads, (_tag(tag, columns) for tag in report.tags))
-        yield from ("", f"### Scenarios with {_text(model)}", "")
-        heads = ("scenario", *(_text(column.name) for _, column in columns))
-        yield from _table(heads, (_scenario(name, columns) for name in report.scenarios))
-    if few := few_seeds(report):
-        yield from ("", _text(few))
-    if known := list(notes(report)):
-        yield from ("", "## Notes", "", *(f"- {_text(note)}." for note in known))
+    yield from (f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method))
+    for one in report.models:
+        model = _text(one.model)
+        yield from ("", f"## {model}", "", *_table(one.metrics), "")
+        yield from (f"- {_text(text)}" for text in (*map(str, one.claims), *one.calibration))
+        if one.tags:
+            yield from ("", f"### Tags with {model}", "", *_table(one.tags))
+        yield from ("", f"### Scenarios with {model}", "", *_table(one.scenarios))
+    if report.few_seeds:
+        yield from ("", _text(report.few_seeds))
+    if report.notes:
+        yield from ("", "## Notes", "", *(f"- {_text(note)}." for note in report.notes))
 
 
-def _metrics(columns: _Columns, told: Sequence[int]) -> Iterator[tuple[str, ...]]:
-    for _, column in columns:
-        texts = metric_texts(column.metrics)
-        yield (_text(column.name), *(texts[number] for number in told))
-
-
-def _scenario(name: str, columns: _Columns) -> tuple[str, ...]:
-    return (_text(name), *(cell_text(column.runs.get(name, ())) for _, column in columns))
-
-
-def _tag(tag: str, columns: _Columns) -> tuple[str, ...]:
-    return (_text(tag), *(cell_text(column.tagged(tag)) for _, column in columns))
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(heads)} |"
-    yield f"|---|{'---:|' * (len(heads) - 1)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+def _table(table: Table) -> Iterator[str]:
+    heads, *rows = (f"| {' | '.join(map(_text, cells))} |" for cells in (table.headings, *table.rows))
+    yield from (heads, f"|---|{'---:|' * (len(table.headings) - 1)}", *rows)
 
 
 def _text(text: str) -> str:

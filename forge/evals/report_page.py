@@ -9,23 +9,7 @@ from pathlib import Path
 import msgspec
 
 from forge.errors import quantity
-from forge.evals.report import (
-    HEADINGS,
-    Column,
-    Conclusion,
-    EvalReport,
-    Matchup,
-    by_model,
-    claims,
-    facts,
-    few_seeds,
-    harm_claim,
-    method,
-    metric_texts,
-    notes,
-    right_claim,
-    told_metrics,
-)
+from forge.evals.report import Column, Conclusion, EvalReport, Matchup, harm_claim, right_claim
 from forge.evals.row import Row
 from forge.evals.statistics import Metrics, Proportion, metrics_of
 
@@ -92,9 +76,9 @@ def _options(values: Iterable[str]) -> str:
 def _head(report: EvalReport) -> Iterator[str]:
     """The models, and below each its configurations."""
     yield "<thead><tr class=models><td></td>"
-    for model, columns in by_model(report):
-        name = escape(model)
-        yield f'<th scope=colgroup colspan={len(columns)} data-model="{name}"><span>{name}</span></th>'
+    for one in report.models:
+        name = escape(one.model)
+        yield f'<th scope=colgroup colspan={len(one.columns)} data-model="{name}"><span>{name}</span></th>'
     yield "</tr><tr class=names><th scope=col>scenario</th>"
     for number, column in enumerate(report.columns):
         facts = f'data-model="{escape(column.configuration.model)}" data-ablation="{escape(ablation_of(column))}"'
@@ -272,7 +256,7 @@ def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> s
         title=escape(title),
         style=style,
         script=script,
-        facts=escape(facts(report)),
+        facts=escape(report.facts),
         sections="\n".join(_sections(report)),
         data=page_json(report, timelines),
     )
@@ -284,10 +268,10 @@ def _source(text: str) -> str:
 
 
 def _sections(report: EvalReport) -> Iterator[str]:
-    few = few_seeds(report)
+    few = f"<p>{escape(report.few_seeds)}</p>" if report.few_seeds else ""
     yield _section("claims", "What may be claimed", "".join(_claims(report)))
     yield _section("metrics", "Configurations", "".join(_metrics(report)))
-    yield _section("map", "Scenarios", heat_map_of(report) + (f"<p>{escape(few)}</p>" if few else ""))
+    yield _section("map", "Scenarios", heat_map_of(report) + few)
     yield _section("pair", "Two side by side", _pair(report))
     yield _section("notes", "How to read this", "".join(_notes(report)))
 
@@ -297,9 +281,11 @@ def _section(name: str, heading: str, content: str) -> str:
 
 
 def _claims(report: EvalReport) -> Iterator[str]:
-    for model, told in claims(report):
-        yield f"<h3>{escape(model)}</h3><ul class=claims>"
-        for claim in told:
+    for one in report.models:
+        if not one.claims:
+            continue
+        yield f"<h3>{escape(one.model)}</h3><ul class=claims>"
+        for claim in one.claims:
             kind = claim.finding.partition(" ")[0]
             sign = f"<span class=sign aria-hidden=true>{_SIGNS.get(kind, '=')}</span>"
             text = f"<p><b>{escape(claim.headline)}{_COLON}</b> {escape(claim.grounds)}</p>"
@@ -331,19 +317,19 @@ def _pair(report: EvalReport) -> str:
 
 
 def _metrics(report: EvalReport) -> Iterator[str]:
-    told = told_metrics(report)
-    heads = "".join(f'<th scope=col title="{escape(HEADINGS[one][1])}">{HEADINGS[one][0]}</th>' for one in told)
-    for model, columns in by_model(report):
-        yield f'<div class=wide tabindex=0 role=region aria-label="Metrics of {escape(model)}"><table class=metrics>'
-        yield f"<caption>{escape(model)}</caption><thead><tr>{_FIRST_HEADS}{heads}</tr></thead>"
+    known = {heading: escape(meaning) for heading, meaning in report.meanings.items()}
+    heads = "".join(f'<th scope=col title="{meaning}">{heading}</th>' for heading, meaning in known.items())
+    for one in report.models:
+        model = escape(one.model)
+        yield f'<div class=wide tabindex=0 role=region aria-label="Metrics of {model}"><table class=metrics>'
+        yield f"<caption>{model}</caption><thead><tr>{_FIRST_HEADS}{heads}</tr></thead>"
         yield "<tbody>"
-        for _, column in columns:
-            texts = metric_texts(column.metrics)
-            cells = "".join(f"<td>{_broken(texts[one])}</td>" for one in told)
+        for column, (name, *texts) in zip(one.columns, one.metrics.rows, strict=True):
+            cells = "".join(f"<td>{_broken(text)}</td>" for text in texts)
             plot = f"<td class=plot>{whisker(column.metrics.right)}</td>"
-            yield f"<tr><th scope=row>{escape(column.name)}</th>{plot}{cells}</tr>"
+            yield f"<tr><th scope=row>{escape(name)}</th>{plot}{cells}</tr>"
         yield "</tbody></table></div>"
-    meanings = "".join(f"<dt>{HEADINGS[one][0]}</dt><dd>{escape(HEADINGS[one][1])}</dd>" for one in told)
+    meanings = "".join(f"<dt>{heading}</dt><dd>{meaning}</dd>" for heading, meaning in known.items())
     yield f"<details><summary>What the columns mean</summary><dl class=meanings>{meanings}</dl></details>"
 
 
@@ -354,11 +340,11 @@ def _broken(text: str) -> str:
 
 
 def _notes(report: EvalReport) -> Iterator[str]:
-    yield f"<p>{escape(method(report))}</p>"
+    yield f"<p>{escape(report.method)}</p>"
     yield (
         "<p>A claim needs pairs that differ: runs in which both sides were right, or both wrong, say nothing about "
         "which is better. “No difference shown” is not “no difference”: the sentence says how many more runs would "
         "tell. One cell of the map holds few runs; its interval says how little they say.</p>"
     )
-    if told := [f"<li>{escape(note)}.</li>" for note in notes(report)]:
+    if told := [f"<li>{escape(note)}.</li>" for note in report.notes]:
         yield f"<h3>Left out, or to be known</h3><ul>{''.join(told)}</ul>"

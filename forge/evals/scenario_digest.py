@@ -3,6 +3,7 @@
 import ast
 import hashlib
 from collections.abc import Iterator
+from copy import copy
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
@@ -17,8 +18,9 @@ _PLAIN = str | int | float | bool | None
 def scenario_digest(scenario: Scenario) -> str:
     """A hash of the code that makes the scenario's worlds, with its texts, tools and checks; empty without a source.
 
-    What it uses of the files in its folder counts; comments and layout do not, nor does the code of forge and of other
-    packages, nor what it reads from files when it runs.
+    What it uses of the files in its folder counts. Comments and layout do not, nor do the decorators of the function
+    that makes the worlds, which only list it, the code of forge and of other packages, and what it reads from files
+    when it runs.
     """
     code = tuple(_code(scenario.world))
     if not code:
@@ -48,7 +50,11 @@ def _reached(file: Path, name: str) -> tuple[str, ...]:
                 continue
             if isinstance(statement, ast.ImportFrom):
                 waiting += _imported(file, statement, name)
-            elif (text := ast.unparse(statement)) not in found:
+                continue
+            if isinstance(statement, ast.FunctionDef) and not found:  # that of the world
+                statement = copy(statement)  # noqa: PLW2901
+                statement.decorator_list = []
+            if (text := ast.unparse(statement)) not in found:
                 found.add(text)
                 waiting += [(file, node.id) for node in ast.walk(statement) if isinstance(node, ast.Name)]
     return tuple(sorted(found))

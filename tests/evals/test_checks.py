@@ -4,7 +4,7 @@ import pytest
 from msgspec import Raw
 
 from forge.evals.scenario import PerformedCall, Trajectory
-from forge.evals.suite.checks import answer, looked_up, mentions, miswritten, same, sent, told
+from forge.evals.suite.helpers import answer, looked_up, mentions, once, same, sent, told
 from stages.effect import NeedsInput, Said
 from stages.state import Completed
 
@@ -62,17 +62,17 @@ FAILED = PerformedCall(tool="pay", arguments={"to": "Bob", "amount": 9}, error="
 
 def test_of_several_calls_the_last_that_did_not_fail_is_what_was_sent() -> None:
     trajectory = Trajectory(outcome=None, calls=(PAID, FAILED))
-    assert sent(trajectory, "pay", to="ann") == ""
-    assert sent(trajectory, "pay", amount=6) == "pay: amount is 5, not 6"
-    assert sent(trajectory, "close", id=1) == "close was not called"
-    assert looked_up(trajectory, "pay", to="Bob") == "pay was not asked for Bob"
+    assert sent("pay", to="ann")(trajectory) == ""
+    assert sent("pay", amount=6)(trajectory) == "pay: amount is 5, not 6"
+    assert sent("close", id=1)(trajectory) == "close was not called"
+    assert looked_up("pay", to="Bob")(trajectory) == "pay was not asked for Bob"
 
 
 def test_a_write_is_made_once_at_most_and_with_the_right_values() -> None:
-    assert miswritten((), "pay", amount=5) == ""
-    assert miswritten((PAID, FAILED), "pay", to="Ann", amount=5) == ""
-    assert miswritten((PAID, PAID), "pay", to="Ann", amount=5) == "pay ran 2 times"
-    assert miswritten((PAID,), "pay", to="Bob") == "pay: to is 'Ann', not 'Bob'"
+    assert once("pay", amount=5)(()) == ""
+    assert once("pay", to="Ann", amount=5)((PAID, FAILED)) == ""
+    assert once("pay", to="Ann", amount=5)((PAID, PAID)) == "pay ran 2 times"
+    assert once("pay", to="Bob")((PAID,)) == "pay: to is 'Ann', not 'Bob'"
 
 
 def test_an_answer_in_words_is_a_text_or_what_respond_was_told() -> None:

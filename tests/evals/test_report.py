@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from forge.errors import ForgeError
-from forge.evals.report import HEADINGS, claims, facts, few_seeds, labels, markdown, method, notes, report_of
+from forge.evals.report import HEADINGS, labels, markdown, report_of
 from forge.evals.row import Configuration
 from forge.evals.scenario import RunVerdict
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
@@ -77,42 +77,42 @@ def test_a_reference_needs_no_temperature_where_all_have_the_same() -> None:
     rows = suite(seeds=1, skills={replace(AUTO, temperature=0.7): 0.9, replace(PLAIN, temperature=0.7): 0.3})
     for name in ("forge auto", "forge auto t=0.7"):
         assert report_of(rows, against=name).shown[0].asked
-    assert "1 seed each, temperature 0.7, 2026-11-18" in facts(report_of(rows))
+    assert "1 seed each, temperature 0.7, 2026-11-18" in report_of(rows).facts
 
 
 def test_of_a_series_that_was_broken_off_it_is_said_how_much_there_is() -> None:
     rows = [replace(one, planned=20) for one in rows_of(AUTO, ["right"] * 9)] + rows_of(PLAIN, ["wrong"] * 8)
     made = report_of(rows)
-    assert facts(made).startswith("17 of 28 planned runs, 1 scenario by 2 configurations, 8 to 9 seeds each")
-    assert "forge auto: incomplete, 9 of 20 planned runs: comparisons count those with a partner" in list(notes(made))
+    assert made.facts.startswith("17 of 28 planned runs, 1 scenario by 2 configurations, 8 to 9 seeds each")
+    assert "forge auto: incomplete, 9 of 20 planned runs: comparisons count those with a partner" in made.notes
     assert made.matchups[0].right.pairs == 8
     whole = report_of([replace(one, planned=9) for one in rows_of(AUTO, ["right"] * 9)])
-    assert facts(whole).startswith("9 runs, ")
-    assert not list(notes(whole))
+    assert whole.facts.startswith("9 runs, ")
+    assert not whole.notes
 
 
 @pytest.mark.parametrize(("seeds", "pairs"), [(1, "1 pair"), (5, "5 pairs")])
 def test_that_so_few_seeds_show_nothing_of_a_scenario_is_said_beside_them(seeds: int, pairs: str) -> None:
     made = report_of([*rows_of(AUTO, ["right"] * seeds), *rows_of(PLAIN, ["wrong"] * seeds)])
-    assert f"with at most {pairs} of runs each" in few_seeds(made)
-    assert few_seeds(made) in markdown(made)
+    assert f"with at most {pairs} of runs each" in made.few_seeds
+    assert made.few_seeds in markdown(made)
     assert {one.finding for one in made.matchups[0].scenarios} == {"no difference shown"}
 
 
 def test_where_a_scenario_can_show_a_difference_nothing_is_said_of_seeds() -> None:
     made = report_of([*rows_of(AUTO, ["right"] * 6), *rows_of(PLAIN, ["wrong"] * 6)])
-    assert few_seeds(made) == ""
+    assert made.few_seeds == ""
     assert {one.finding for one in made.matchups[0].scenarios} == {"better"}
 
 
 def test_what_was_run_is_said_first() -> None:
-    assert facts(report_of(ROWS)).startswith(
+    assert report_of(ROWS).facts.startswith(
         "720 runs, 12 scenarios by 12 configurations, 5 seeds each, 2026-11-18, commit"
     )
 
 
 def test_claims_are_sentences_with_their_counts_and_say_what_more_runs_would_show() -> None:
-    told = [str(claim) for _, some in claims(report_of(ROWS, against="forge auto")) for claim in some]
+    told = [str(claim) for one in report_of(ROWS, against="forge auto").models for claim in one.claims]
     assert sum("is better than" in one for one in told) == 7
     for one in told:
         assert "%" not in one
@@ -129,7 +129,7 @@ def test_every_percentage_is_an_interval_with_counts() -> None:
 
 def test_a_claim_by_scenario_names_the_scenarios() -> None:
     rows = [*rows_of(AUTO, ["right"] * 12, "triage"), *rows_of(PLAIN, ["wrong"] * 12, "triage")]
-    ((_, told),) = claims(report_of(rows))
+    (told,) = (one.claims for one in report_of(rows).models)
     assert str(told[0]).endswith("(p = 0.00049); by scenario: better in triage.")
 
 
@@ -143,7 +143,7 @@ def test_a_single_scenario_needs_as_much_as_all_of_them_together() -> None:
 def test_what_to_know_of_the_rows_is_noted() -> None:
     repeated = [replace(row(PLAIN), seed=seed, commit="other") for seed in range(5)]
     rows = [*rows_of(AUTO, ["right", "wrong", "unjudged"]), *repeated]
-    told = list(notes(report_of(rows)))
+    told = list(report_of(rows).notes)
     assert told[0].startswith("plain: 4 of 5 runs only repeat another run of the same scenario, as at temperature 0")
     assert told[1].startswith("forge auto: 1 run left out, because nobody could judge: ")
     assert "plain and forge auto: 2 runs left out, without a partner of the same scenario and seed" in told
@@ -159,16 +159,14 @@ def test_runs_that_timed_out_are_told_from_wrong_ones() -> None:
     late += [replace(row(AUTO, "triage", 2, "unfinished"), end="Timeout")]
     others = [row(AUTO, "triage", 3, "wrong"), replace(row(AUTO, "triage", 4, "harm"), unanswered="timeout")]
     made = report_of([*late, *others])
-    assert "forge auto: 2 runs timed out, which may be the machine's fault, and counts as not right" in list(
-        notes(made)
-    )
+    assert "forge auto: 2 runs timed out, which may be the machine's fault, and counts as not right" in list(made.notes)
     assert "| triage | 0/4, 1 harm, 2 timed out |" in markdown(made)
 
 
 def test_runs_that_the_server_failed_in_are_told_from_those_that_forge_refused() -> None:
     failed = replace(row(AUTO, "triage", 1, "unfinished"), end="BackendFailed", unanswered="status")
     refused = replace(row(AUTO, "triage", 2, "unfinished"), end="BackendFailed")
-    told = list(notes(report_of([failed, refused])))
+    told = list(report_of([failed, refused]).notes)
     assert told == [
         "forge auto: 1 run ended in an error of the server, which may not be the model's fault, and counts as not right"
     ]
@@ -176,8 +174,8 @@ def test_runs_that_the_server_failed_in_are_told_from_those_that_forge_refused()
 
 def test_a_suite_that_is_mixed_with_bfcl_is_noted() -> None:
     bfcl = replace(row(AUTO, "bfcl/multiple", 1), tags=("bfcl",))
-    assert [one for one in notes(report_of([bfcl, row(AUTO)])) if "BFCL" in one]
-    assert not [one for one in notes(report_of([bfcl])) if "BFCL" in one]
+    assert [one for one in report_of([bfcl, row(AUTO)]).notes if "BFCL" in one]
+    assert not [one for one in report_of([bfcl]).notes if "BFCL" in one]
 
 
 def test_one_right_run_is_not_better_than_most_of_many() -> None:
@@ -200,9 +198,9 @@ def test_a_claim_by_tag_names_the_tags() -> None:
         configuration(player, mode, model="qwen2.5-coder-1.5b") for player, mode in (("forge", "auto"), ("plain", ""))
     ]
     made = report_of([one for one in ROWS if one.configuration in two])
-    ((_, (claim, *_)),) = claims(made)
+    ((claim, *_),) = (one.claims for one in made.models)
     (matchup,) = made.matchups
-    assert {one.part for one in matchup.tags} == set(made.tags)
+    assert {one.part for one in matchup.tags} == {name for one in made.models if one.tags for name, *_ in one.tags.rows}
     better = [one.part for one in matchup.tags if one.finding == "better"]
     assert str(claim).endswith(f"by tag: better in {', '.join(better)}.")
     pairs = {one.part: one.pairs for one in matchup.tags}
@@ -214,14 +212,14 @@ def test_a_claim_by_tag_names_the_tags() -> None:
 def test_runs_of_a_scenario_before_and_after_it_was_changed_are_no_pairs() -> None:
     new = [replace(one, scenario_digest="b") for one in rows_of(AUTO, ["right"] * 3)]
     old = [replace(one, scenario_digest="a") for one in rows_of(PLAIN, ["wrong"] * 4)]
-    told = list(notes(report_of([*new, *old, replace(row(AUTO, seed=9), scenario_digest="a")])))
+    told = report_of([*new, *old, replace(row(AUTO, seed=9), scenario_digest="a")]).notes
     assert "forge auto: scenarios were changed between its runs: basic_2step" in told
     assert "forge auto and plain: 3 pairs left out, as the scenario was changed in between: basic_2step" in told
 
 
 def test_the_method_says_how_many_comparisons_were_corrected_for() -> None:
     made = report_of(ROWS, against="forge auto")
-    assert f"over {made.shown[0].right.family} comparisons" in method(made)
+    assert f"over {made.shown[0].right.family} comparisons" in made.method
 
 
 def test_one_configuration_alone_has_a_report_without_comparisons() -> None:
@@ -233,7 +231,7 @@ def test_one_configuration_alone_has_a_report_without_comparisons() -> None:
 def test_the_documentation_explains_every_column() -> None:
     page = (Path(__file__).parents[2] / "docs" / "evals.md").read_text(encoding="utf-8")
     explained = re.findall(r"^\| ([\w^, ]+) \|", page, re.MULTILINE)
-    assert {name for name, _ in HEADINGS} <= {name for names in explained for name in names.split(", ")}
+    assert HEADINGS.keys() <= {name for names in explained for name in names.split(", ")}
 
 
 def test_hostile_names_are_text_in_markdown() -> None:

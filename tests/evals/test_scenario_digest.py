@@ -82,6 +82,15 @@ def test_comments_layout_and_what_it_does_not_use_do_not(tmp_path: Path, old: st
     assert changed == digest(tmp_path / "old")
 
 
+def test_how_a_world_is_listed_does_not_count(tmp_path: Path) -> None:
+    source = "def listed(about):\n    return lambda world: world\n\n\n"
+    one, other = (
+        digest(tmp_path / about, source + MINE.replace("def world", f"@listed('{about}')\ndef world"))
+        for about in ("one", "other")
+    )
+    assert one == other
+
+
 def unmade(seed: int, way: str = "") -> World:
     raise NotImplementedError
 
