@@ -20,7 +20,7 @@ RULES = Rules(
         ToolSpec(name="void_invoice", description="Void.", parameters=NAME, effect="write"),
         ToolSpec(name="finish", description="Finish.", parameters=Raw(b'{"type":"object"}'), effect="terminal"),
     ),
-    held_back=("void_invoice",),
+    unruled=("void_invoice",),
 )
 
 

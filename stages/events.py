@@ -1,5 +1,8 @@
 """Events: what happened between two states, for observers of a run. They are derived, so they cannot change it."""
 
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
 from msgspec import Struct
 
 from stages.effect import Ask, CallResult, Execute, Reply, Send
@@ -85,6 +88,31 @@ class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
     tools: tuple[str, ...]
 
 
+class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
+    """The reply is not offered these tools, and the last one was not denied them for the same reason."""
+
+    turn: int
+    tools: tuple[str, ...]
+    by: str
+
+    @property
+    def why(self) -> str:
+        """What holds them back, in words, and what to do about it."""
+        return _WHY_HELD.get(self.by, f"the narrowing {self.by}")
+
+
+_WHY_HELD: Mapping[str, str] = MappingProxyType(
+    {
+        "withheld": "it writes, and no required step needs it; optional_steps allows it",
+        "last_call": "one model call is left, to end the run; raise max_iterations",
+        "look_first": 'it can wait until something was looked up; without=["look_first"] offers it at once',
+        "unstuck": 'replies brought nothing new, and others lead on; without=["unstuck"] offers all',
+        "refused_call": "its call was just refused",
+        "answer_only": "the last reply only made a call again, so the next one is the answer",
+    }
+)
+
+
 class ModeChanged(Struct, frozen=True, kw_only=True, tag="mode_changed"):
     """The run is stuck, so calls are asked for in another mode from this turn on (`stages.offer`)."""
 
@@ -152,6 +180,7 @@ Event = (
     | Nudged
     | Warned
     | Narrowed
+    | HeldBack
     | ModeChanged
     | MessageAdded
     | SummaryAsked
@@ -202,6 +231,12 @@ def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ..
     return (PrefixLost(turn=turn, kept_tokens=lost.kept_tokens, lost_tokens=lost.lost_tokens, cause=lost.cause),)
 
 
+def _held_back(before: State, after: State, turn: int) -> Iterator[HeldBack]:
+    new = [one for one in after.sent.held if one not in before.sent.held]
+    for by in dict.fromkeys(one.by for one in new):
+        yield HeldBack(turn=turn, tools=tuple(one.tool for one in new if one.by == by), by=by)
+
+
 def _mode_changed(before: State, after: State, turn: int) -> tuple[ModeChanged, ...]:
     now = after.ledger.mode
     return (ModeChanged(turn=turn, mode=now),) if now != before.ledger.mode and not after.ledger.fallback else ()
@@ -218,8 +253,9 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
             names = after.sent.offered
             narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
+            offer = (*narrowed, *_held_back(before, after, turn))
             changed = _mode_changed(before, after, turn)
-            return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *narrowed, started)
+            return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *offer, started)
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):

@@ -1,10 +1,11 @@
 """Guards: pure functions of the state before a batch and of the batch: what is wrong with its calls."""
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.arithmetic import (
@@ -43,6 +44,7 @@ from stages.objection import (
 )
 from stages.offer import offered_tools
 from stages.reading.echoes import is_echo
+from stages.repair.decoding import decode
 from stages.rules import (
     CompletionCheck,
     Rules,
@@ -68,6 +70,7 @@ from stages.rules import (
     unknown_outcome,
 )
 from stages.schema import Check, Misfit, checker
+from stages.schema.canonical_json import canonical
 from stages.schema.projection import optional_members
 from stages.schema.value import Json
 from stages.seen import (
@@ -77,6 +80,7 @@ from stages.seen import (
     leaves,
     possible_sources,
     ungrounded_values,
+    unseen_values,
     values_given_by,
     values_nowhere,
 )
@@ -316,6 +320,82 @@ def _json(value: Json) -> str:
     return msgspec.json.encode(value).decode()
 
 
+# Unseen values: no write that no rule speaks of with a value that nobody gave.
+
+
+def no_unseen_values(rules: Rules) -> Guard:
+    """Object to such calls. Counts as a refusal; the budget bounds it.
+
+    A value is a number, a text with a digit, such as an id or a time, or a short text such as a name, of which one word
+    at least has to be given: what else a model writes is its own words. A number, a date or a time may be worked out
+    ("tomorrow at noon"), so a call that is made again with the same ones is not objected to for them.
+    """
+    free = {tool.name: tool for tool in rules.tools if tool.name in rules.unruled}
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        found = []
+        for call in calls:
+            if call.name in free and (unseen := _unseen(free[call.name], call, state)):
+                others = tuple(
+                    t.name for t in offered_tools(rules, state) if t.name != call.name and t.effect == "read"
+                )
+                found.append(Objection(call=call, wrong=Ungrounded(values=unseen, others=others)))
+        return found
+
+    return guard
+
+
+def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
+    listed = _listed(tool)
+    values = decode(_members, call.arguments)
+    refused = (
+        attempt.arguments for attempt in state.ledger.attempts if attempt.name == call.name and not attempt.answer
+    )
+    again = canonical(call.arguments) in map(canonical, refused)
+    asked = {name: value for name, value in values.items() if name not in listed and not (again and _worked_out(value))}
+    given = [(name, value) for name, value in asked.items() if _parts(value)]
+    return tuple(
+        Unseen(argument=name, value=msgspec.json.encode(value).decode())
+        for name, value in given
+        if len(unseen_values(parts := _parts(value), Grounded(argument=name), state)) == len(parts)
+    )
+
+
+_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
+
+
+_FEW = 3
+"""Maximum words of a text that is a value; a longer one is the model's own words."""
+
+
+def _parts(value: Json) -> list[Json]:
+    """What has to be given of a value, one of it at least: itself, or a word of a short text; nothing of any other."""
+    if isinstance(value, str):
+        if any(map(str.isdigit, value)):
+            return [value]
+        words = [word for word in _WORD.findall(value) if len(word) > 1]
+        return [*words] if len(words) <= _FEW else []
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else []
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _worked_out(value: Json) -> bool:
+    """Whether it may have been worked out from what was given: a number, a date, a time."""
+    return isinstance(value, int | float) or (isinstance(value, str) and _NUMERIC.fullmatch(value) is not None)
+
+
+_NUMERIC = re.compile(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
+
+
+def _listed(tool: ToolSpec) -> frozenset[str]:
+    """The arguments whose values its schema lists."""
+    kinds = msgspec.json.decode(tool.parameters, type=dict[str, Raw]).get("properties")
+    found = msgspec.json.decode(kinds, type=dict[str, dict[str, object]]) if kinds else {}
+    return frozenset(name for name, kind in found.items() if kind.keys() & {"enum", "const", "$ref"})
+
+
 # Placeholders: no call with an argument that only stands for a value: `<customer_id>`, the tool's own words.
 
 
@@ -400,21 +480,23 @@ _PROPOSED_CALLS = 5
 def repetition(rules: Rules) -> Guard:
     """Object to calls that were answered `max_repeats` times already, and in vain the last time.
 
-    A write that is made again is in vain whatever it answers (`stages.rules`). Tools that are `repeatable`
-    may be called again and again. It never ends a run: the run escalates.
+    A write that is made again is in vain whatever it answers (`stages.rules`); one that no rule of the
+    workflow speaks of is made once. Tools that are `repeatable` may be called again and again. It never ends a run: the
+    run escalates.
     """
     most = rules.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
     once = repeating_tools(rules).once
+    limit = {name: 1 if name in rules.unruled else most or 0 for name in bound}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
-        if most is None or not ledger.attempts:
+        if most is None or not (ledger.attempts or (rules.unruled and ledger.successes)):
             return []
         again = [
             (call, count)
             for call in calls
-            if call.name in bound and (count := _times(call, state, written=call.name in once)) >= most
+            if call.name in bound and (count := _times(call, state, written=call.name in once)) >= limit[call.name]
         ]
         others = tuple(tool.name for tool in offered_tools(rules, state)) if again else ()
         return [
@@ -531,6 +613,7 @@ GUARDS: Mapping[str, _Rule] = MappingProxyType(
         "order": _Rule(order, lambda rules: bool(rules.order or rules.withheld)),
         "no_placeholders": _Rule(no_placeholders, lambda rules: rules.value_checks),
         "grounding": _Rule(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
+        "no_unseen_values": _Rule(no_unseen_values, lambda rules: bool(rules.unruled)),
         "calculated": _Rule(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),
         "own_words": _Rule(own_words, lambda rules: rules.value_checks and bool(rules.terminal)),
         "repetition": _Rule(repetition, lambda rules: rules.max_repeats is not None),

@@ -25,6 +25,7 @@ from stages.objection import (
     NeedsDecision,
     NoCalculation,
     NoCall,
+    NothingDone,
     NudgeKind,
     NumberAlone,
     NumberOverused,
@@ -93,6 +94,9 @@ def text_for_reply(wrong: NoCall) -> str:
     match wrong:
         case BareText(allowed=allowed, damage=damage):
             return _bare_text(allowed, damage)
+        case NothingDone():
+            what = "Nothing has been done so far."
+            return f"{what} If this asks for something to be done, call the tool that does it."
         case CutOff(allowed=allowed):
             return _cut_off(allowed)
         case Empty(allowed=allowed):

@@ -86,6 +86,12 @@ class CutOff(Struct, frozen=True, kw_only=True, tag="cut_off"):
     allowed: tuple[str, ...]
 
 
+class NothingDone(Struct, frozen=True, kw_only=True, tag="nothing_done"):
+    """An answer in words, where a tool that changes something might have been meant and none was called."""
+
+    allowed: tuple[str, ...]
+
+
 class Empty(Struct, frozen=True, kw_only=True, tag="empty"):
     """A reply with nothing in it."""
 
@@ -269,7 +275,7 @@ class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
     counter: Counter = "refusals"
 
 
-NoCall = BareText | CutOff | Empty | Echo | OnlyRepeats
+NoCall = BareText | NothingDone | CutOff | Empty | Echo | OnlyRepeats
 """What may be wrong with a whole reply."""
 
 Unfit = UnknownTool | BadArguments | Guessed | BesideDamage
@@ -405,7 +411,7 @@ class _Mistake(Struct, frozen=True):
 def mistake_of(wrong: Wrong) -> _Mistake:
     """Which mistake that is."""
     match wrong:
-        case BareText() | CutOff() | Empty() | Echo():
+        case BareText() | NothingDone() | CutOff() | Empty() | Echo():
             return _Mistake("retry", "retries")
         case OnlyRepeats():
             return _Mistake("provenance", "retries", Kind.PROVENANCE_NUDGE, "Repeats")

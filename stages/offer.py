@@ -34,7 +34,6 @@ from stages.rules import (
     listed_values_left,
     needed_tools,
     pending,
-    related_tools,
     repeated_attempts,
     replies_without_progress,
     succeeded_names,
@@ -46,22 +45,15 @@ from stages.rules import (
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.seen import is_id, leaves, unseen_values, with_shown
-from stages.state import Attempt, Ledger, State
+from stages.state import Attempt, Held, Ledger, State
 from stages.tool import RECALL, Grounded, ToolSpec
 from stages.wire.deltas import Sampling
 from stages.wire.target import Mode, Target
 from stages.wire.wires import Wire, demandable
 
 
-class Held(Struct, frozen=True):
-    """A legal tool that is not on offer, and the name of the narrowing that holds it back."""
-
-    tool: str
-    by: str
-
-
 class Offer(Struct, frozen=True, kw_only=True):
-    """What the next reply may be: a call of one of these `tools`, or words.
+    """What the next reply may be: a call of one of these `tools`, or words; without tools, words alone.
 
     A tool is one of the rules' own, or that with a narrower schema. `words`: words are an answer. `demand`: the request
     demands a call. `level` is how far escalation has gone, `last`: whether only what ends the run is of use any more.
@@ -99,10 +91,12 @@ def offer(rules: Rules, state: State) -> Offer:
     """
     level, words = escalation_level(rules, state), welcomes_words(rules, state.ledger)
     so_far = Offer(tools=legal_tools(rules, state), words=words, demand=level == "call" and not words, level=level)
+    # The model was asked whether any of the legal tools is needed: then all of them are offered.
+    asked = state.ledger.asked_to_act == state.ledger.turn
     for name, narrow in NARROWINGS.items():
-        if name not in rules.without:
+        if name not in rules.without and (name == "last_call" or not asked):
             narrowed = narrow(rules, state, so_far)
-            if narrowed is not so_far and narrowed.tools:
+            if narrowed is not so_far and (narrowed.tools or narrowed.words):
                 left = frozenset(narrowed.names)
                 held = tuple(Held(tool=tool, by=name) for tool in so_far.names if tool not in left)
                 so_far = replace(narrowed, held=so_far.held + held)
@@ -123,8 +117,7 @@ def remember(rules: Rules, state: State) -> State:
     seen = any(tool.grounded or tool.calculated for tool in rules.tools)
     if replies_without_progress(state.ledger) or (seen and state.known()):
         state = with_shown(state, texts_tried(rules, state.ledger))
-    depends = {*rules.withheld, *rules.held_back}
-    return with_spoken([tool for tool in rules.tools if tool.name in depends], state) if depends else state
+    return with_spoken(rules.withheld, state) if rules.withheld else state
 
 
 # How far escalation has gone.
@@ -177,7 +170,7 @@ def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Without the writes that can wait until something was looked up, or that nobody speaks of.
+    """Without the writes that can wait until something was looked up.
 
     An early look-up is harmless, an early write may not be. After replies without progress, all legal tools are
     offered.
@@ -190,11 +183,7 @@ def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
     if any(name in left for name in looks) and not replies_without_progress(state.ledger):
         return _only(so_far, lambda tool: tool.effect != "write" or tool.name in _needed(rules))
     if _nothing_found(rules, state, looks):
-        so_far = _only(so_far, lambda tool: tool.effect != "terminal")
-    if looks and rules.held_back and _holds_back(state):
-        held = [tool for tool in so_far.tools if tool.name in rules.held_back]
-        beside = {tool.name for tool in held} - related_tools(held, state)
-        return _only(so_far, lambda tool: tool.name not in beside)
+        return _only(so_far, lambda tool: tool.effect != "terminal")
     return so_far
 
 
@@ -223,9 +212,9 @@ def _needed(rules: Rules) -> frozenset[str]:
 
 
 def _holds_back(state: State) -> bool:
-    """Whether tools that nobody speaks of are left out: in answer to a user's first message, while that goes well.
+    """Whether ends are left out: in answer to a user's first message, while that goes well.
 
-    A user who says something again may mean any tool by it, and a model that gets nowhere may need any.
+    A user who says something again may mean any end by it, and a model that gets nowhere may need any.
     """
     return times_asked(state) <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= PATIENCE
 
@@ -290,6 +279,15 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     return replace(so_far, tools=tuple(tools))
 
 
+def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Words alone, where they are welcome and the last reply only made a call again.
+
+    Only where writes that no rule speaks of are on offer: the model may have done what was asked, and not know it.
+    """
+    again = any(attempt.turn == state.ledger.turn for attempt in repeated_attempts(state.ledger))
+    return replace(so_far, tools=()) if again and rules.unruled and so_far.words and rules.escalation.levels else so_far
+
+
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
         "last_call": last_call,
@@ -297,6 +295,7 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
         "one_by_one": one_by_one,
         "unstuck": unstuck,
         "refused_call": without_refused_call,
+        "answer_only": answer_only,
     }
 )
 """Every narrowing, by the name that `Rules.without` and `forge ablate` know it by, in the order in which they apply."""

@@ -20,7 +20,7 @@ from stages.options import Options, unfit_function
 from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json
-from stages.seen import Given, is_own, texts_given, values_given_by, with_their_calls
+from stages.seen import is_own
 from stages.state import Attempt, Ledger, Listed, Spoken, State, Success, known_messages
 from stages.tool import RECALL, Grounded, ToolEffect, ToolSpec
 from stages.wire.valid import with_object_arguments
@@ -503,20 +503,10 @@ def _decoded_arguments(text: str) -> dict[str, object]:
     return _members.decode(text)
 
 
-# Named tools: those that the user or an error has spoken of in this run; and related ones.
-
-_TELLING = 4
-"""Letters of a word that says what a tool is about."""
-
-_IN_A_FIELD = 5
-"""Maximum words of a value that says what a record is; a longer one is text, by whomever."""
+# Named tools: those that the user or an error has spoken of in this run.
 
 _WORDS = re.compile(r"[a-z0-9]+")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
-
-
-class _Parameters(Struct):
-    properties: dict[str, Raw] = {}
 
 
 def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
@@ -538,38 +528,19 @@ def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
     return wanted & found.union(before.named)
 
 
-def related_tools(tools: Iterable[ToolSpec], state: State) -> frozenset[str]:
-    """The names of those that were spoken of, or with a word in common with what the user said or a tool answered.
-
-    A tool's words are the parts of its name and of its arguments' names; those of less than four letters say too
-    little. "Annul invoice 7" is related to `void_invoice`, "lend it to the member Ines" to a tool with a `member_id`.
-    Of an answer the values count that its call did not have, and no names of members, which are often arguments'. A
-    state such as "overdue" may call for a tool, but what stands in a mail or a note is nobody's order.
-    """
-    words = {tool.name: _words_of(tool) for tool in tools}
-    known, before = _known(words.keys(), state)
-    given = tuple(texts_given(state.history[with_their_calls(state.history, known) :], recalled=True))
-    left = words.keys() - before.related
-    related = {name for name in left if any(_speaks(one, words[name]) for one in given)}
-    return named_tools(words, state) | related | (words.keys() & before.related)
-
-
 def times_asked(state: State) -> int:
     """How often the user has said something."""
     known, before = _known((), state)
     return before.asked + sum(map(_asks, state.history[known:]))
 
 
-def with_spoken(tools: Iterable[ToolSpec], state: State) -> State:
-    """The state that remembers which of these tools were spoken of up to now, so that it is not looked up again."""
-    specs = tuple(tools)
-    named, related = named_tools((tool.name for tool in specs), state), related_tools(specs, state)
+def with_spoken(names: Collection[str], state: State) -> State:
+    """The state that remembers which of these tools were named up to now, so that it is not looked up again."""
     spoken = Spoken(
-        tools=tuple(tool.name for tool in specs),
+        tools=tuple(names),
         length=len(state.history),
         last=state.history[-1] if state.history else None,
-        named=tuple(sorted(named)),
-        related=tuple(sorted(related)),
+        named=tuple(sorted(named_tools(names, state))),
         asked=times_asked(state),
     )
     return replace(state, gathered=replace(state.gathered, spoken=spoken))
@@ -584,25 +555,6 @@ def _known(names: Collection[str], state: State) -> tuple[int, Spoken]:
 
 def _asks(message: Message) -> bool:
     return isinstance(message, User) and message.kind is Kind.USER_INPUT
-
-
-def _speaks(given: Given, words: re.Pattern[str]) -> bool:
-    # Most texts have none of the words, and that is found out many times faster.
-    values = values_given_by(given) if words.search(given.text) else ()
-    texts = (value for _, value in values if isinstance(value, str) and not (given.tool and _is_prose(value)))
-    return any(words.search(text) is not None for text in texts)
-
-
-def _is_prose(text: str) -> bool:
-    return len(text.split(maxsplit=_IN_A_FIELD)) > _IN_A_FIELD
-
-
-def _words_of(tool: ToolSpec) -> re.Pattern[str]:
-    """A pattern of the words that begin with one of the tool's: `reservations` with its `reservation`."""
-    names = (tool.name, *msgspec.json.decode(tool.parameters, type=_Parameters).properties)
-    parts = {part.lower().removesuffix("s") for name in names for part in _PARTS.findall(name)}
-    telling = sorted(part for part in parts if len(part) >= _TELLING)
-    return re.compile(rf"(?<![^\W_])(?:{'|'.join(telling) or '(?!)'})", re.IGNORECASE)
 
 
 def _failed(answer: Tool) -> bool:
@@ -844,8 +796,9 @@ class Rules(Options, frozen=True, kw_only=True):
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
     """Tools that may not be called before the user or an error names them: writes that nothing needs."""
-    held_back: tuple[str, ...] = ()
-    """Tools that no reply to the user's first message is offered while it goes well and nobody speaks of them."""
+    unruled: tuple[str, ...] = ()
+    """Writes of which no rule says anything, where no step says what the run is about (`stages.rules`).
+    """
     checks: Mapping[str, AnyCheck] = {}
     """By tool, a function of the user's that says what is wrong with a call. Rules without any survive JSON."""
     batch: BatchPolicy = "auto"
@@ -859,7 +812,7 @@ class Rules(Options, frozen=True, kw_only=True):
     unsure: WhenUnsure | None = None
     """What follows calls that the model is not sure of; None: nobody asks how sure it is."""
     without: frozenset[str] = frozenset()
-    """Narrowings (`stages.offer.NARROWINGS`) and guards (`stages.guards.GUARDS`) that are off, by name."""
+    """What is off, by name: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), `ask_once`."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""
@@ -1088,6 +1041,32 @@ def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...
 
 def _has_a_rule(tool: ToolSpec) -> bool:
     return bool(tool.prerequisites or tool.grounded or tool.calculated or tool.approval)
+
+
+# Unruled writes: what changes something, in a workflow without steps, and of which no rule says anything.
+#
+# Nothing but the user's message says whether they are meant (`Rules.unruled`). A small model says that it has sent a
+# message as readily as it sends it, makes up what it was not told, and does a thing twice.
+
+RESPOND = "respond"
+"""The tool with which a model answers in words where text is no answer."""
+
+
+def may_have_meant_a_call(rules: Rules, state: State) -> bool:
+    """Whether an answer in words is asked about: such a write was legal, and no tool was called.
+
+    Once a run, and not before the last model call: what it might find, no call could use any more. Asked after a
+    look-up, a small model writes what it has found.
+    """
+    ledger = state.ledger
+    if "ask_once" in rules.without or not rules.unruled or ledger.asked_to_act >= 0 or ledger.budget.calls < _ENOUGH:
+        return False
+    called = ledger.successes or ledger.attempts
+    return not called and any(tool.name in rules.unruled for tool in legal_tools(rules, state))
+
+
+_ENOUGH = 2
+"""Model calls: one to call a tool, one to say so."""
 
 
 # The ledger of a session, computed from its history alone: nothing has to be stored between two requests.

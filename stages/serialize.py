@@ -13,10 +13,10 @@ from stages.message import Assistant, History, System, size
 from stages.offer import OPEN, Offer, mode_of, modes_of, offer, possible_rules, remember
 from stages.options import checked
 from stages.pipeline import Stage, StageError, on
-from stages.rules import Rules
+from stages.rules import Rules, still_withheld
 from stages.schema import SchemaTarget
 from stages.seen import all_numbers, with_values
-from stages.state import MAIN, Asked, Folded, Gathered, Prepared, Sent, SourceValues, State
+from stages.state import MAIN, Asked, Folded, Gathered, Held, Prepared, Sent, SourceValues, State
 from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import valid, wires
@@ -110,6 +110,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
             values=values,
             length=len(history),
             last=history[-1] if history else None,
+            held=_held(rules, seen, now if mode == "constrained" else None) if not phase.summary else (),
             offered=now.names if now.demand or (mode == "constrained" and now.level not in OPEN) else (),
         )
         ledger = replace(state.ledger, prompt_size=fixed + shown + sum(map(size, phase.notes)))
@@ -124,6 +125,13 @@ def _as_seen(state: State, view: History) -> State:
     """The state with nothing but what the model is shown: no value of a schema comes from anywhere else."""
     gathered = state.gathered if view == state.history else Gathered()
     return replace(state, history=view, cleared=(), gathered=gathered)
+
+
+def _held(rules: Rules, state: State, constraint: Offer | None) -> tuple[Held, ...]:
+    """The tools that are not offered; of the legal ones, only a constraint leaves any out."""
+    withheld = still_withheld(rules, state)
+    barred = tuple(Held(tool=tool.name, by="withheld") for tool in rules.tools if tool.name in withheld)
+    return barred + (constraint.held if constraint else ())
 
 
 _REQUEST = 20
@@ -215,6 +223,8 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
         return {tool.name: looked_up(rules, seen.ledger, tool, texts) | refused_values(tool, seen) for tool in bound}
 
     def end(now: Offer, seen: State, values: tuple[SourceValues, ...] | None) -> Raw:
+        if now.words and not now.tools and form is prompted.LIST:
+            return wire.tail(None, wires.answer_alone(wrapped=wire.strict))
         tools = now.tools or rules.tools
         numbers = () if values is None else all_numbers(values)
         calls = [schema_of(tool, numbers) for tool in tools]

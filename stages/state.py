@@ -323,6 +323,8 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     """Calls whose outcome is unknown: until somebody decides, their tools are not used."""
     rejected: tuple[str, ...] = ()
     """Digests of calls that a person rejected: nobody is asked about the same call again."""
+    asked_to_act: int = -1
+    """The model call whose answer in words was asked about: was something to be done? -1: none was."""
     unsure_calls: int = 0
     """Model calls spent on decisions that the model was not sure of."""
 
@@ -381,7 +383,6 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
     length: int = 0
     last: Message | None = None
     named: tuple[str, ...] = ()
-    related: tuple[str, ...] = ()
     asked: int = 0
 
 
@@ -441,6 +442,13 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
     echo: frozenset[str] = frozenset()
 
 
+class Held(Struct, frozen=True, kw_only=True, gc=False):
+    """A tool that the last request did not offer, and what holds it back: a narrowing, or the guard `withheld`."""
+
+    tool: str
+    by: str
+
+
 class Decision(Struct, frozen=True, kw_only=True, gc=False):
     """An unsure decision: at which step of `WhenUnsure.then` it is, and what came of it.
 
@@ -481,6 +489,8 @@ class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """The values that the view shows, where the request lists them."""
     offered: tuple[str, ...] = ()
     """The tools of which the reply has to call one, after an escalation; empty: any legal tool."""
+    held: tuple[Held, ...] = ()
+    """The tools that it did not offer; of the legal ones, only a constraint leaves any out."""
 
 
 class State(Struct, frozen=True, kw_only=True, gc=False):

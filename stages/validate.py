@@ -12,7 +12,7 @@ from stages.confidence.measure import measured_calls, measures_of, offer_of, rew
 from stages.effect import MeasuredCall, Refused, Reply, Said
 from stages.execution import edit_refused
 from stages.halt import BadReplies, Halt, ToolsFailing
-from stages.message import Assistant, ToolCall, User, call_id
+from stages.message import Assistant, Kind, ToolCall, User, call_id
 from stages.nudges import Say, in_a_sentence, in_forges_words, refusals, render, repeats_beside
 from stages.objection import (
     BadArguments,
@@ -21,6 +21,7 @@ from stages.objection import (
     Echo,
     Empty,
     NoCall,
+    NothingDone,
     Objection,
     OnlyRepeats,
     mistake_of,
@@ -35,7 +36,7 @@ from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue.markers import Openers
-from stages.rules import Rules, legal_tools, welcomes_words
+from stages.rules import RESPOND, Rules, legal_tools, may_have_meant_a_call, welcomes_words
 from stages.schema import Fits, Misfit
 from stages.state import MAIN, Answered, Done, Edited, Ready, State, Vetted
 from stages.wire.target import Target
@@ -67,6 +68,8 @@ def validate(
         reading = sifted.reading
         if not reading.calls:
             return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
+        if all(judged.name == RESPOND for judged in reading.calls) and may_have_meant_a_call(rules, state):
+            return _asked_to_act(sifted.state, say, rules)
         ledger = sifted.state.ledger
         measured = _measured(state, phase, reading.calls, rules)
         if rules.unsure and rules.unsure.priors:
@@ -116,8 +119,20 @@ def _notice(sifted: Sifted) -> str:
 def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
     state, reading = sifted.state, sifted.reading
     if reading.damage is None and reading.said.text.strip() and welcomes_words(rules, state.ledger):
+        if may_have_meant_a_call(rules, state):
+            return _asked_to_act(state, say, rules)
         return _said(sifted, reply, reading.said.text, rules, say)
     return _nudged(sifted, reply, _unusable(reply, reading, _allowed(state, rules)), rules, say)
+
+
+def _asked_to_act(state: State, say: Say, rules: Rules) -> State:
+    """The next turn, in which the model is asked whether something was to be done.
+
+    Its words are not shown to it: a model that sees its own answer repeats it.
+    """
+    text = say(state, Objection(wrong=NothingDone(allowed=_allowed(state, rules))))
+    asked = state.note(asked_to_act=state.ledger.turn)
+    return asked.say(User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)).to(Ready())
 
 
 def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:

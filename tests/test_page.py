@@ -36,7 +36,7 @@ def finish(result: str) -> str:
     return result
 
 
-DESK = Workflow(f"desk {EVIL}", tools=[look, pay, finish], terminal_tool="finish")
+DESK = Workflow(f"desk {EVIL}", tools=[look, pay, finish], optional_steps="pay", terminal_tool="finish")
 SCRIPT: list[Line] = [call("look", what=EVIL), call("pay", amount=5), call("finish", result="all is well")]
 
 

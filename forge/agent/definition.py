@@ -58,6 +58,7 @@ class AgentOptions(TypedDict, total=False):
     families: Sequence[Family]
     nudges: Nudges | None
     escalation: Escalation | None
+    without: Collection[str]
     stages: Sequence[StageName | Stage]
     guards: Sequence[Guard]
     grounded: Mapping[str, Grounds] | None
@@ -82,10 +83,18 @@ class AgentOptions(TypedDict, total=False):
 
 
 def with_defaults(options: AgentOptions) -> AgentOptions:
-    """The options, bounded: 20 model calls a message, and a warning when a fifth of them is left."""
+    """The options, bounded: 20 model calls a message, and a warning when a fifth of them is left.
+
+    In a conversation an answer in words costs one model call, so none is asked about (`without=["ask_once"]`).
+    """
     most = options.get("max_iterations", MAX_ITERATIONS)
     warning = max(1, most // 5) if isinstance(most, int) else 0  # of anything else the workflow says what is wrong
-    return {"max_iterations": MAX_ITERATIONS, "iteration_warning": warning, **options}
+    return {
+        "max_iterations": MAX_ITERATIONS,
+        "iteration_warning": warning,
+        "without": ("ask_once",),
+        **options,
+    }
 
 
 # The tools that every agent may end its turn with: complete the task, ask the user, talk to the user.

@@ -30,6 +30,7 @@ STYLES = MappingProxyType(
         "escalate": ("yellow", ""),
         "failed": ("yellow", ""),
         "halted": ("bold", "bold red"),
+        "held": ("dim", "dim"),
         "mode": ("yellow", ""),
         "note": ("dim", "dim"),
         "nudge": ("yellow", ""),
@@ -69,6 +70,8 @@ def rows(event: events.Event) -> Iterator[Row]:
             yield Row("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
         case events.Narrowed(tools=tools):
             yield Row("escalate", f"no progress: offered are {', '.join(tools)}")
+        case events.HeldBack(tools=tools, why=why):
+            yield Row("held", f"not offered: {', '.join(tools)} ({why})")
         case events.ModeChanged(mode=mode):
             yield Row("escalate", f"no progress: {mode} from now on")
         case events.SummaryAsked(messages=messages):

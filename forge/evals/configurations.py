@@ -53,7 +53,7 @@ def _tools(**changes: object) -> _Change:
 def _naming(workflow: Workflow[Any], *, withheld: bool = False) -> Workflow[Any]:
     """The same with its writes named as optional, so that none is withheld for want of a rule; or all of them."""
     rules = workflow.rules
-    known = () if withheld else (*rules.withheld, *rules.held_back)
+    known = () if withheld else (*rules.withheld, *rules.unruled)
     writes = tuple(spec.name for spec in rules.tools if spec.effect == "write" and spec.name not in known)
     return replace(workflow, optional_steps=writes)
 

@@ -183,7 +183,7 @@ def _filling(template: str) -> Reword:
 
 def without_mistakes(without: Collection[str]) -> Iterator[str]:
     """The names that are none of a guard or of a narrowing of the offer."""
-    known = [*GUARDS, *NARROWINGS]
+    known = [*GUARDS, *NARROWINGS, "ask_once"]
     for name in sorted({*without}.difference(known)):
         listed = ", ".join(known)
         yield f"without: there is no guard or narrowing {name!r}; there are: {listed}.{did_you_mean(name, known)}"
@@ -211,7 +211,7 @@ def _mistakes(prior: Prior, rules: Rules) -> Iterator[str]:
         yield f"{where}: its values are {now}, and the priors were measured with {then}; measure them again"
 
 
-# Withheld tools: what a developer is told of the tools that a workflow withholds.
+# Hints: what a developer is told of the tools that a workflow withholds, and of writes without any rule.
 
 
 @cache
@@ -221,6 +221,19 @@ def tell_withheld(workflow: str, tools: tuple[str, ...]) -> None:
         logging.getLogger("forge").warning(
             "%s: withheld from the model, because they write and no required step needs them: %s. To have one offered, "
             'name it in optional_steps, give it a rule such as prerequisites, or say effect="read" if it only reads',
+            workflow,
+            ", ".join(tools),
+        )
+
+
+@cache
+def tell_unruled(workflow: str, tools: tuple[str, ...]) -> None:
+    """Hint at these tools, if there are any; once in a process, however often a workflow of that name is made."""
+    if tools:
+        logging.getLogger("forge").info(
+            "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
+            "say what has to come first (required_steps, prerequisites), which values must have been seen (grounded), "
+            "or that a person is asked (approval=True); optional_steps says that it is meant so",
             workflow,
             ", ".join(tools),
         )

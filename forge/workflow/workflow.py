@@ -42,6 +42,7 @@ from forge.workflow.checks import (
     own_warning,
     prior_mistakes,
     rewords,
+    tell_unruled,
     tell_withheld,
     view_mistakes,
     warning_mistakes,
@@ -315,7 +316,8 @@ class Workflow(Generic[R_co]):
 
     `optional_steps` are tools that write and may be used although no required step needs them. Where there are required
     steps, other such tools of which the workflow says nothing are withheld: neither offered nor run before the user or
-    an error names them. Without required steps, a constraint only offers them once somebody has spoken of them.
+    an error names them. Without required steps they are offered, made once, and with values that were given
+    (docs/guards.md, Plain requests).
     `on_text` is what bare text means: `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
     model is given one more terminal tool, `respond`, to answer in words with.
     `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the part of it,
@@ -494,7 +496,7 @@ class Workflow(Generic[R_co]):
         )
         named = (*_names(self.optional_steps), *(self.completion_checks or {}))
         writes = unneeded_writes(stated, named)
-        return replace(stated, withheld=writes) if required_tools(stated) else replace(stated, held_back=writes)
+        return replace(stated, withheld=writes) if required_tools(stated) else replace(stated, unruled=writes)
 
     @cached_property
     def budget(self) -> Budget:
@@ -523,6 +525,7 @@ class Workflow(Generic[R_co]):
         """What its runs share: made when the first of them begins, and the same for all."""
         rules, policy = self.rules, Summarize() if self.summarize is True else self.summarize
         tell_withheld(self.name, rules.withheld)
+        tell_unruled(self.name, rules.unruled)
         guards = GuardList(limited=self.budget.tool_calls is not None, own=own_guards(self.guards))
         return CompiledWorkflow(
             rules=rules,

@@ -109,16 +109,28 @@ MAX_LISTED = 8
 
 
 def list_of(branches: list[Branch], *, words: bool, wrapped: bool = False) -> Raw:
-    """The schema of a reply that is a list of these calls, or, with `words`, an object whose `answer` is a text."""
+    """The schema of a reply that is a list of these calls, or one of them; or, with `words`, an object with an answer.
+
+    One call may stand alone, as a model that begins with a brace means a call as often as an answer: with nothing but
+    an answer to go on with, it would say that it has done what it has not.
+    """
     # Strict mode has not had bounds of arrays everywhere.
     bounds = b"" if wrapped else b',"minItems":1,"maxItems":%d' % MAX_LISTED
-    calls = b'{"type":"array","items":%b%b}' % (_any_of([call for call, _ in branches]), bounds)
-    return _reply([calls, _ANSWER] if words else [calls], branches, wrapped=wrapped)
+    calls = b'{"type":"array","items":%b%b}' % (_CALL, bounds)
+    each: Branch = (b"", {"call": Raw(_any_of([call for call, _ in branches]))})
+    alternatives = [calls, _CALL, _ANSWER] if words else [calls, _CALL]
+    return _reply(alternatives, [*branches, each], wrapped=wrapped)
 
 
+_CALL = b'{"$ref":"#/$defs/call"}'
 _ANSWER = (
     b'{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}'
 )
+
+
+def answer_alone(*, wrapped: bool = False) -> Raw:
+    """The schema of a reply that is an answer in words."""
+    return _reply([_ANSWER], [], wrapped=wrapped)
 
 
 def _reply(alternatives: list[bytes], branches: list[Branch], *, wrapped: bool) -> Raw:

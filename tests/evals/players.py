@@ -74,10 +74,13 @@ class Table:
         self._queue: list[Call] = []
         self._results: list[Any] = []
         self._batch = False
+        self._said: Reply | None = None
 
     async def __call__(self, effect: Send) -> Replied:
         """The reply that is the player's next move."""
         new = _since_the_last_reply(effect)
+        if self._said and any(text.startswith("Nothing has been done so far.") for _, text in new):
+            return self._counted(self._said, effect)  # asked once whether something was to be done: no
         if self._messages and any(self._messages[0] in text for _, text in new):
             move = self._heard(self._messages.pop(0))
         else:
@@ -94,6 +97,7 @@ class Table:
         if self._mode != "native":
             made, self._queue = made[:1], made[1:]
         reply = Reply(text=move) if isinstance(move, str) else self._written(made)
+        self._said = reply
         if self._mode == "constrained":
             made_so = [call(one.tool, **self._arguments(one)) for one in made]
             assert all(has_place_for(effect, one) for one in made_so), f"the request has no place for {made_so}"

@@ -39,10 +39,12 @@ def test_who_plays_it_right_passes_in_every_mode(scenario: Scenario, mode: Mode)
     rows = [
         played(scenario, seed, PERFECT[kind(scenario)], mode=mode) for seed in (range(3) if mode == "native" else [4])
     ]
+    # An answer in words where nothing was done is asked about once.
+    asked = int(kind(scenario) in {"no_tool_needed", "not_offered"})
     for row in rows:
-        assert (row.verdict, row.why, row.retries, row.step_nudges) == ("right", "", 0, 0)
+        assert (row.verdict, row.why, row.retries, row.step_nudges) == ("right", "", asked, 0)
     if mode == "native" and "compaction" not in scenario.tags:
-        assert max(row.calls for row in rows) == scenario.ideal_calls
+        assert max(row.calls for row in rows) == scenario.ideal_calls + asked
 
 
 @named

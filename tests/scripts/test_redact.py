@@ -36,6 +36,7 @@ class Bank:
         self.workflow = Workflow(
             "bank",
             tools=[tool(effect="read")(self.customer), tool(self.pay), tool(approval=True)(self.close)],
+            optional_steps=["pay"],
             terminal_tool="close",
             **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
         )

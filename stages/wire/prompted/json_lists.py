@@ -61,11 +61,15 @@ def encode_answer(text: str) -> str:
 
 
 def decode_calls(text: str) -> tuple[RawCall, ...]:
-    """The calls of a reply that is entirely in this form; else none, and rescue may try."""
+    """The calls of a reply that is entirely in this form, or a single one without its list; else none.
+
+    Of any other reply, rescue may find them.
+    """
     try:
-        calls = decode(_calls, _unwrapped(text))
+        found = decode(_call_or_calls, _unwrapped(text))
     except msgspec.DecodeError:
         return ()
+    calls = found if isinstance(found, list) else [found]
     return tuple(RawCall(name=call.tool, arguments=bytes(call.args).decode()) for call in calls)
 
 
@@ -77,7 +81,7 @@ def decode_answer(text: str) -> str | None:
         return None
 
 
-_calls = msgspec.json.Decoder(list[_Call])
+_call_or_calls: msgspec.json.Decoder[_Call | list[_Call]] = msgspec.json.Decoder(_Call | list[_Call])
 _answer = msgspec.json.Decoder(_Answer)
 _wrapped = msgspec.json.Decoder(_Wrapped)
 

@@ -357,7 +357,12 @@ class Shop:
             return "fine" if "order milk" in self.made else "there is no milk"
 
         self.workflow = Workflow(
-            "shop", tools=[place_order, stock, next_page, check, pay], on_text="accept", max_iterations=20, **options
+            "shop",
+            tools=[place_order, stock, next_page, check, pay],
+            optional_steps=["place_order", "pay"],
+            on_text="accept",
+            max_iterations=20,
+            **options,
         )
 
     def run(self, *script: Line, **watching: Any) -> Scripted:

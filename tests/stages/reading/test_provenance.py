@@ -78,7 +78,9 @@ class Bank:
 
     def run(self, *script: Line, mode: Mode = "native", message: str = "Read it.", **options: object) -> Scripted:
         """The model, after the run in which it said that; its context is large."""
-        workflow = Workflow("bank", tools=self.tools, terminal_tool="finish", **options)  # type: ignore[arg-type]
+        # What is paid is said nowhere but in a file: that it is meant is what the workflow says.
+        given = {"optional_steps": "pay", **options}
+        workflow = Workflow("bank", tools=self.tools, terminal_tool="finish", **given)  # type: ignore[arg-type]
         model = Scripted([*script, *[call("finish")] * 2], mode=mode, context_tokens=10**6)
         self.ended = run_sync(workflow, message, backend=model)
         return model

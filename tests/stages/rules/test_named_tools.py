@@ -3,25 +3,19 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw
 
 from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
-from stages.rules import named_tools, related_tools, times_asked, with_spoken
+from stages.rules import named_tools, times_asked, with_spoken
 from stages.state import State
-from stages.tool import ToolSpec
 
 
 def answer(text: str, kind: Kind = Kind.TOOL_RESULT, status: Status = "failed") -> Tool:
     return Tool(call_id="c", name="look", text=text, kind=kind, status=status)
 
 
-_TOOLS = tuple(
-    ToolSpec(name=name, description="", parameters=Raw(parameters), effect="write")
-    for name, parameters in (("void_invoice", b'{"properties": {"member_id": {}}}'), ("cancel", b"{}"))
-)
-
+_TOOLS = ("void_invoice", "cancel")
 _TEXTS = st.sampled_from(["Annul the invoice.", "[ToolError] void_invoice first", '{"member": 7}', "cancelled", "no"])
 _CALL = ToolCall(id="c", name="look", arguments='{"what": "invoice 7"}')
 _SAID: st.SearchStrategy[Message] = st.one_of(
@@ -71,14 +65,13 @@ def test_what_is_remembered_of_a_history_is_what_the_whole_history_says(data: st
         if data.draw(st.booleans()):
             state = with_spoken(data.draw(st.sampled_from([_TOOLS, _TOOLS[:1]])), state)
     fresh = State(history=whole)
-    assert named_tools([one.name for one in _TOOLS], state) == named_tools([one.name for one in _TOOLS], fresh)
-    assert related_tools(_TOOLS, state) == related_tools(_TOOLS, fresh)
+    assert named_tools(_TOOLS, state) == named_tools(_TOOLS, fresh)
     assert times_asked(state) == times_asked(fresh)
 
 
 def test_what_was_remembered_of_another_history_is_not_known_of_this_one() -> None:
     named = with_spoken(_TOOLS, State(history=(User(text="Void the invoice."),)))
-    assert related_tools(_TOOLS, named.reshape((User(text="Report on it."),))) == frozenset()
+    assert named_tools(_TOOLS, named.reshape((User(text="Report on it."),))) == frozenset()
 
 
 @tool(effect="read")

@@ -18,6 +18,8 @@ def call(**arguments: object) -> ToolCall:
         ('[{"tool": "look", "args": {}}]', 1, None),
         ('[{"tool": "look", "args": {}}, {"tool": "look", "args": {"at": 1}}]', 2, None),
         ('{"call": [{"tool": "look", "args": {}}]}', 1, None),
+        ('{"tool": "look", "args": {}}', 1, None),
+        ('{"call": {"tool": "look", "args": {}}}', 1, None),
         ('{"answer": "It is \\"7\\"."}', 0, 'It is "7".'),
         ('{"call": {"answer": "7"}}', 0, "7"),
         ('{"answer": 7}', 0, None),
