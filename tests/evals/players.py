@@ -79,7 +79,7 @@ class Table:
     async def __call__(self, effect: Send) -> Replied:
         """The reply that is the player's next move."""
         new = _since_the_last_reply(effect)
-        if self._said and any(text.startswith("Nothing has been done so far.") for _, text in new):
+        if self._said and any("Nothing has been done so far." in text for _, text in new):
             return self._counted(self._said, effect)  # asked once whether something was to be done: no
         if self._messages and any(self._messages[0] in text for _, text in new):
             move = self._heard(self._messages.pop(0))
