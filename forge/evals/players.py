@@ -1,13 +1,13 @@
 """Players: forge's own loop, and a plain one to compare it with."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
-from returns.result import Failure
+from returns.result import Failure, Success
 
 from forge.connection import Connection
 from forge.evals.configurations import ABLATIONS
@@ -17,6 +17,7 @@ from forge.runtime.conversation import Conversation
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Said, Send, Succeeded, Undelivered
+from stages.halt import Halt
 from stages.message import ToolCall
 from stages.state import Completed, Ending
 from stages.wire.deltas import options
@@ -25,7 +26,7 @@ from stages.wire.openai.chat import encode_tools
 # Forge as a player: the workflow is run as any user would run it.
 
 
-class Connected(Struct, frozen=True):
+class _Connected(Struct, frozen=True):
     """A backend that is connected already."""
 
     connection: Connection
@@ -36,22 +37,25 @@ class Connected(Struct, frozen=True):
         yield self.connection
 
 
-async def _play(task: Task) -> RunEnd:
-    conversation, end = Conversation(task.workflow, backend=Connected(task.connection)), ""
+async def play_forge(task: Task, goes_on: tuple[type[Halt], ...] = ()) -> RunEnd:
+    """Each message is a run that continues the one before; after a Halt of `goes_on` the next message is said."""
+    conversation, end = Conversation(task.workflow, backend=_Connected(task.connection)), ""
     for number, message in enumerate(task.messages):
         task.record.message = number
         watching: Watching = {"observer": task.record.observe, "journal": task.journal_of(number)}
-        result = await conversation.say(message, **watching)
-        if isinstance(result, Failure):
-            halted = result.failure()
-            return RunEnd(type(halted.halt).__name__, str(halted))
-        outcome = result.unwrap().outcome
+        match await conversation.say(message, **watching):
+            case Success(run):
+                outcome = run.outcome
+            case Failure(halted) if isinstance(halted.halt, goes_on):
+                outcome = Said(text="")
+            case Failure(halted):
+                return RunEnd(type(halted.halt).__name__, str(halted))
         task.record.outcomes.append(outcome)
         end = type(outcome).__name__
     return RunEnd(end)
 
 
-FORGE = Player(name="forge", about="forge's own loop, in the mode asked for", play=_play)
+FORGE = Player(name="forge", about="forge's own loop, in the mode asked for", play=play_forge)
 
 
 # A plain loop as a player, as the documentation of chat completions shows it: call what is asked for, until text.
@@ -59,7 +63,30 @@ FORGE = Player(name="forge", about="forge's own loop, in the mode asked for", pl
 # It is told of a workflow what such a loop is told: the system prompt, the tools, and which of them ends the run.
 # Errors of tools are returned to the model as text. Nothing is corrected, enforced or shortened.
 
-_Message = Mapping[str, object]
+ChatMessage = Mapping[str, object]
+
+
+async def asked(
+    task: Task, perform: Interpreter, messages: Iterable[ChatMessage], tail: Raw, turn: int = 1
+) -> Reply | RunEnd:
+    """The reply, or how the run ended without one; `tail` is what the request says after its messages."""
+    setup = task.connection.setup
+    fields = {**options(setup.sampling, setup.dialect.option_names), **setup.dialect.body, **setup.sampling.extra}
+    head = Raw(msgspec.json.encode({"model": setup.model, **fields}))
+    request = Request(head=head, messages=tuple(Raw(msgspec.json.encode(one)) for one in messages), tail=tail)
+    match await perform(Send(request=request, turn=turn)):
+        case Replied(reply=reply):
+            return reply
+        case Undelivered(fault=fault):
+            return RunEnd("BackendFailed", fault.detail)
+        case other:
+            raise TypeError(f"a request was answered with {type(other).__name__}")
+
+
+def tools_tail(workflow: Workflow[Any]) -> Raw:
+    """What a request says of the workflow's tools."""
+    tools = workflow.rules.tools
+    return Raw(b'{"tools":' + bytes(encode_tools(tools)) + b"}") if tools else Raw(b"{}")
 
 
 def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
@@ -89,22 +116,16 @@ class _Loop:
     perform: Interpreter
 
     def __init__(self, workflow: Workflow[Any], task: Task) -> None:
-        setup = task.connection.setup
-        tools = workflow.rules.tools
-        names = setup.dialect.option_names
-        extra = {**setup.dialect.body, **setup.sampling.extra}
-        head = {"model": setup.model, **options(setup.sampling, names), **extra}
-        self._head = Raw(msgspec.json.encode(head))
-        self._tail = Raw(b'{"tools":' + bytes(encode_tools(tools)) + b"}") if tools else Raw(b"{}")
+        self._tail = tools_tail(workflow)
         self._workflow, self._task = workflow, task
         system = workflow.system_prompt
-        self._messages: list[_Message] = [{"role": "system", "content": system}] if system else []
+        self._messages: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
 
     async def say(self, message: str) -> Ending | RunEnd:
         """What the message came to; or how the loop ended without an answer."""
         self._messages.append({"role": "user", "content": message})
         for turn in range(self._workflow.max_iterations):
-            replied = await self._ask(turn)
+            replied = await asked(self._task, self.perform, self._messages, self._tail, turn)
             if isinstance(replied, RunEnd):
                 return replied
             self._messages.append(_assistant(replied))
@@ -114,17 +135,6 @@ class _Loop:
                 if (done := await self._run(call)) is not None:
                     return done
         return RunEnd("iterations", f"no end after {self._workflow.max_iterations} model calls")
-
-    async def _ask(self, turn: int) -> Reply | RunEnd:
-        messages = tuple(Raw(msgspec.json.encode(message)) for message in self._messages)
-        request = Request(head=self._head, messages=messages, tail=self._tail)
-        match await self.perform(Send(request=request, turn=turn)):
-            case Replied(reply=reply):
-                return reply
-            case Undelivered(fault=fault):
-                return RunEnd("BackendFailed", fault.detail)
-            case other:
-                raise TypeError(f"a request was answered with {type(other).__name__}")
 
     async def _run(self, call: RawCall) -> Ending | None:
         """Run the call and tell the model; the outcome if that ends the loop."""
@@ -149,7 +159,7 @@ class _Loop:
                 raise TypeError(f"a call was answered with {type(other).__name__}")
 
 
-def _assistant(reply: Reply) -> _Message:
+def _assistant(reply: Reply) -> ChatMessage:
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in reply.calls

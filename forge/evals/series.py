@@ -10,10 +10,9 @@ from msgspec import Struct
 from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.evals.configurations import Cell, configured_sampling, configured_workflow
-from forge.evals.metering import metered
 from forge.evals.player import Player, PlayerMissing, RunEnd, Task
 from forge.evals.players import FORGE
-from forge.evals.record import Record
+from forge.evals.record import Record, metered
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Judgement, Scenario, Trajectory, World, judge
 from forge.evals.scenario_digest import scenario_digest

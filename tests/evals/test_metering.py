@@ -8,8 +8,7 @@ import pytest
 from msgspec import Raw
 
 from forge.connection import Connection, Setup
-from forge.evals.metering import metered, request_seed, seeded
-from forge.evals.record import Record
+from forge.evals.record import Record, metered, request_seed, seeded
 from stages.effect import Fault, Price, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.wire.wires import Dialect
 

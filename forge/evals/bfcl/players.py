@@ -15,40 +15,17 @@ from forge.evals.bfcl.checker import Checker, Simulation, python_calls
 from forge.evals.bfcl.child_program import SimulatedCall
 from forge.evals.bfcl.data import function_tool, question_world
 from forge.evals.player import Player, RunEnd, Task
-from forge.evals.players import PLAIN, Connected
+from forge.evals.players import PLAIN, ChatMessage, asked, play_forge, tools_tail
 from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.interpreters import Interpreter
-from forge.runtime.conversation import Conversation
 from forge.runtime.loop import advanced
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import deliver
-from stages.effect import Execute, Failed, Replied, Reply, Request, Results, Said, Send, Succeeded, Undelivered
+from stages.effect import Execute, Failed, Reply, Results, Said, Send, Succeeded
 from stages.halt import BadReplies, ToolsFailing
 from stages.message import ToolCall
 from stages.state import Awaiting, Done, State
-from stages.wire.deltas import options
-from stages.wire.openai.chat import encode_tools
-
-# Asking the model with the messages of a chat, as other players than forge do.
-
-ChatMessage = Mapping[str, object]
-
-
-async def asked(task: Task, perform: Interpreter, messages: Sequence[ChatMessage], tail: Raw) -> Reply | RunEnd:
-    """The reply, or how the run ended without one; `tail` is what the request says after its messages."""
-    setup = task.connection.setup
-    fields = {**options(setup.sampling, setup.dialect.option_names), **setup.dialect.body, **setup.sampling.extra}
-    head = Raw(msgspec.json.encode({"model": setup.model, **fields}))
-    request = Request(head=head, messages=tuple(Raw(msgspec.json.encode(one)) for one in messages), tail=tail)
-    match await perform(Send(request=request, turn=1)):
-        case Replied(reply=reply):
-            return reply
-        case Undelivered(fault=fault):
-            return RunEnd("BackendFailed", fault.detail)
-        case other:
-            raise TypeError(f"a request was answered with {type(other).__name__}")
-
 
 # One turn on a question, by forge in its modes, by the server's own tool calls, and by BFCL's prompt.
 #
@@ -101,8 +78,7 @@ def _members(arguments: str) -> Mapping[str, object]:
 
 async def server_turn(task: Task) -> RunEnd:
     """The server's own tool calls, with nothing of forge's."""
-    tools = Raw(b'{"tools":' + bytes(encode_tools(task.workflow.rules.tools)) + b"}")
-    reply = await _reply(task, task.workflow.system_prompt, tools)
+    reply = await _reply(task, task.workflow.system_prompt, tools_tail(task.workflow))
     if isinstance(reply, RunEnd):
         return reply
     return _noted(task, [(call.name, call.arguments) for call in reply.calls], reply.text)
@@ -196,17 +172,7 @@ async def forge_conversation(task: Task) -> RunEnd:
     In BFCL a reply that cannot be read ends its turn and not the conversation, so a run that halts on its model's
     replies does the same.
     """
-    conversation = Conversation(task.workflow, backend=Connected(task.connection))
-    for number, message in enumerate(task.messages):
-        task.record.message = number
-        result = await conversation.say(message, observer=task.record.observe, journal=task.journal_of(number))
-        if not isinstance(result, Failure):
-            task.record.outcomes.append(result.unwrap().outcome)
-        elif isinstance(halt := result.failure().halt, BadReplies | ToolsFailing):
-            task.record.outcomes.append(Said(text=""))
-        else:
-            return RunEnd(type(halt).__name__, str(result.failure()))
-    return RunEnd("Said")
+    return await play_forge(task, (BadReplies, ToolsFailing))
 
 
 async def prompted_conversation(task: Task, prompt: str) -> RunEnd:

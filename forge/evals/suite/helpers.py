@@ -176,7 +176,7 @@ def lookup(
             return next(iter(entries.values()))
         return found(entries, str(given[argument]), what or argument.removesuffix("_id"))
 
-    return tool(effect="read", prerequisites=after)(_function(name, about, {argument: (str, described)}, run))
+    return tool(effect="read", prerequisites=after)(declared(name, about, {argument: (str, described)}, run))
 
 
 def action(
@@ -193,10 +193,10 @@ def action(
                 found(dict.fromkeys(declared.keys), str(given[argument]), declared.what)
         return reply.format(**given)
 
-    return tool(prerequisites=after)(_function(name, about, arguments, run))
+    return tool(prerequisites=after)(declared(name, about, arguments, run))
 
 
-def _function(
+def declared(
     name: str, about: str, arguments: Mapping[str, object], run: Callable[[Mapping[str, object]], object]
 ) -> Callable[..., object]:
     """A function with that signature and docstring, as if it were written out."""

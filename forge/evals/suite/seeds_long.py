@@ -1,8 +1,7 @@
 """Scenarios of the seeds, from five steps to twelve: moved data, converted amounts, other conventions, long chains."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,8 +14,8 @@ from forge.evals.suite.helpers import (
     Draw,
     Fact,
     action,
+    declared,
     every,
-    first_of,
     found,
     last_call,
     looked_up,
@@ -25,7 +24,6 @@ from forge.evals.suite.helpers import (
     read,
     same,
     sent,
-    told,
     twins,
     written,
     wrote,
@@ -557,135 +555,111 @@ _NOTES = (
 )
 
 
-@dataclass(frozen=True)
-class _Case:
-    """The ids and findings of one patient."""
+def _step(number: int, about: str, result: dict[str, object], **known: tuple[str, object]) -> Callable[..., object]:
+    """The step's tool, which takes these values alone; each stands beside the name that an error has for it.
 
-    name: str
-    mrn: str
-    records: str
-    labs: str
-    imaging: str
-    referral: str
-    prescription: str
-    policy: str
-    authorization: str
-    hba1c: float
-    finding: str
-    specialty: str
-    specialist: str
-    medicine: str
+    Its first argument is checked last.
+    """
 
-    def patient_lookup(self, name: str) -> dict[str, str]:
-        """Step 1: find a patient by name."""
-        return found({self.name: {"mrn": self.mrn, "records_id": self.records, "notes": _notes(0)}}, name, "patient")
+    def run(given: Mapping[str, object]) -> object:
+        first, *others = known.items()
+        for argument, (what, value) in (*others, first):
+            found({str(value): True}, str(given[argument]), what)
+        notes = "".join(_NOTES[(number - 1 + line) % len(_NOTES)] for line in range(10))  # that nobody needs
+        return {**result, "notes": notes.strip()}
 
-    def pull_records(self, records_id: str) -> dict[str, str]:
-        """Step 2: read the patient's records."""
-        return found({self.records: {"lab_order_id": self.labs, "notes": _notes(1)}}, records_id, "record")
-
-    def order_labs(self, lab_order_id: str) -> dict[str, object]:
-        """Step 3: order the laboratory and read its values."""
-        told = {"hba1c": self.hba1c, "imaging_id": self.imaging, "notes": _notes(2)}
-        return found({self.labs: told}, lab_order_id, "laboratory order")
-
-    def review_imaging(self, imaging_id: str) -> dict[str, str]:
-        """Step 4: review the images."""
-        told = {"finding": self.finding, "refer_to": self.specialty, "notes": _notes(3)}
-        return found({self.imaging: told}, imaging_id, "image")
-
-    def request_referral(self, specialty: str, finding: str) -> dict[str, str]:
-        """Step 5: refer the patient to a specialist, with the finding of step 4."""
-        told = {"referral_id": self.referral, "specialist": self.specialist, "prescription_id": self.prescription}
-        self._is(self.finding, finding, "finding")
-        return found({self.specialty: {**told, "notes": _notes(4)}}, specialty, "specialty")
-
-    def check_pharmacy(self, prescription_id: str, hba1c: float) -> dict[str, str]:
-        """Step 6: ask the pharmacy which medicine was prescribed, given the HbA1c of step 3."""
-        self._is(str(self.hba1c), str(hba1c), "HbA1c")
-        return found(
-            {self.prescription: {"medicine": self.medicine, "notes": _notes(5)}}, prescription_id, "prescription"
-        )
-
-    def verify_insurance(self, mrn: str) -> dict[str, str]:
-        """Step 7: verify the insurance of the patient with that MRN, which step 1 gave."""
-        return found({self.mrn: {"policy_id": self.policy, "notes": _notes(6)}}, mrn, "patient with the MRN")
-
-    def request_prior_auth(self, referral_id: str, policy_id: str, medicine: str) -> dict[str, str]:
-        """Step 8: have the insurance authorize the referral of step 5 and the medicine of step 6."""
-        self._is(self.policy, policy_id, "policy")
-        self._is(self.medicine, medicine, "medicine")
-        return found(
-            {self.referral: {"authorization_id": self.authorization, "notes": _notes(7)}}, referral_id, "referral"
-        )
-
-    def schedule_appointment(self, referral_id: str, authorization_id: str, specialist: str) -> dict[str, str]:
-        """Step 9: make the appointment for the referral, with the specialist of step 5."""
-        self._is(self.authorization, authorization_id, "authorization")
-        self._is(self.specialist, specialist, "specialist")
-        return found({self.referral: {"appointment": "confirmed", "notes": _notes(8)}}, referral_id, "referral")
-
-    def submit_treatment_plan(self, summary: str) -> str:
-        """Step 10: submit the plan.
-
-        Args:
-            summary: The patient's MRN, the HbA1c, the finding of the images, the specialist and the medicine.
-        """
-        return f"Submitted: {summary}"
-
-    def _is(self, known: str, given: str, what: str) -> None:
-        found({known: True}, given, what)
-
-
-def _notes(step: int) -> str:
-    """Some lines that nobody needs."""
-    return "".join(_NOTES[(step + line) % len(_NOTES)] for line in range(10)).strip()
-
-
-def _drawn(draw: Draw) -> _Case:
-    return _Case(
-        name=draw.person(),
-        mrn=draw.id("", 5),
-        records=draw.id("RC-"),
-        labs=draw.id("LB-"),
-        imaging=draw.id("IM-"),
-        referral=draw.id("RF-"),
-        prescription=draw.id("RX-"),
-        policy=draw.id("PL-"),
-        authorization=draw.id("AU-"),
-        hba1c=draw.randrange(65, 120) / 10,
-        finding=draw.choice(_FINDINGS),
-        specialty=draw.choice(_SPECIALTIES),
-        specialist=f"Dr. {draw.person()}",
-        medicine=draw.choice(MEDICINES),
-    )
+    arguments = {argument: type(value) for argument, (_, value) in known.items()}
+    return declared(_STEPS[number - 1], f"Step {number}: {about}", arguments, run)
 
 
 def _compaction_chain(seed: int) -> World:
-    case = _drawn(Draw(seed))
-    first = (case.patient_lookup, case.pull_records, case.order_labs, case.review_imaging)
-    last = (case.verify_insurance, case.request_prior_auth, case.schedule_appointment)
-    workflow = Workflow(
-        "compaction_chain",
-        tools=[*map(read, first), case.request_referral, read(case.check_pharmacy), *last, case.submit_treatment_plan],
-        terminal_tool="submit_treatment_plan",
-        required_steps=list(_STEPS),
-        system_prompt=_CASE_ASSISTANT,
-        max_iterations=20,
-        compactor=TieredCompact(keep_recent=2, phase_thresholds=(0.6, 0.75, 0.9)),
-        recall=True,
+    draw = Draw(seed)
+    patient, mrn = draw.person(), draw.id("", 5)
+    records, labs, imaging, referral, prescription, policy, authorization = map(
+        draw.id, ("RC-", "LB-", "IM-", "RF-", "RX-", "PL-", "AU-")
     )
+    hba1c, finding = draw.randrange(65, 120) / 10, draw.choice(_FINDINGS)
+    specialty, specialist, medicine = draw.choice(_SPECIALTIES), f"Dr. {draw.person()}", draw.choice(MEDICINES)
+    visit = {"referral_id": referral, "specialist": specialist, "prescription_id": prescription}
+    tools: list[Callable[..., object]] = [
+        read(_step(1, "find a patient by name.", {"mrn": mrn, "records_id": records}, name=("patient", patient))),
+        read(_step(2, "read the patient's records.", {"lab_order_id": labs}, records_id=("record", records))),
+        read(
+            _step(
+                3,
+                "order the laboratory and read its values.",
+                {"hba1c": hba1c, "imaging_id": imaging},
+                lab_order_id=("laboratory order", labs),
+            )
+        ),
+        read(
+            _step(4, "review the images.", {"finding": finding, "refer_to": specialty}, imaging_id=("image", imaging))
+        ),
+        _step(
+            5,
+            "refer the patient to a specialist, with the finding of step 4.",
+            {**visit},
+            specialty=("specialty", specialty),
+            finding=("finding", finding),
+        ),
+        read(
+            _step(
+                6,
+                "ask the pharmacy which medicine was prescribed, given the HbA1c of step 3.",
+                {"medicine": medicine},
+                prescription_id=("prescription", prescription),
+                hba1c=("HbA1c", hba1c),
+            )
+        ),
+        _step(
+            7,
+            "verify the insurance of the patient with that MRN, which step 1 gave.",
+            {"policy_id": policy},
+            mrn=("patient with the MRN", mrn),
+        ),
+        _step(
+            8,
+            "have the insurance authorize the referral of step 5 and the medicine of step 6.",
+            {"authorization_id": authorization},
+            referral_id=("referral", referral),
+            policy_id=("policy", policy),
+            medicine=("medicine", medicine),
+        ),
+        _step(
+            9,
+            "make the appointment for the referral, with the specialist of step 5.",
+            {"appointment": "confirmed"},
+            referral_id=("referral", referral),
+            authorization_id=("authorization", authorization),
+            specialist=("specialist", specialist),
+        ),
+        action(
+            "submit_treatment_plan",
+            "Step 10: submit the plan.",
+            "Submitted: {summary}",
+            summary=(str, "The patient's MRN, the HbA1c, the finding of the images, the specialist and the medicine."),
+        ),
+    ]
 
-    def planned(trajectory: Trajectory) -> str:
+    def all_steps(trajectory: Trajectory) -> str:
         made = tuple(call.tool for call in trajectory.calls if not call.error and call.tool in _STEPS)
-        facts = (case.mrn, case.hba1c, case.finding, case.specialist.removeprefix("Dr. ").split()[1], case.medicine)
-        return first_of(
-            "" if made == _STEPS else f"the steps done were {', '.join(made)}",
-            told(written(trajectory, "submit_treatment_plan", "summary"), facts),
-        )
+        return "" if made == _STEPS else f"the steps done were {', '.join(made)}"
 
-    message = f"Take {case.name} through all the steps and submit the treatment plan."
-    return World(workflow=workflow, messages=(message,), right=planned)
+    facts = (mrn, hba1c, finding, specialist.rsplit(maxsplit=1)[-1], medicine)
+    return World(
+        workflow=Workflow(
+            "compaction_chain",
+            tools=tools,
+            terminal_tool="submit_treatment_plan",
+            required_steps=list(_STEPS),
+            system_prompt=_CASE_ASSISTANT,
+            max_iterations=20,
+            compactor=TieredCompact(keep_recent=2, phase_thresholds=(0.6, 0.75, 0.9)),
+            recall=True,
+        ),
+        messages=(f"Take {patient} through all the steps and submit the treatment plan.",),
+        right=every(all_steps, wrote("submit_treatment_plan", "summary", facts)),
+    )
 
 
 def _chain(name: str, about: str, context_tokens: int, *not_counted: str) -> Scenario:
