@@ -85,13 +85,6 @@ class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
     tools: tuple[str, ...]
 
 
-class ModeChanged(Struct, frozen=True, kw_only=True, tag="mode_changed"):
-    """The run is stuck, so calls are asked for in another mode from this turn on (`stages.offer`)."""
-
-    turn: int
-    mode: str
-
-
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
     """The model is asked for a summary of up to `messages` messages. `HistoryCompacted` may follow."""
 
@@ -152,7 +145,6 @@ Event = (
     | Nudged
     | Warned
     | Narrowed
-    | ModeChanged
     | MessageAdded
     | SummaryAsked
     | SummaryFailed
@@ -202,11 +194,6 @@ def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ..
     return (PrefixLost(turn=turn, kept_tokens=lost.kept_tokens, lost_tokens=lost.lost_tokens, cause=lost.cause),)
 
 
-def _mode_changed(before: State, after: State, turn: int) -> tuple[ModeChanged, ...]:
-    was, now = before.sent.mode, after.sent.mode
-    return (ModeChanged(turn=turn, mode=now),) if was and was != now and not after.ledger.fallback else ()
-
-
 def _arrival(before: State, after: State) -> tuple[Event, ...]:
     ledger = after.ledger
     match after.phase:
@@ -218,8 +205,7 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
             names = after.sent.offered
             narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
-            changed = _mode_changed(before, after, turn)
-            return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *narrowed, started)
+            return (*_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *narrowed, started)
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):

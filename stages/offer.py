@@ -5,13 +5,11 @@ a refused step is not asked for in the same way again, and a narrower offer neve
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import assert_never
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
-from returns.result import Result
 
 from stages.candidates import (
     Said,
@@ -22,14 +20,10 @@ from stages.candidates import (
     with_other_texts,
     without_calls,
 )
-from stages.halt import Halt
-from stages.pipeline import Stage
 from stages.rules import (
     PATIENCE,
-    Escalation,
     EscalationLevel,
     Rules,
-    TextMode,
     attempts_since_progress,
     legal_tools,
     limited_argument,
@@ -50,8 +44,6 @@ from stages.schema.value import Json
 from stages.seen import is_id, leaves, unseen_values, with_shown
 from stages.state import Attempt, Ledger, State
 from stages.tool import RECALL, Grounded, ToolSpec
-from stages.wire.deltas import Sampling
-from stages.wire.wires import Wire, demandable
 
 # Look first: while a run makes progress, nothing is offered that can wait until something was looked up.
 #
@@ -132,29 +124,6 @@ class _Parameters(Struct):
 def takes_arguments(tool: ToolSpec) -> bool:
     """Whether there is any argument that a call of it may have."""
     return bool(msgspec.json.decode(tool.parameters, type=_Parameters).properties)
-
-
-# Drop a tool's optional parameters, for a model that gets them wrong.
-
-_PLAIN = frozenset({"type", "properties", "required", "additionalProperties", "title", "description", "$defs"})
-"""Keywords of schemas whose optional properties can simply be left out."""
-
-
-def simpler_tool(tool: ToolSpec) -> ToolSpec:
-    """The tool without its optional parameters if it only reads; the same tool if there are none.
-
-    Optional arguments of a write often limit it: without them it may do more than was meant.
-    """
-    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
-    properties, required = schema.get("properties"), schema.get("required", [])
-    if tool.effect != "read" or not isinstance(properties, dict) or not isinstance(required, list):
-        return tool
-    needed = {name: kind for name, kind in properties.items() if name in required}
-    if needed == properties or not schema.keys() <= _PLAIN:
-        return tool
-    return replace(
-        tool, parameters=Raw(msgspec.json.encode(schema | {"properties": needed, "additionalProperties": False}))
-    )
 
 
 # Stuck tools: called again as they were answered or refused before, or, to look something up, with made-up texts.
@@ -276,20 +245,17 @@ def _offered(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     if ends := _last_tools(rules, state, allowed):
         return ends
     match escalation_level(rules, state):
-        case "open" | "constrained" | "prompted":
+        case "open":
             return tools_at_first(rules, state, allowed)
-        case level if guessing := guessing_tools(rules, state):
-            found = _finding_values(rules, state, allowed, guessing)
-            return tuple(map(simpler_tool, found)) if level == "simple" else found
+        case _ if guessing := guessing_tools(rules, state):
+            return _finding_values(rules, state, allowed, guessing)
         case _ if _may_be_mended(rules, state):
             stuck = stuck_tools(rules, state)
             return _renewed(allowed, state, stuck) or _in_other_words(allowed, state)
-        case "narrow" | "call":
+        case "narrow":
             return _other_ways(rules, state, allowed)
         case "pin":
             return _next_step(rules, state, allowed)
-        case "simple":
-            return tuple(map(simpler_tool, _next_step(rules, state, allowed)))
         case other:
             assert_never(other)
 
@@ -318,24 +284,6 @@ def remember(rules: Rules, state: State) -> State:
         state = with_shown(state, texts_tried(rules, state.ledger))
     depends = {*rules.withheld, *rules.held_back}
     return with_spoken([tool for tool in rules.tools if tool.name in depends], state) if depends else state
-
-
-def demanded_tools(rules: Rules, state: State) -> tuple[str, ...]:
-    """The tools of which the request demands one; empty while text is as welcome as a call."""
-    if escalation_level(rules, state) != "call" or welcomes_words(rules, state.ledger):
-        return ()
-    return tuple(tool.name for tool in offered_tools(rules, state))
-
-
-def changed_mode(rules: Rules, state: State) -> TextMode | None:
-    """The mode that escalation has changed to; None: it has not.
-
-    It stays for the rest of the run: what did not work before would not work again, and each change of mode makes
-    the server evaluate the whole prompt again.
-    """
-    now, modes = escalation_level(rules, state), rules.escalation.modes
-    at = now if now in modes else state.sent.mode
-    return next((mode for mode in modes if mode == at), None)
 
 
 def _finding_values(
@@ -401,44 +349,3 @@ def _renewed(
     values = {tool.name: values_to_try(tool, state, said) for tool in tools if tool.name in stuck}
     useful = (tool for tool in tools if values.get(tool.name, True))
     return tuple(limited_to(tool, values[tool.name]) if tool.name in values else tool for tool in useful)
-
-
-# Which levels of escalation a backend supports; the others are skipped.
-
-
-def with_mode_changes(rules: Rules, stage: Stage, others: Mapping[TextMode, Stage]) -> Stage:
-    """The stage, or another in its place once escalation has changed the mode."""
-
-    def chosen(state: State) -> Result[State, Halt]:
-        mode = changed_mode(rules, state)
-        return (stage if mode is None else others[mode])(state)
-
-    return chosen
-
-
-def possible_escalation(rules: Rules, mode: str, wire: Wire, sampling: Sampling) -> Escalation:
-    """The workflow's escalation without the levels that this backend does not support.
-
-    `mode` is the one in which the run begins; a level that changes it counts for the levels after it.
-    """
-    demands, constrains = demandable(wire, sampling), wire.dialect.constrain != "none"
-    found: list[EscalationLevel] = []
-    for level in rules.escalation.levels:
-        if _can(level, rules, mode, demands=demands, constrains=constrains):
-            found.append(level)
-            mode = level if level in ("constrained", "prompted") else mode
-    return replace(rules.escalation, levels=tuple(found))
-
-
-def _can(level: EscalationLevel, rules: Rules, mode: str, *, demands: bool, constrains: bool) -> bool:
-    match level:
-        case "call":
-            return mode == "native" and demands
-        case "simple":
-            return mode == "constrained" and any(simpler_tool(tool) is not tool for tool in rules.tools)
-        case "constrained":
-            return mode != level and constrains
-        case "prompted":
-            return mode != level
-        case _:
-            return True

@@ -11,7 +11,7 @@ from stages.candidates import looked_up, refused_values
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.offer import demanded_tools, escalation_level, offered_tools, remember
+from stages.offer import escalation_level, offered_tools, remember
 from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.rules import Rules, welcomes_words
@@ -24,7 +24,7 @@ from stages.wire import valid, wires
 from stages.wire.deltas import Sampling
 from stages.wire.prompted import forms as prompted
 from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls
-from stages.wire.wires import OPENAI, Branch, Wire, demanding, loosened
+from stages.wire.wires import OPENAI, Branch, Wire, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
 """Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
@@ -106,10 +106,8 @@ def _as_seen(state: State, view: History) -> State:
 
 
 def _limits(rules: Rules, state: State, mode: Mode) -> tuple[str, ...]:
-    """The tools of `Sent.offered`: empty on the levels of escalation that offer all legal tools."""
-    if mode == "native":
-        return demanded_tools(rules, state)
-    if mode == "prompted" or escalation_level(rules, state) in ("open", "constrained", "prompted"):
+    """The tools of `Sent.offered`: empty where all legal tools are on offer."""
+    if mode != "constrained" or escalation_level(rules, state) == "open":
         return ()
     return tuple(tool.name for tool in offered_tools(rules, state))
 
@@ -178,9 +176,7 @@ def _tail(rules: Rules, mode: Mode, wire: Wire, form: prompted.Form, schemas: To
     if mode == "constrained":
         return _constraint(rules, wire, form, schemas or compiled_schemas(rules.tools))
     fixed = _tail_of_summary(rules, mode, wire, schemas)
-    if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
-        return lambda *_: fixed
-    return lambda seen, _: demanding(fixed, wire, tools) if (tools := demanded_tools(rules, seen)) else fixed
+    return lambda *_: fixed
 
 
 def _tail_of_summary(rules: Rules, mode: Mode, wire: Wire, schemas: ToolSchemas | None) -> Raw:

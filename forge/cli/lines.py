@@ -59,7 +59,6 @@ _Intervention = (
     events.Nudged
     | events.Warned
     | events.Narrowed
-    | events.ModeChanged
     | events.SummaryAsked
     | events.SummaryFailed
     | events.FellBack
@@ -79,8 +78,6 @@ def _intervention(event: _Intervention) -> Iterator[LabelledText]:
             yield _row("warning", text, "yellow")
         case events.Narrowed(tools=tools):
             yield _row("escalate", f"no progress: offered are {', '.join(tools)}", "yellow")
-        case events.ModeChanged(mode=mode):
-            yield _row("escalate", f"no progress: {mode} from now on", "yellow")
         case events.SummaryAsked(messages=messages):
             yield _row("summary", f"asked for, of the first {messages} messages", "magenta")
         case events.SummaryFailed(problem=problem):

@@ -58,8 +58,6 @@ def _line(event: events.Event) -> str:
             return f"model told: {kind.value}"
         case events.Narrowed(turn=turn, tools=tools):
             return f"turn {turn}: no progress; offered are {', '.join(tools)}"
-        case events.ModeChanged(turn=turn, mode=mode):
-            return f"turn {turn}: no progress; mode {mode}"
         case events.SummaryAsked(turn=turn, messages=count):
             return f"turn {turn}: summary asked for, of {count} messages"
         case events.HistoryCompacted(compaction=cut):

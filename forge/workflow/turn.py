@@ -18,7 +18,6 @@ from stages.confidence.decide import ask_again, for_larger, settle, think_first
 from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.nudges import in_own_words
-from stages.offer import possible_escalation, with_mode_changes
 from stages.pipeline import falling_back
 from stages.reading.replies import ReplyRead, reader
 from stages.rescue.chat_template import template_family
@@ -95,7 +94,7 @@ def _by_model(own: Mapping[str, Stage], larger: Mapping[str, Stage]) -> dict[str
 
 
 class _OnBackend(Struct, frozen=True, kw_only=True):
-    """A workflow on a backend, with those levels of its escalation that the backend supports.
+    """A workflow on a backend.
 
     `in_text`: calls may be asked for as text, now or later in the run.
     """
@@ -110,15 +109,13 @@ class _OnBackend(Struct, frozen=True, kw_only=True):
 def _on(workflow: CompiledWorkflow, setup: Setup) -> _OnBackend:
     rules, spoken = workflow.rules, wire(setup.dialect)
     setup = with_logprobs(rules.unsure, setup, spoken)
-    possible = possible_escalation(rules, setup.mode, spoken, setup.sampling)
-    constrains = "constrained" in (setup.mode, *possible.modes)
     return _OnBackend(
-        workflow=workflow if possible == rules.escalation else workflow.under(replace(rules, escalation=possible)),
+        workflow=workflow,
         setup=setup,
         wire=spoken,
         # Only this form leaves a constraint room for words, and for several calls.
-        form=LIST if constrains and rules.tools and rules.on_text == "accept" else FORMS[setup.form],
-        in_text=setup.falls_back or bool(possible.modes) or setup.mode != "native",
+        form=LIST if setup.mode == "constrained" and rules.tools and rules.on_text == "accept" else FORMS[setup.form],
+        in_text=setup.falls_back or setup.mode != "native",
     )
 
 
@@ -254,8 +251,6 @@ def _serialize(here: _OnBackend) -> Stage:
         )
 
     first = write(here.setup.mode)
-    if modes := rules.escalation.modes:
-        first = with_mode_changes(rules, first, {mode: write(mode) for mode in modes})
     return falling_back(first, write("prompted")) if setup.falls_back else first
 
 

@@ -15,7 +15,7 @@ from stages import enforce, execute, pipeline, send, serialize
 from stages.effect import Ask, Execute, Send
 from stages.guards import guards_of, order
 from stages.message import Assistant, Tool, ToolCall
-from stages.offer import demanded_tools, offered_tools
+from stages.offer import offered_tools
 from stages.rules import (
     Change,
     Escalation,
@@ -115,7 +115,6 @@ def test_a_tool_with_a_call_of_unknown_outcome_is_neither_offered_nor_proposed(c
     barred = {call.name for call in state.ledger.in_doubt}
     assert barred.isdisjoint(tool.name for tool in legal_tools(rules, state))
     assert barred.isdisjoint(tool.name for tool in offered_tools(rules, state))
-    assert barred.isdisjoint(demanded_tools(rules, state))
     if blocking_unknown_outcome(rules, state):
         return  # the model is not asked before somebody has decided
     moved = enforce(*guards_of(rules))(state).value_or(None)
