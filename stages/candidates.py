@@ -27,6 +27,7 @@ from stages.seen import (
     named_values,
     normalized,
     texts_given,
+    ungrounded_values,
     values_nowhere,
     values_within,
 )
@@ -372,6 +373,14 @@ def _in_question(answer: str, arguments: str) -> list[str]:
 
 def _kind(value: str) -> tuple[str, bool]:
     return look(value), value[:1].isupper()
+
+
+def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
+    """The optional arguments of the tool that the last reply had made up: better left out."""
+    last = takewhile(lambda attempt: attempt.turn == state.ledger.turn, reversed(state.ledger.attempts))
+    refused = [attempt.arguments for attempt in last if attempt.name == tool.name and not attempt.answer]
+    made_up = frozenset(bound.argument for text in refused for bound, _ in ungrounded_values(tool, text, state))
+    return made_up & optional_members(msgspec.json.decode(tool.parameters, type=dict)) if made_up else made_up
 
 
 def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.candidates import looked_up, refused_values
+from stages.candidates import looked_up, needless_arguments, refused_values
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
@@ -23,7 +23,7 @@ from stages.tool import ToolSpec
 from stages.wire import valid, wires
 from stages.wire.deltas import Sampling
 from stages.wire.prompted import forms as prompted
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls, without_arguments
 from stages.wire.wires import OPENAI, Branch, Wire, loosened
 
 Mode = Literal["native", "prompted", "constrained"]
@@ -192,9 +192,11 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     target: Target = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
 
-    def schema_of(tool: ToolSpec, numbers: Collection[Decimal]) -> Branch:
+    def schema_of(tool: ToolSpec, seen: State, numbers: Collection[Decimal]) -> Branch:
         changed = tool.calculated or tool not in rules.tools
-        return call_schema(tool, target, numbers) if changed else known[tool.name]
+        call = call_schema(tool, target, numbers) if changed else known[tool.name]
+        needless = needless_arguments(tool, seen) if tool.grounded else frozenset()
+        return without_arguments(call, needless) if needless else call
 
     def tried(seen: State, values: tuple[SourceValues, ...]) -> dict[str, frozenset[str]]:
         texts = [text for one in values if one.source for text in one.texts or ()]
@@ -204,7 +206,7 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     def end(seen: State, values: tuple[SourceValues, ...] | None) -> Raw:
         tools = offered_tools(rules, seen) or rules.tools
         numbers = () if values is None else all_numbers(values)
-        calls = [schema_of(tool, numbers) for tool in tools]
+        calls = [schema_of(tool, seen, numbers) for tool in tools]
         if values:
             calls = limited_calls(zip(tools, calls, strict=True), values, tried(seen, values))
         if form is prompted.LIST:
