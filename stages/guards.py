@@ -19,7 +19,6 @@ from stages.message import Kind, ToolCall, User
 from stages.nudges import asked_back
 from stages.objection import (
     Custom,
-    EchoedArgument,
     Guard,
     Incomplete,
     Miscalculated,
@@ -40,7 +39,6 @@ from stages.objection import (
     WrongResult,
 )
 from stages.offer import offered_tools
-from stages.reading.echoes import is_echo
 from stages.rules import (
     CompletionCheck,
     Rules,
@@ -337,28 +335,6 @@ def no_placeholders(rules: Rules) -> Guard:
     return guard
 
 
-# Own words: no call that ends the run with what forge has told the model as its text.
-
-
-def own_words(rules: Rules) -> Guard:
-    """Object to such calls. Counts as a refusal; the budget bounds it."""
-    names, ends = [tool.name for tool in rules.tools], frozenset(rules.terminal)
-
-    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        return [
-            Objection(call=call, wrong=EchoedArgument(argument=argument))
-            for call in calls
-            if call.name in ends and (argument := echoed(call, state))
-        ]
-
-    def echoed(call: ToolCall, state: State) -> str:
-        values = msgspec.json.decode(call.arguments, type=dict[str, object])
-        texts = ((name, value) for name, value in values.items() if isinstance(value, str))
-        return next((name for name, text in texts if is_echo(text, state, names)), "")
-
-    return guard
-
-
 # Questions: none to the user that only repeats what the user has just asked, as small models do.
 
 
@@ -520,7 +496,6 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
     grounded = any(tool.grounded for tool in rules.tools)
     calculating = any(tool.calculated for tool in rules.tools)
     dependent = any(tool.prerequisites for tool in rules.tools)
-    answering = rules.value_checks and rules.terminal
     return (
         *((required_steps(rules),) if rules.required or rules.order else ()),
         *((prerequisites(rules),) if dependent else ()),
@@ -528,7 +503,6 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
         *((no_placeholders(rules),) if rules.value_checks else ()),
         *((grounding(rules),) if grounded else ()),
         *((calculated(rules),) if calculating else ()),
-        *((own_words(rules),) if answering else ()),
         *((repetition(rules),) if rules.max_repeats is not None else ()),
         *((completion(rules.checks, rules.tools),) if rules.checks else ()),
     )

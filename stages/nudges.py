@@ -15,7 +15,6 @@ from stages.objection import (
     Custom,
     CutOff,
     Echo,
-    EchoedArgument,
     Empty,
     Forbidden,
     Guessed,
@@ -337,9 +336,6 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
             return _repeated(tool, wrong)
         case Incomplete(problem=problem):
             return f"{tool} was not accepted: {problem} Put that right, then call {tool} again."
-        case EchoedArgument(argument=argument):
-            what = f"its {argument} repeats a note that was meant for you, not for the user"
-            return f"{tool} was not run: {what}. Call {tool} again, in your own words."
         case Custom(text=text):
             return text
         case _:

@@ -252,12 +252,6 @@ class Incomplete(Struct, frozen=True, kw_only=True, tag="incomplete"):
     problem: str
 
 
-class EchoedArgument(Struct, frozen=True, kw_only=True, tag="echoed_argument"):
-    """A call that ends the run, with an argument that only repeats what forge has told the model."""
-
-    argument: str
-
-
 class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
     """What a guard of the user's own has against a call: a text for the model that stands as it is.
 
@@ -285,7 +279,6 @@ Forbidden = (
     | Miscalculated
     | Repeated
     | Incomplete
-    | EchoedArgument
     | Custom
 )
 """What a guard may have against a call."""
@@ -377,7 +370,6 @@ NudgeKind = Literal[
     "placeholder",
     "order",
     "incomplete",
-    "echo",
     "provenance",
 ]
 """The names by which a user's own words replace forge's.
@@ -433,8 +425,6 @@ def mistake_of(wrong: Wrong) -> _Mistake:
             return _Mistake("repeated", "repetitions", prefix="Repeated")
         case Incomplete():
             return _Mistake("incomplete", "refusals", prefix="Incomplete")
-        case EchoedArgument():
-            return _Mistake("echo", "refusals", prefix="Echo")
         case Custom(kind=kind, counter=counter):
             return _Mistake(None, counter, kind)
         case _:
