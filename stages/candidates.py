@@ -28,11 +28,10 @@ from stages.seen import (
     normalized,
     texts_given,
     ungrounded_values,
-    values_nowhere,
     values_within,
 )
 from stages.state import Attempt, Ledger, State, Success
-from stages.tool import Grounded, ToolSpec
+from stages.tool import ToolSpec
 
 # Placeholder values: arguments that only stand for a value, such as `<customer_id>`.
 
@@ -49,13 +48,10 @@ _DOCUMENTS = frozenset(
 )
 """Last words of the names of arguments that are documents, of which `{{name}}`, `<div>` or `f()` may be all."""
 
-_COPIED = 20
-"""Minimum of characters of a text that was copied from a tool's description: shorter ones may be there by chance."""
-
 _EXAMPLE = re.compile(
     r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
 )
-"""What a description, or an error, gives as an example."""
+"""What a text gives as an example."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
@@ -82,60 +78,9 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
 
 
-def described_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[tuple[str, str], ...]:
-    """The arguments whose text is their own description, or stands in the tool's: models copy what they are shown.
-
-    Only texts of three words count, of the tool's description of twenty characters too. What the user said is a value
-    here too, and so is what the schema lists.
-    """
-    schema = bytes(tool.parameters)
-    texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and v.count(" ") >= 2]
-    of_tool = [(n, v) for n, v in texts if len(v.strip()) >= _COPIED and v.strip().rstrip(".") in tool.description]
-    # Most texts stand nowhere in the schema, and then it need not be decoded.
-    copied = [(name, text) for name, text in texts if msgspec.json.encode(text.strip().rstrip("."))[1:-1] in schema]
-    if not copied and not of_tool:
-        return ()
-    schemas = _properties(tool)
-    own = [(n, text) for n, text in copied if _describes(text, schemas.get(n))]
-    own += [(n, text) for n, text in of_tool if not _listed(text, schemas.get(n))]
-    return tuple((n, text) for n, text in dict.fromkeys(own) if not _said(text, state))
-
-
-def example_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
-    """The arguments of a write that are an example in a tool's description, `As in 19:30`, which nobody has given.
-
-    Only texts with a digit count that are no numbers: a time, a date, an id. `EUR` may be what the user calls euros,
-    and an example of `10` what is usual.
-    """
-    if tools[call.name].effect == "read":
-        return ()
-    texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and _is_a_code(v)]
-    described = (text for tool in tools.values() for text in (tool.description, *_descriptions(tool)))
-    examples = set(map(normalized, examples_in(described))) if texts else set[str]()
-    found = [(n, v) for n, v in texts if normalized(v) in examples]
-    return tuple((n, v) for n, v in found if values_nowhere([v], Grounded(argument=n), state))
-
-
-def _is_a_code(text: str) -> bool:
-    return any(map(str.isdigit, text)) and not text.strip(" +-").translate(_OF_NUMBERS).isdigit()
-
-
-_OF_NUMBERS = str.maketrans(dict.fromkeys(".,"))
-
-
 def examples_in(texts: Iterable[str]) -> tuple[str, ...]:
     """What these texts give as examples: of `such as '0007'`, 0007."""
     return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.findall(text))
-
-
-def _descriptions(tool: ToolSpec) -> Iterator[str]:
-    return (_property(schema).description for schema in _properties(tool).values())
-
-
-def _describes(text: str, schema: Raw | None) -> bool:
-    """Whether the text is the description of an argument of this schema, and not one of the values that it lists."""
-    known = _property(schema)
-    return known.description.strip().rstrip(".") == text.strip().rstrip(".") and text not in known.listed
 
 
 def _is_document(name: str) -> bool:
@@ -201,18 +146,6 @@ def _said(text: str, state: State) -> bool:
     wanted = normalized(text)
     said = (m.text for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
     return any(wanted in normalized(one) for one in said)
-
-
-class _Property(msgspec.Struct):
-    description: str = ""
-    listed: list[object] = msgspec.field(default_factory=list, name="enum")
-
-
-def _property(schema: Raw | None) -> _Property:
-    try:
-        return msgspec.json.decode(schema or b"{}", type=_Property)
-    except msgspec.ValidationError:  # `true`, any value at all
-        return _Property()
 
 
 class _Schema(msgspec.Struct):

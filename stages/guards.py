@@ -13,7 +13,7 @@ from stages.arithmetic import (
     calculation_problems,
     calculations_in,
 )
-from stages.candidates import described_arguments, example_arguments, placeholder_arguments, values_to_try
+from stages.candidates import placeholder_arguments, values_to_try
 from stages.halt import BudgetSpent, PrerequisitesSkipped, StepsSkipped
 from stages.message import Kind, ToolCall, User
 from stages.nudges import asked_back
@@ -312,7 +312,7 @@ def _json(value: Json) -> str:
     return msgspec.json.encode(value).decode()
 
 
-# Placeholders: no call with an argument that only stands for a value: `<customer_id>`, the tool's own words.
+# Placeholders: no call with an argument that only stands for a value: `<customer_id>`.
 
 
 def no_placeholders(rules: Rules) -> Guard:
@@ -324,13 +324,8 @@ def no_placeholders(rules: Rules) -> Guard:
         return [Objection(call=call, wrong=wrong) for call, tool in known if (wrong := judged(call, tool, state))]
 
     def judged(call: ToolCall, tool: ToolSpec, state: State) -> Placeholder | None:
-        again = not unknown_outcome(tool, state.ledger)
-        if found := placeholder_arguments(call, tools, state):
-            return Placeholder(arguments=found, again=again)
-        if copied := described_arguments(call, tool, state):
-            return Placeholder(arguments=copied, again=again, copied="description")
-        examples = example_arguments(call, tools, state)
-        return Placeholder(arguments=examples, again=again, copied="example") if examples else None
+        found = placeholder_arguments(call, tools, state)
+        return Placeholder(arguments=found, again=not unknown_outcome(tool, state.ledger)) if found else None
 
     return guard
 

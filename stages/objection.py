@@ -189,12 +189,10 @@ class Placeholder(Struct, frozen=True, kw_only=True, tag="placeholder"):
     """A call with arguments that only stand for a value: names and texts.
 
     `again`: the tool may be called with the value then; not while a call of it has an unknown outcome.
-    `copied`: the texts are descriptions of the tool's, or examples in them.
     """
 
     arguments: tuple[tuple[str, str], ...]
     again: bool = True
-    copied: Literal["", "description", "example"] = ""
 
 
 class Unseen(Struct, frozen=True, kw_only=True):
