@@ -33,6 +33,50 @@ from stages.seen import (
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import ToolSpec
 
+# Example forms: a refused value, written as the example in the refusal is.
+
+_PART = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
+"""Digits, letters, or what stands between them."""
+
+_FRACTION = re.compile(r"\d+[.,]\d+")
+"""A number, which is another one if zeros are put before the digits of its fraction."""
+
+
+def in_the_form_of(example: str, value: str) -> str | None:
+    """The value written like the example: `0019` for 19 like 0007, `2024-03-07` for 2024/3/7 like 2023-05-01.
+
+    Digits are filled up with zeros where the example's begin with one, letters (of ASCII) are in its case, and what
+    stands between them is the example's. None if the value has other parts, or is written like it already, and for an
+    example that is but a word, which may be any.
+    """
+    parts = _PART.findall(example)
+    if not (example.isupper() or any(map(str.isdecimal, parts))) or _FRACTION.fullmatch(example):
+        return None
+    if not (value[:1].isalnum() and value[-1:].isalnum()):
+        return None
+    models = [part for part in parts if part.isalnum()]
+    runs = [part for part in _PART.findall(value) if part.isalnum()]
+    if len(models) != len(runs):
+        return None
+    written = [_like(model, run) for model, run in zip(models, runs, strict=True)]
+    left = iter(written)
+    text = "".join((next(left) or "") if part.isalnum() else part for part in parts)
+    return None if None in written or text == value else text
+
+
+def _like(model: str, run: str) -> str | None:
+    """The digits, or the letters, like those of the example; None if they cannot be."""
+    if model.isdecimal() != run.isdecimal():
+        return None
+    if not model.isdecimal():
+        if not run.isascii():
+            return run  # the other case of some letters is another letter
+        return run.upper() if model.isupper() else run.lower() if model.islower() else run
+    if len(run) < len(model) and model.startswith("0"):
+        return run.zfill(len(model))
+    return run if len(run) == len(model) else None
+
+
 # Placeholder values: arguments that only stand for a value, such as `<customer_id>`.
 
 _WRAPPED = re.compile(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
@@ -181,7 +225,8 @@ Said = Literal["words", "ids", "nothing"]
 def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[str, ...]:
     """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
 
-    No recent call of any tool has used them. Once this tool has succeeded with some values, they look like one of those
+    No recent call of any tool has used them. A value that the tool has refused with an example of how to write it is
+    meant so, and no other is among them. Once this tool has succeeded with some values, they look like one of those
     (`C-311` like `A-17`), or stand beside one: under the same name in the same result, as names of one list do.
     Empty for a terminal tool: its value is not to be guessed.
     """
@@ -192,6 +237,8 @@ def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[s
     done, vain = ledger.successes[-_RECENT:], ledger.attempts[-_RECENT:]
     made = [*(success.arguments for success in done), *(attempt.arguments for attempt in vain)]
     used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
+    if put_right := tuple(unique(value for value in _as_in_examples(tool, argument, state) if value not in used)):
+        return put_right[:_MOST]
     good = [_value(success.arguments, argument) for success in done if success.name == tool.name]
     known = frozenset(value for value in good if isinstance(value, str))
     looks = frozenset(map(look, known))
@@ -286,6 +333,15 @@ def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
             return call_digest(call) in state.ledger.rejected
         case status:
             return status == "final"
+
+
+def _as_in_examples(tool: ToolSpec, argument: str, state: State) -> Iterator[str]:
+    """The values that the tool has refused since the last progress, each written as the example in its answer."""
+    for answer, arguments in _refused(tool, state):
+        value = _value(arguments, argument)
+        if isinstance(value, str) and len(value) <= _LONGEST:
+            written = (in_the_form_of(example, value.strip()) for example in examples_in((answer.text,)))
+            yield from filter(None, written)
 
 
 def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
