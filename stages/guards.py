@@ -70,11 +70,9 @@ from stages.seen import (
     everything_given,
     given_latest_first,
     is_own,
-    leaves,
     possible_sources,
     ungrounded_values,
     values_given_by,
-    values_nowhere,
 )
 from stages.state import Edited, Ledger, State
 from stages.tool import Calculated, Grounded, ToolSpec
@@ -270,7 +268,6 @@ def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) ->
             value=_json(value),
             sources=b.sources,
             optional=b.argument in optional,
-            no_id=not values_nowhere([*leaves(_json(value))], b, state),
         )
         for b, value in made_up
     )

@@ -267,8 +267,6 @@ def miscalculated(tool: str, wrong: Miscalculated) -> str:
 
 
 def _not_seen(unseen: Unseen) -> str:
-    if unseen.no_id:
-        return f"{unseen.argument} is {quote(unseen.value, 80)}, which is none of the ids that were given"
     where = (
         f"in no result of {' or '.join(unseen.sources)}"
         if unseen.sources

@@ -198,14 +198,13 @@ class Placeholder(Struct, frozen=True, kw_only=True, tag="placeholder"):
 class Unseen(Struct, frozen=True, kw_only=True):
     """A value, as JSON, that stands in no result of its `sources`; without any: nowhere.
 
-    `optional`: the argument may be left out. `no_id`: it stands there, but is unlike the ids that were given.
+    `optional`: the argument may be left out.
     """
 
     argument: str
     value: str
     sources: tuple[str, ...] = ()
     optional: bool = False
-    no_id: bool = False
 
 
 class Seen(Struct, frozen=True, kw_only=True):
