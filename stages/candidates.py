@@ -27,11 +27,55 @@ from stages.seen import (
     named_values,
     normalized,
     texts_given,
-    values_nowhere,
+    ungrounded_values,
     values_within,
 )
 from stages.state import Attempt, Ledger, State, Success
-from stages.tool import Grounded, ToolSpec
+from stages.tool import ToolSpec
+
+# Example forms: a refused value, written as the example in the refusal is.
+
+_PART = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
+"""Digits, letters, or what stands between them."""
+
+_FRACTION = re.compile(r"\d+[.,]\d+")
+"""A number, which is another one if zeros are put before the digits of its fraction."""
+
+
+def in_the_form_of(example: str, value: str) -> str | None:
+    """The value written like the example: `0019` for 19 like 0007, `2024-03-07` for 2024/3/7 like 2023-05-01.
+
+    Digits are filled up with zeros where the example's begin with one, letters (of ASCII) are in its case, and what
+    stands between them is the example's. None if the value has other parts, or is written like it already, and for an
+    example that is but a word, which may be any.
+    """
+    parts = _PART.findall(example)
+    if not (example.isupper() or any(map(str.isdecimal, parts))) or _FRACTION.fullmatch(example):
+        return None
+    if not (value[:1].isalnum() and value[-1:].isalnum()):
+        return None
+    models = [part for part in parts if part.isalnum()]
+    runs = [part for part in _PART.findall(value) if part.isalnum()]
+    if len(models) != len(runs):
+        return None
+    written = [_like(model, run) for model, run in zip(models, runs, strict=True)]
+    left = iter(written)
+    text = "".join((next(left) or "") if part.isalnum() else part for part in parts)
+    return None if None in written or text == value else text
+
+
+def _like(model: str, run: str) -> str | None:
+    """The digits, or the letters, like those of the example; None if they cannot be."""
+    if model.isdecimal() != run.isdecimal():
+        return None
+    if not model.isdecimal():
+        if not run.isascii():
+            return run  # the other case of some letters is another letter
+        return run.upper() if model.isupper() else run.lower() if model.islower() else run
+    if len(run) < len(model) and model.startswith("0"):
+        return run.zfill(len(model))
+    return run if len(run) == len(model) else None
+
 
 # Placeholder values: arguments that only stand for a value, such as `<customer_id>`.
 
@@ -48,13 +92,10 @@ _DOCUMENTS = frozenset(
 )
 """Last words of the names of arguments that are documents, of which `{{name}}`, `<div>` or `f()` may be all."""
 
-_COPIED = 20
-"""Minimum of characters of a text that was copied from a tool's description: shorter ones may be there by chance."""
-
 _EXAMPLE = re.compile(
     r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
 )
-"""What a description, or an error, gives as an example."""
+"""What a text gives as an example."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
@@ -81,60 +122,9 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
 
 
-def described_arguments(call: ToolCall, tool: ToolSpec, state: State) -> tuple[tuple[str, str], ...]:
-    """The arguments whose text is their own description, or stands in the tool's: models copy what they are shown.
-
-    Only texts of three words count, of the tool's description of twenty characters too. What the user said is a value
-    here too, and so is what the schema lists.
-    """
-    schema = bytes(tool.parameters)
-    texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and v.count(" ") >= 2]
-    of_tool = [(n, v) for n, v in texts if len(v.strip()) >= _COPIED and v.strip().rstrip(".") in tool.description]
-    # Most texts stand nowhere in the schema, and then it need not be decoded.
-    copied = [(name, text) for name, text in texts if msgspec.json.encode(text.strip().rstrip("."))[1:-1] in schema]
-    if not copied and not of_tool:
-        return ()
-    schemas = _properties(tool)
-    own = [(n, text) for n, text in copied if _describes(text, schemas.get(n))]
-    own += [(n, text) for n, text in of_tool if not _listed(text, schemas.get(n))]
-    return tuple((n, text) for n, text in dict.fromkeys(own) if not _said(text, state))
-
-
-def example_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
-    """The arguments of a write that are an example in a tool's description, `As in 19:30`, which nobody has given.
-
-    Only texts with a digit count that are no numbers: a time, a date, an id. `EUR` may be what the user calls euros,
-    and an example of `10` what is usual.
-    """
-    if tools[call.name].effect == "read":
-        return ()
-    texts = [(n, v) for n, v in _members.decode(call.arguments).items() if isinstance(v, str) and _is_a_code(v)]
-    described = (text for tool in tools.values() for text in (tool.description, *_descriptions(tool)))
-    examples = set(map(normalized, examples_in(described))) if texts else set[str]()
-    found = [(n, v) for n, v in texts if normalized(v) in examples]
-    return tuple((n, v) for n, v in found if values_nowhere([v], Grounded(argument=n), state))
-
-
-def _is_a_code(text: str) -> bool:
-    return any(map(str.isdigit, text)) and not text.strip(" +-").translate(_OF_NUMBERS).isdigit()
-
-
-_OF_NUMBERS = str.maketrans(dict.fromkeys(".,"))
-
-
 def examples_in(texts: Iterable[str]) -> tuple[str, ...]:
     """What these texts give as examples: of `such as '0007'`, 0007."""
     return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.findall(text))
-
-
-def _descriptions(tool: ToolSpec) -> Iterator[str]:
-    return (_property(schema).description for schema in _properties(tool).values())
-
-
-def _describes(text: str, schema: Raw | None) -> bool:
-    """Whether the text is the description of an argument of this schema, and not one of the values that it lists."""
-    known = _property(schema)
-    return known.description.strip().rstrip(".") == text.strip().rstrip(".") and text not in known.listed
 
 
 def _is_document(name: str) -> bool:
@@ -202,18 +192,6 @@ def _said(text: str, state: State) -> bool:
     return any(wanted in normalized(one) for one in said)
 
 
-class _Property(msgspec.Struct):
-    description: str = ""
-    listed: list[object] = msgspec.field(default_factory=list, name="enum")
-
-
-def _property(schema: Raw | None) -> _Property:
-    try:
-        return msgspec.json.decode(schema or b"{}", type=_Property)
-    except msgspec.ValidationError:  # `true`, any value at all
-        return _Property()
-
-
 class _Schema(msgspec.Struct):
     properties: dict[str, Raw] = {}
 
@@ -247,7 +225,8 @@ Said = Literal["words", "ids", "nothing"]
 def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[str, ...]:
     """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
 
-    No recent call of any tool has used them. Once this tool has succeeded with some values, they look like one of those
+    No recent call of any tool has used them. A value that the tool has refused with an example of how to write it is
+    meant so, and no other is among them. Once this tool has succeeded with some values, they look like one of those
     (`C-311` like `A-17`), or stand beside one: under the same name in the same result, as names of one list do.
     Empty for a terminal tool: its value is not to be guessed.
     """
@@ -258,6 +237,8 @@ def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[s
     done, vain = ledger.successes[-_RECENT:], ledger.attempts[-_RECENT:]
     made = [*(success.arguments for success in done), *(attempt.arguments for attempt in vain)]
     used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
+    if put_right := tuple(unique(value for value in _as_in_examples(tool, argument, state) if value not in used)):
+        return put_right[:_MOST]
     good = [_value(success.arguments, argument) for success in done if success.name == tool.name]
     known = frozenset(value for value in good if isinstance(value, str))
     looks = frozenset(map(look, known))
@@ -354,6 +335,15 @@ def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
             return status == "final"
 
 
+def _as_in_examples(tool: ToolSpec, argument: str, state: State) -> Iterator[str]:
+    """The values that the tool has refused since the last progress, each written as the example in its answer."""
+    for answer, arguments in _refused(tool, state):
+        value = _value(arguments, argument)
+        if isinstance(value, str) and len(value) <= _LONGEST:
+            written = (in_the_form_of(example, value.strip()) for example in examples_in((answer.text,)))
+            yield from filter(None, written)
+
+
 def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
     """The answers of the tool's calls that failed since the last progress, with their arguments, the latest first."""
     progress = state.ledger.progress
@@ -372,6 +362,14 @@ def _in_question(answer: str, arguments: str) -> list[str]:
 
 def _kind(value: str) -> tuple[str, bool]:
     return look(value), value[:1].isupper()
+
+
+def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
+    """The optional arguments of the tool that the last reply had made up: better left out."""
+    last = takewhile(lambda attempt: attempt.turn == state.ledger.turn, reversed(state.ledger.attempts))
+    refused = [attempt.arguments for attempt in last if attempt.name == tool.name and not attempt.answer]
+    made_up = frozenset(bound.argument for text in refused for bound, _ in ungrounded_values(tool, text, state))
+    return made_up & optional_members(msgspec.json.decode(tool.parameters, type=dict)) if made_up else made_up
 
 
 def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:

@@ -113,13 +113,6 @@ _WHY_HELD: Mapping[str, str] = MappingProxyType(
 )
 
 
-class ModeChanged(Struct, frozen=True, kw_only=True, tag="mode_changed"):
-    """The run is stuck, so calls are asked for in another mode from this turn on (`stages.offer`)."""
-
-    turn: int
-    mode: str
-
-
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
     """The model is asked for a summary of up to `messages` messages. `HistoryCompacted` may follow."""
 
@@ -181,7 +174,6 @@ Event = (
     | Warned
     | Narrowed
     | HeldBack
-    | ModeChanged
     | MessageAdded
     | SummaryAsked
     | SummaryFailed
@@ -237,11 +229,6 @@ def _held_back(before: State, after: State, turn: int) -> Iterator[HeldBack]:
         yield HeldBack(turn=turn, tools=tuple(one.tool for one in new if one.by == by), by=by)
 
 
-def _mode_changed(before: State, after: State, turn: int) -> tuple[ModeChanged, ...]:
-    now = after.ledger.mode
-    return (ModeChanged(turn=turn, mode=now),) if now != before.ledger.mode and not after.ledger.fallback else ()
-
-
 def _arrival(before: State, after: State) -> tuple[Event, ...]:
     ledger = after.ledger
     match after.phase:
@@ -254,8 +241,7 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             names = after.sent.offered
             narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
             offer = (*narrowed, *_held_back(before, after, turn))
-            changed = _mode_changed(before, after, turn)
-            return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *offer, started)
+            return (*_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *offer, started)
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):

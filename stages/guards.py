@@ -16,13 +16,12 @@ from stages.arithmetic import (
     calculation_problems,
     calculations_in,
 )
-from stages.candidates import described_arguments, example_arguments, placeholder_arguments, values_to_try
+from stages.candidates import placeholder_arguments, values_to_try
 from stages.halt import BudgetSpent, PrerequisitesSkipped, StepsSkipped
 from stages.message import Kind, ToolCall, User
 from stages.nudges import asked_back
 from stages.objection import (
     Custom,
-    EchoedArgument,
     Guard,
     Incomplete,
     Miscalculated,
@@ -43,7 +42,6 @@ from stages.objection import (
     WrongResult,
 )
 from stages.offer import offered_tools
-from stages.reading.echoes import is_echo
 from stages.repair.decoding import decode
 from stages.rules import (
     CompletionCheck,
@@ -77,12 +75,10 @@ from stages.seen import (
     everything_given,
     given_latest_first,
     is_own,
-    leaves,
     possible_sources,
     ungrounded_values,
     unseen_values,
     values_given_by,
-    values_nowhere,
 )
 from stages.state import Edited, Ledger, State
 from stages.tool import Calculated, Grounded, ToolSpec
@@ -278,7 +274,6 @@ def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) ->
             value=_json(value),
             sources=b.sources,
             optional=b.argument in optional,
-            no_id=not values_nowhere([*leaves(_json(value))], b, state),
         )
         for b, value in made_up
     )
@@ -408,35 +403,8 @@ def no_placeholders(rules: Rules) -> Guard:
         return [Objection(call=call, wrong=wrong) for call, tool in known if (wrong := judged(call, tool, state))]
 
     def judged(call: ToolCall, tool: ToolSpec, state: State) -> Placeholder | None:
-        again = not unknown_outcome(tool, state.ledger)
-        if found := placeholder_arguments(call, tools, state):
-            return Placeholder(arguments=found, again=again)
-        if copied := described_arguments(call, tool, state):
-            return Placeholder(arguments=copied, again=again, copied="description")
-        examples = example_arguments(call, tools, state)
-        return Placeholder(arguments=examples, again=again, copied="example") if examples else None
-
-    return guard
-
-
-# Own words: no call that ends the run with what forge has told the model as its text.
-
-
-def own_words(rules: Rules) -> Guard:
-    """Object to such calls. Counts as a refusal; the budget bounds it."""
-    names, ends = [tool.name for tool in rules.tools], frozenset(rules.terminal)
-
-    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        return [
-            Objection(call=call, wrong=EchoedArgument(argument=argument))
-            for call in calls
-            if call.name in ends and (argument := echoed(call, state))
-        ]
-
-    def echoed(call: ToolCall, state: State) -> str:
-        values = msgspec.json.decode(call.arguments, type=dict[str, object])
-        texts = ((name, value) for name, value in values.items() if isinstance(value, str))
-        return next((name for name, text in texts if is_echo(text, state, names)), "")
+        found = placeholder_arguments(call, tools, state)
+        return Placeholder(arguments=found, again=not unknown_outcome(tool, state.ledger)) if found else None
 
     return guard
 
@@ -615,7 +583,6 @@ GUARDS: Mapping[str, _Rule] = MappingProxyType(
         "grounding": _Rule(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
         "no_unseen_values": _Rule(no_unseen_values, lambda rules: bool(rules.unruled)),
         "calculated": _Rule(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),
-        "own_words": _Rule(own_words, lambda rules: rules.value_checks and bool(rules.terminal)),
         "repetition": _Rule(repetition, lambda rules: rules.max_repeats is not None),
         "completion": _Rule(lambda rules: completion(rules.checks, rules.tools), lambda rules: bool(rules.checks)),
     }

@@ -15,7 +15,6 @@ from stages.objection import (
     Custom,
     CutOff,
     Echo,
-    EchoedArgument,
     Empty,
     Forbidden,
     Guessed,
@@ -272,8 +271,6 @@ def miscalculated(tool: str, wrong: Miscalculated) -> str:
 
 
 def _not_seen(unseen: Unseen) -> str:
-    if unseen.no_id:
-        return f"{unseen.argument} is {quote(unseen.value, 80)}, which is none of the ids that were given"
     where = (
         f"in no result of {' or '.join(unseen.sources)}"
         if unseen.sources
@@ -331,8 +328,8 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
             return _needs_a_decision(tool, needed, allowed)
         case OutOfOrder(reason=reason, allowed=allowed):
             return f"{tool} was not run: {reason}.{may_call(allowed)}"
-        case Placeholder():
-            return _no_value(tool, wrong)
+        case Placeholder(arguments=found, again=again):
+            return _placeholder(tool, found, again=again)
         case Ungrounded():
             return ungrounded(tool, wrong)
         case Miscalculated():
@@ -341,9 +338,6 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
             return _repeated(tool, wrong)
         case Incomplete(problem=problem):
             return f"{tool} was not accepted: {problem} Put that right, then call {tool} again."
-        case EchoedArgument(argument=argument):
-            what = f"its {argument} repeats a note that was meant for you, not for the user"
-            return f"{tool} was not run: {what}. Call {tool} again, in your own words."
         case Custom(text=text):
             return text
         case _:
@@ -396,39 +390,12 @@ def _needs_a_decision(tool: str, needed: Sequence[str], allowed: Sequence[str]) 
     )
 
 
-def _no_value(tool: str, wrong: Placeholder) -> str:
-    match wrong.copied:
-        case "":
-            return _placeholder(tool, wrong.arguments, again=wrong.again)
-        case "description":
-            return _description(tool, wrong.arguments, again=wrong.again)
-        case "example":
-            return _example(tool, wrong.arguments, again=wrong.again)
-        case other:
-            assert_never(other)
-
-
 def _placeholder(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str:
     what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
     then = f"; then call {tool} with it" if again else ""
     return (
         f"{tool} was not run: {what}, which stands for a value and is none. First call the tool that "
         f"finds the value and wait for its result{then}."
-    )
-
-
-def _description(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str:
-    names = listed([argument for argument, _ in found])
-    then = f" Write the value itself, then call {tool} again." if again else ""
-    return f"{tool} was not run: the value of {names} is only a description.{then}"
-
-
-def _example(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str:
-    what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
-    then = f", then call {tool} with it" if again else ""
-    return (
-        f"{tool} was not run: {what}, which is only an example in a description. Take the value from what the user "
-        f"said or from a result, or call the tool that finds it{then}."
     )
 
 

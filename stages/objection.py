@@ -195,25 +195,22 @@ class Placeholder(Struct, frozen=True, kw_only=True, tag="placeholder"):
     """A call with arguments that only stand for a value: names and texts.
 
     `again`: the tool may be called with the value then; not while a call of it has an unknown outcome.
-    `copied`: the texts are descriptions of the tool's, or examples in them.
     """
 
     arguments: tuple[tuple[str, str], ...]
     again: bool = True
-    copied: Literal["", "description", "example"] = ""
 
 
 class Unseen(Struct, frozen=True, kw_only=True):
     """A value, as JSON, that stands in no result of its `sources`; without any: nowhere.
 
-    `optional`: the argument may be left out. `no_id`: it stands there, but is unlike the ids that were given.
+    `optional`: the argument may be left out.
     """
 
     argument: str
     value: str
     sources: tuple[str, ...] = ()
     optional: bool = False
-    no_id: bool = False
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -258,12 +255,6 @@ class Incomplete(Struct, frozen=True, kw_only=True, tag="incomplete"):
     problem: str
 
 
-class EchoedArgument(Struct, frozen=True, kw_only=True, tag="echoed_argument"):
-    """A call that ends the run, with an argument that only repeats what forge has told the model."""
-
-    argument: str
-
-
 class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
     """What a guard of the user's own has against a call: a text for the model that stands as it is.
 
@@ -291,7 +282,6 @@ Forbidden = (
     | Miscalculated
     | Repeated
     | Incomplete
-    | EchoedArgument
     | Custom
 )
 """What a guard may have against a call."""
@@ -383,7 +373,6 @@ NudgeKind = Literal[
     "placeholder",
     "order",
     "incomplete",
-    "echo",
     "provenance",
 ]
 """The names by which a user's own words replace forge's.
@@ -439,8 +428,6 @@ def mistake_of(wrong: Wrong) -> _Mistake:
             return _Mistake("repeated", "repetitions", prefix="Repeated")
         case Incomplete():
             return _Mistake("incomplete", "refusals", prefix="Incomplete")
-        case EchoedArgument():
-            return _Mistake("echo", "refusals", prefix="Echo")
         case Custom(kind=kind, counter=counter):
             return _Mistake(None, counter, kind)
         case _:

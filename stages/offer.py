@@ -25,7 +25,6 @@ from stages.candidates import (
 )
 from stages.rules import (
     PATIENCE,
-    Escalation,
     EscalationLevel,
     Rules,
     attempts_since_progress,
@@ -47,21 +46,17 @@ from stages.schema.value import Json
 from stages.seen import is_id, leaves, unseen_values, with_shown
 from stages.state import Attempt, Held, Ledger, State
 from stages.tool import RECALL, Grounded, ToolSpec
-from stages.wire.deltas import Sampling
-from stages.wire.target import Mode, Target
-from stages.wire.wires import Wire, demandable
 
 
 class Offer(Struct, frozen=True, kw_only=True):
     """What the next reply may be: a call of one of these `tools`, or words; without tools, words alone.
 
-    A tool is one of the rules' own, or that with a narrower schema. `words`: words are an answer. `demand`: the request
-    demands a call. `level` is how far escalation has gone, `last`: whether only what ends the run is of use any more.
+    A tool is one of the rules' own, or that with a narrower schema. `words`: words are an answer. `level` is how far
+    escalation has gone, `last`: whether only what ends the run is of use any more.
     """
 
     tools: tuple[ToolSpec, ...]
     words: bool = False
-    demand: bool = False
     level: EscalationLevel = "open"
     last: bool = False
     held: tuple[Held, ...] = ()
@@ -74,11 +69,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     @property
     def stuck(self) -> bool:
         """Whether the run is stuck, and a level of escalation narrows the tools."""
-        return not self.last and self.level not in OPEN
+        return not self.last and self.level != "open"
 
-
-OPEN: tuple[EscalationLevel, ...] = ("open", "constrained", "prompted")
-"""The levels of escalation that offer every legal tool."""
 
 Narrowing = Callable[[Rules, State, Offer], Offer]
 """Makes an offer smaller, or hands it on."""
@@ -90,7 +82,7 @@ def offer(rules: Rules, state: State) -> Offer:
     `Rules.without` names the narrowings that are off.
     """
     level, words = escalation_level(rules, state), welcomes_words(rules, state.ledger)
-    so_far = Offer(tools=legal_tools(rules, state), words=words, demand=level == "call" and not words, level=level)
+    so_far = Offer(tools=legal_tools(rules, state), words=words, level=level)
     # The model was asked whether any of the legal tools is needed: then all of them are offered.
     asked = state.ledger.asked_to_act == state.ledger.turn
     for name, narrow in NARROWINGS.items():
@@ -136,25 +128,6 @@ def escalation_level(rules: Rules, state: State) -> EscalationLevel:
     return levels[(count - 1) % len(levels)] if count > 0 and levels else "open"
 
 
-def mode_of(rules: Rules, state: State, target: Target) -> Mode:
-    """The mode in which that model is asked next, one of `modes_of`.
-
-    A mode that escalation has changed to stays for the rest of the run: what did not work before would not work again,
-    and each change of mode makes the server evaluate the whole prompt again.
-    """
-    if target.falls_back and state.ledger.fallback:
-        return "prompted"
-    now, modes = escalation_level(rules, state), rules.escalation.modes
-    at = now if now in modes else state.ledger.mode
-    return next((mode for mode in modes if mode == at), target.mode)
-
-
-def modes_of(rules: Rules, target: Target) -> frozenset[Mode]:
-    """Every mode in which that model may be asked in a run; `rules` are those that its backend supports."""
-    fallback: tuple[Mode, ...] = ("prompted",) if target.falls_back else ()
-    return frozenset((target.mode, *fallback, *rules.escalation.modes))
-
-
 # The narrowings, in order.
 
 
@@ -175,7 +148,7 @@ def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
     An early look-up is harmless, an early write may not be. After replies without progress, all legal tools are
     offered.
     """
-    if so_far.level not in OPEN or so_far.last:
+    if so_far.level != "open" or so_far.last:
         return so_far
     open_steps = unsettled_steps(rules, state)
     left = [name for name in pending(rules, state.ledger) if name not in open_steps]
@@ -221,7 +194,7 @@ def _holds_back(state: State) -> bool:
 
 def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
     """The tools that have to be called with each listed value only with those that are left of them."""
-    if so_far.level not in OPEN or so_far.last:
+    if so_far.level != "open" or so_far.last:
         return so_far
     left = {one.tool: one.values for one in listed_values_left(rules, state.ledger)}
     each = {use.tool: use.each_of.argument for use in rules.order if use.each_of and use.tool in left}
@@ -241,18 +214,15 @@ def unstuck(rules: Rules, state: State, so_far: Offer) -> Offer:
 def _leading_on(rules: Rules, state: State, so_far: Offer) -> tuple[ToolSpec, ...]:
     allowed = so_far.tools
     if guessing := guessing_tools(rules, state):
-        found = _finding_values(rules, state, allowed, guessing)
-        return tuple(map(simpler_tool, found)) if so_far.level == "simple" else found
+        return _finding_values(rules, state, allowed, guessing)
     if _may_be_mended(rules, state):
         return _renewed(allowed, state, stuck_tools(rules, state)) or _in_other_words(allowed, state)
     match so_far.level:
-        case "narrow" | "call":
+        case "narrow":
             return _other_ways(rules, state, allowed)
         case "pin":
             return _next_step(rules, state, allowed)
-        case "simple":
-            return tuple(map(simpler_tool, _next_step(rules, state, allowed)))
-        case "open" | "constrained" | "prompted":
+        case "open":
             return allowed
         case other:
             assert_never(other)
@@ -317,29 +287,6 @@ class _Parameters(Struct):
 def takes_arguments(tool: ToolSpec) -> bool:
     """Whether there is any argument that a call of it may have."""
     return bool(msgspec.json.decode(tool.parameters, type=_Parameters).properties)
-
-
-# Drop a tool's optional parameters, for a model that gets them wrong.
-
-_PLAIN = frozenset({"type", "properties", "required", "additionalProperties", "title", "description", "$defs"})
-"""Keywords of schemas whose optional properties can simply be left out."""
-
-
-def simpler_tool(tool: ToolSpec) -> ToolSpec:
-    """The tool without its optional parameters if it only reads; the same tool if there are none.
-
-    Optional arguments of a write often limit it: without them it may do more than was meant.
-    """
-    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
-    properties, required = schema.get("properties"), schema.get("required", [])
-    if tool.effect != "read" or not isinstance(properties, dict) or not isinstance(required, list):
-        return tool
-    needed = {name: kind for name, kind in properties.items() if name in required}
-    if needed == properties or not schema.keys() <= _PLAIN:
-        return tool
-    return replace(
-        tool, parameters=Raw(msgspec.json.encode(schema | {"properties": needed, "additionalProperties": False}))
-    )
 
 
 # Stuck tools: called again as they were answered or refused before, or, to look something up, with made-up texts.
@@ -475,40 +422,3 @@ def _renewed(
     values = {tool.name: values_to_try(tool, state, said) for tool in tools if tool.name in stuck}
     useful = (tool for tool in tools if values.get(tool.name, True))
     return tuple(limited_to(tool, values[tool.name]) if tool.name in values else tool for tool in useful)
-
-
-# Which levels of escalation a backend supports; the others are skipped.
-
-
-def possible_rules(rules: Rules, target: Target) -> Rules:
-    """The rules with those levels of escalation that the model's backend supports."""
-    possible = possible_escalation(rules, target.mode, target.wire, target.sampling)
-    return rules if possible == rules.escalation else replace(rules, escalation=possible)
-
-
-def possible_escalation(rules: Rules, mode: str, wire: Wire, sampling: Sampling) -> Escalation:
-    """The workflow's escalation without the levels that this backend does not support.
-
-    `mode` is the one in which the run begins; a level that changes it counts for the levels after it.
-    """
-    demands, constrains = demandable(wire, sampling), wire.dialect.constrain != "none"
-    found: list[EscalationLevel] = []
-    for level in rules.escalation.levels:
-        if _can(level, rules, mode, demands=demands, constrains=constrains):
-            found.append(level)
-            mode = level if level in ("constrained", "prompted") else mode
-    return replace(rules.escalation, levels=tuple(found))
-
-
-def _can(level: EscalationLevel, rules: Rules, mode: str, *, demands: bool, constrains: bool) -> bool:
-    match level:
-        case "call":
-            return mode == "native" and demands
-        case "simple":
-            return mode == "constrained" and any(simpler_tool(tool) is not tool for tool in rules.tools)
-        case "constrained":
-            return mode != level and constrains
-        case "prompted":
-            return mode != level
-        case _:
-            return True

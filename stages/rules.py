@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Literal, TypeGuard, assert_never, get_args
+from typing import Literal, TypeGuard, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -27,22 +27,12 @@ from stages.wire.valid import with_object_arguments
 
 # Levels of escalation: what a workflow offers a model that makes no progress.
 
-TextMode = Literal["constrained", "prompted"]
-"""The modes that an escalation may change to."""
-
-_MODES: tuple[TextMode, ...] = get_args(TextMode)
-
-EscalationLevel = Literal["open", "narrow", "pin", "call", "simple", "constrained", "prompted"]
+EscalationLevel = Literal["open", "narrow", "pin"]
 """What the next reply is offered.
 
 - `open`: every legal tool.
 - `narrow`: pending steps that the model is not stuck on; without any, other ways on.
 - `pin`: the pending steps; with none pending, what ends the run.
-- `call`: as `narrow`, and the request demands a call (`tool_choice`). Mode native only.
-- `simple`: as `pin`; tools that read are offered without their optional arguments. Mode constrained only.
-- `constrained`, `prompted`: every legal tool; calls are asked for in that mode for the rest of the run.
-
-A level that the backend does not support is skipped.
 """
 
 
@@ -57,11 +47,6 @@ class Escalation(Struct, frozen=True, kw_only=True):
 
     levels: tuple[EscalationLevel, ...] = ("narrow", "pin", "open")
     writes: tuple[str, ...] = ()
-
-    @property
-    def modes(self) -> tuple[TextMode, ...]:
-        """The modes that it may change to, in their order."""
-        return tuple(mode for level in self.levels for mode in _MODES if mode == level)
 
 
 # Wildcards: texts compared with patterns in which `*` stands for any characters, none too.

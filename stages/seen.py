@@ -273,48 +273,10 @@ def decimal_of(number: float) -> Decimal:
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
-# Identifiers: once results have shown the ids that an argument wants, nothing that is unlike an id can be one.
-#
-# It holds for arguments that are called ids (`room_id`, `roomIds`), and only if every id that was shown looks like
-# one: without a blank, and with a digit, or a sign such as `-` between letters. After `R-7`, the words `station`, `12`
-# and `12 minutes` are no ids, whoever said them; `K9`, `old/17-b` and `new-york` may be. After `4711`, `12` may be one
-# too.
+# Identifiers: what looks like an id, and which arguments and members are called ids.
 
 _NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 _JOINED = re.compile(r"\w[-_./:#@]\w")
-_AROUND = ",.;:!?()[]{}'"
-"""Signs that stand around a word."""
-
-
-class Ids(Struct, frozen=True, kw_only=True):
-    """The ids that were shown: normalized, and what they look like. `numeric`: some may be read as numbers."""
-
-    values: frozenset[str]
-    looks: frozenset[str]
-    numeric: bool
-
-    def may_have(self, value: str) -> bool:
-        """Whether the value may be an id of theirs."""
-        said = normalized(value)
-        return said in self.values or like_an_id(value) or (" " not in said and look(said) in self.looks)
-
-    def parts_of(self, text: str) -> Iterator[str]:
-        """The parts of a text that have all values in it that may be ids; the text itself if it is one."""
-        if self.may_have(text):
-            yield text
-            return
-        for word in plainly_spelled(text).split():
-            part = word.strip(_AROUND)
-            if _mixed(part) or (self.numeric and any(map(str.isdigit, part))):
-                yield part
-
-
-def shown_ids(values: Iterable[Json]) -> Ids | None:
-    """The ids among values that were shown under the name of one; None unless there are some, and all look like ids."""
-    said = {normalized(f"{one}") for one in values if isinstance(one, str | int) and not isinstance(one, bool)} - {""}
-    if not said or not all(" " not in one and (_mixed(one) or any(map(str.isdigit, one))) for one in said):
-        return None
-    return Ids(values=frozenset(said), looks=frozenset(map(look, said)), numeric=any(map(_a_number, said)))
 
 
 def look(value: str) -> str:
@@ -388,27 +350,7 @@ def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tup
 
 
 def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
-    """The values (scalars) that do not occur where the argument's values must come from, or cannot be its ids."""
-    nowhere = values_nowhere(values, bound, state)
-    if len(nowhere) == len(values):
-        return nowhere
-    unlike = _unlike_ids([leaf for leaf in values if leaf not in nowhere], bound, state)
-    return [leaf for leaf in values if leaf in nowhere or leaf in unlike]
-
-
-def _unlike_ids(values: list[Json], bound: Grounded, state: State) -> list[str]:
-    """The texts that are unlike the ids that results gave the argument."""
-    odd = [one for one in values if isinstance(one, str) and normalized(one) and not like_an_id(one)]
-    if not odd or not is_id(bound.argument):
-        return []
-    given = (one for one in possible_sources(bound, everything_given(state)) if one.tool)
-    known = ((name, leaf, one.tool) for one in given for name, leaf in ids_given_by(one))
-    ids = shown_ids(leaf for name, leaf, tool in known if is_own(bound, name, tool))
-    return [one for one in odd if ids and not ids.may_have(one)]
-
-
-def values_nowhere(values: list[Json], bound: Grounded, state: State) -> list[Json]:
-    """The values that do not occur where the argument's values must come from; of too many, all."""
+    """The values (scalars) that do not occur where the argument's values must come from; of too many, all."""
     if len(values) > _MOST_VALUES:
         return values
     left = _read_through(values, state, lambda given: possible_sources(bound, given))
@@ -515,14 +457,6 @@ def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
     )
 
 
-def ids_given_by(given: Given) -> Iterator[tuple[str, str | int]]:
-    """Of these values those under the name of an id, and texts of a list without a name."""
-    for name, leaf in values_given_by(given):
-        bare = not name and isinstance(leaf, str) and leaf is not given.text
-        if isinstance(leaf, str | int) and (bare or is_id(name)):
-            yield name, leaf
-
-
 def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
     """Whether an answer contains the value independently of its own call's arguments, joined or not."""
     return said.shows(leaf) and not echo.shows(leaf) and not (isinstance(leaf, str) and echo.has_the_words_of(leaf))
@@ -619,26 +553,13 @@ def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> t
 
 
 def values_for(bound: Grounded, known: Iterable[SourceValues]) -> SourceValues:
-    """All values that the argument may have: of its sources or, without any, of every source.
-
-    Once its own ids are among them, only what may be an id (`stages.seen`).
-    """
+    """All values that the argument may have: of its sources or, without any, of every source."""
     useful = [one for one in known if (one.source in bound.sources if bound.sources else not one.repeated)]
     whole = SourceValues(source=bound.argument)
     for one in useful:
-        whole = _joined(whole, replace(one, ids=()))
-    if bound.sources:
-        whole = replace(whole, echo=frozenset())  # a source may repeat what another text has given
-    ids = shown_ids(value for one in useful for name, value in one.ids if is_own(bound, name, one.source))
-    return _only_ids(whole, ids) if ids else whole
-
-
-def _only_ids(seen: SourceValues, ids: Ids) -> SourceValues:
-    if seen.texts is None or seen.numbers is None:
-        return seen
-    parts = (part for text in seen.texts for part in ids.parts_of(text))
-    texts = dict.fromkeys(part for part in parts if not _words_of([part]) <= seen.echo)
-    return replace(seen, texts=tuple(texts), numbers=seen.numbers if ids.numeric else ())
+        whole = _joined(whole, one)
+    # A source may repeat what another text has given.
+    return replace(whole, echo=frozenset()) if bound.sources else whole
 
 
 def all_numbers(known: Iterable[SourceValues]) -> tuple[Decimal, ...]:
@@ -672,7 +593,6 @@ def _values(given: Given) -> dict[bool, SourceValues]:
             repeated=repeated,
             texts=tuple(texts[repeated]),
             numbers=tuple(numbers[repeated]),
-            ids=() if repeated or not given.tool else tuple(ids_given_by(given)),
             echo=frozenset() if repeated else repeating,
         )
         for repeated in (False, True)
@@ -682,12 +602,11 @@ def _values(given: Given) -> dict[bool, SourceValues]:
 def _joined(known: SourceValues, more: SourceValues) -> SourceValues:
     texts, numbers = _more_texts(known.texts, more.texts), _more_numbers(known.numbers, more.numbers)
     if texts is None or numbers is None:
-        # Where not all values can be listed, which of them are ids or repeated makes no difference.
-        return replace(known, texts=texts, numbers=numbers, ids=(), echo=frozenset())
-    ids = tuple(dict.fromkeys((*known.ids, *more.ids)))
+        # Where not all values can be listed, which of them are repeated makes no difference.
+        return replace(known, texts=texts, numbers=numbers, echo=frozenset())
     echo = known.echo | more.echo
     echo = echo - _free_words(known) - _free_words(more) if echo else echo
-    return replace(known, texts=texts, numbers=numbers, ids=ids, echo=echo)
+    return replace(known, texts=texts, numbers=numbers, echo=echo)
 
 
 def _free_words(seen: SourceValues) -> frozenset[str]:

@@ -6,11 +6,11 @@ from decimal import Decimal
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.candidates import looked_up, refused_values
+from stages.candidates import looked_up, needless_arguments, refused_values
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.offer import OPEN, Offer, mode_of, modes_of, offer, possible_rules, remember
+from stages.offer import Offer, offer, remember
 from stages.options import checked
 from stages.pipeline import Stage, StageError, on
 from stages.rules import Rules, still_withheld
@@ -22,8 +22,8 @@ from stages.tool import ToolSpec
 from stages.wire import valid, wires
 from stages.wire.prompted import forms as prompted
 from stages.wire.target import Target
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls
-from stages.wire.wires import Branch, Wire, demanding, loosened
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls, without_arguments
+from stages.wire.wires import Branch, Wire, loosened
 
 _MAIN = Target()
 
@@ -35,16 +35,15 @@ def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> S
     """Write the view of a Folded state as a request for the model that is asked. Equal states give equal bytes.
 
     `targets` are the models by the names under which stages ask for them (`Ready.target`); one alone is the run's own,
-    `main`. Here alone it is decided in which of its modes a model is asked: once its server has refused tools, or
-    escalation has changed the mode, in another than before. Raises StageError where a state asks for a model that is
+    `main`. Here alone it is decided in which of its modes a model is asked: once its server has refused tools, they
+    are in the prompt. Raises StageError where a state asks for a model that is
     none of them; but a summary is then asked of the run's own, since a saved run may go on with another backend.
     """
     known = targets if isinstance(targets, Mapping) else {MAIN: targets}
-    possible = {name: possible_rules(rules, target) for name, target in known.items()}
     write = {
-        (name, mode): _writing(possible[name], name, replace(target, mode=mode))
+        (name, mode): _writing(rules, name, replace(target, mode=mode))
         for name, target in known.items()
-        for mode in modes_of(possible[name], target)
+        for mode in target.modes
     }
 
     @on(Folded)
@@ -55,9 +54,8 @@ def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> S
                 f"the run asks for the model {name!r}, and serialize was given {', '.join(known)}; give it "
                 f"targets={{{name!r}: Target(…)}} too, and a backend that sends its requests there"
             )
-        mode = mode_of(possible[name], state, known[name])
-        if name == MAIN and mode in possible[name].escalation.modes and mode != state.ledger.mode:
-            state = state.note(mode=mode)
+        target = known[name]
+        mode = "prompted" if target.falls_back and state.ledger.fallback else target.mode
         return write[name, mode](state, phase)
 
     return stage
@@ -71,7 +69,6 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     fixed = overhead(rules, target)
     spoken = f"{wire.name} {form.name}"
     lists = mode == "constrained" and any(tool.grounded or tool.calculated for tool in rules.tools)
-    narrows = mode == "constrained" or (mode == "native" and "call" in rules.escalation.levels)
 
     def noted(before: Sent, phase: Folded) -> tuple[Raw, ...]:
         """The messages with the notes after them; as text they are a part of the message before."""
@@ -84,7 +81,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
         state = remember(rules, state)
         view, history, before = phase.view, state.history, state.sent
         seen = _as_seen(state, view)
-        now = offer(rules, seen) if narrows and not phase.summary else Offer(tools=rules.tools)
+        now = offer(rules, seen) if mode == "constrained" and not phase.summary else Offer(tools=rules.tools)
         same = (before.target, before.mode, before.wire) == (name, mode, spoken)
         extends = before.whole and same and _extends(view, before.view)
         if not extends:
@@ -111,7 +108,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
             length=len(history),
             last=history[-1] if history else None,
             held=_held(rules, seen, now if mode == "constrained" else None) if not phase.summary else (),
-            offered=now.names if now.demand or (mode == "constrained" and now.level not in OPEN) else (),
+            offered=now.names if now.level != "open" else (),
         )
         ledger = replace(state.ledger, prompt_size=fixed + shown + sum(map(size, phase.notes)))
         asked = replace(request, messages=noted(before, phase)) if phase.notes else request
@@ -195,9 +192,7 @@ def _tail(rules: Rules, target: Target) -> _Tail:
     if mode == "constrained":
         return _constraint(rules, wire, target.form, target.schemas or compiled_schemas(rules.tools))
     fixed = _tail_of_summary(rules, target)
-    if mode != "native" or "call" not in rules.escalation.levels or not rules.tools:
-        return lambda *_: fixed
-    return lambda now, *_: demanding(fixed, wire, now.names) if now.demand else fixed
+    return lambda *_: fixed
 
 
 def _tail_of_summary(rules: Rules, target: Target) -> Raw:
@@ -213,9 +208,11 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     target: SchemaTarget = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
 
-    def schema_of(tool: ToolSpec, numbers: Collection[Decimal]) -> Branch:
+    def schema_of(tool: ToolSpec, seen: State, numbers: Collection[Decimal]) -> Branch:
         changed = tool.calculated or tool not in rules.tools
-        return call_schema(tool, target, numbers) if changed else known[tool.name]
+        call = call_schema(tool, target, numbers) if changed else known[tool.name]
+        needless = needless_arguments(tool, seen) if tool.grounded else frozenset()
+        return without_arguments(call, needless) if needless else call
 
     def tried(seen: State, values: tuple[SourceValues, ...]) -> dict[str, frozenset[str]]:
         texts = [text for one in values if one.source for text in one.texts or ()]
@@ -227,7 +224,7 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
             return wire.tail(None, wires.answer_alone(wrapped=wire.strict))
         tools = now.tools or rules.tools
         numbers = () if values is None else all_numbers(values)
-        calls = [schema_of(tool, numbers) for tool in tools]
+        calls = [schema_of(tool, seen, numbers) for tool in tools]
         if values:
             calls = limited_calls(zip(tools, calls, strict=True), values, tried(seen, values))
         if form is prompted.LIST:

@@ -300,8 +300,6 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     fallback: str = ""
     """Why the tools are in the prompt instead of the request: what the server refused them with; empty: they are not.
     """
-    mode: str = ""
-    """The mode that escalation has changed to, for the rest of the run; empty: it has not."""
     model: str = ""
     """The model that the rate and the report were measured with."""
     tokens_per_character: float = STARTING_RATE
@@ -429,16 +427,14 @@ class Cleared(Struct, frozen=True, kw_only=True, gc=False):
 class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
     """The values in what one tool answered, or, with an empty name, in what the user said; each once.
 
-    `repeated`: those that the answered call had itself. None: more than a list may have. `ids` are those among them
-    that stand under the name of an id, with that name. `echo` are words of the texts that stand in none but as a
-    repetition of the answered call.
+    `repeated`: those that the answered call had itself. None: more than a list may have. `echo` are words of the texts
+    that stand in none but as a repetition of the answered call.
     """
 
     source: str
     repeated: bool = False
     texts: tuple[str, ...] | None = ()
     numbers: tuple[Decimal, ...] | None = ()
-    ids: tuple[tuple[str, str | int], ...] = ()
     echo: frozenset[str] = frozenset()
 
 

@@ -27,7 +27,6 @@ from stages.objection import (
     mistake_of,
     with_mistakes,
 )
-from stages.offer import modes_of, possible_rules
 from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.reading.corrections import corrected_calls
@@ -104,7 +103,7 @@ def validate(
 def _sifting(rules: Rules, target: Target, tools: Toolset) -> Callable[[State, Reply], Sifted]:
     """A function from that model's replies to their readings, without the calls that only repeat one."""
     known = rescue.FAMILIES if target.families is None else target.families
-    in_text = modes_of(possible_rules(rules, target), target) != {"native"}
+    in_text = target.modes != {"native"}
     read = reader(rules, in_text=in_text, families=known, tools=tools, form=target.form)
     sift = sieve(tools, known.families if isinstance(known, Openers) else known)
     return lambda state, reply: sift(state, read(reply))

@@ -72,8 +72,6 @@ def rows(event: events.Event) -> Iterator[Row]:
             yield Row("escalate", f"no progress: offered are {', '.join(tools)}")
         case events.HeldBack(tools=tools, why=why):
             yield Row("held", f"not offered: {', '.join(tools)} ({why})")
-        case events.ModeChanged(mode=mode):
-            yield Row("escalate", f"no progress: {mode} from now on")
         case events.SummaryAsked(messages=messages):
             yield Row("summary", f"asked for, of the first {messages} messages")
         case events.SummaryFailed(problem=problem):

@@ -60,8 +60,6 @@ def _line(event: events.Event) -> str:
             return f"turn {turn}: no progress; offered are {', '.join(tools)}"
         case events.HeldBack(turn=turn, tools=tools, why=why):
             return f"turn {turn}: not offered: {', '.join(tools)} ({why})"
-        case events.ModeChanged(turn=turn, mode=mode):
-            return f"turn {turn}: no progress; mode {mode}"
         case events.SummaryAsked(turn=turn, messages=count):
             return f"turn {turn}: summary asked for, of {count} messages"
         case events.HistoryCompacted(compaction=cut):

@@ -18,7 +18,6 @@ from stages.confidence.decide import LARGER, ask_again, settle, think_first
 from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.nudges import in_own_words
-from stages.offer import modes_of, possible_rules
 from stages.reading.replies import ReplyRead, reader
 from stages.rescue.chat_template import template_family
 from stages.rescue.markers import Openers
@@ -87,7 +86,7 @@ def with_unsure_stages(when: WhenUnsure | None, wire: Wire, made: _Made) -> _Mad
 
 
 class _OnBackend(Struct, frozen=True, kw_only=True):
-    """A workflow on a backend, with those levels of its escalation that the backend supports."""
+    """A workflow on a backend."""
 
     workflow: CompiledWorkflow
     setup: Setup
@@ -95,10 +94,7 @@ class _OnBackend(Struct, frozen=True, kw_only=True):
 
 
 def _on(workflow: CompiledWorkflow, setup: Setup) -> _OnBackend:
-    target = _target(workflow, setup)
-    rules = possible_rules(workflow.rules, target)
-    here = workflow if rules is workflow.rules else workflow.under(rules)
-    return _OnBackend(workflow=here, setup=setup, target=target)
+    return _OnBackend(workflow=workflow, setup=setup, target=_target(workflow, setup))
 
 
 def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
@@ -114,9 +110,9 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
         falls_back=setup.falls_back,
         families=_grammars(workflow, setup),
     )
-    constrains = "constrained" in modes_of(possible_rules(rules, target), target)
     # Only this form leaves a constraint room for words, and for several calls.
-    return replace(target, form=LIST) if constrains and rules.tools and rules.on_text == "accept" else target
+    lists = target.mode == "constrained" and rules.tools and rules.on_text == "accept"
+    return replace(target, form=LIST) if lists else target
 
 
 def _targets(workflow: CompiledWorkflow, here: _OnBackend) -> dict[str, Target]:
@@ -173,7 +169,7 @@ def _judging(workflow: CompiledWorkflow, targets: Mapping[str, Target]) -> dict[
 def reading(workflow: CompiledWorkflow, setup: Setup) -> ReplyRead:
     """The function that finds the calls in a reply, as the stage `validate` does on that model."""
     here = _on(workflow, setup)
-    in_text = modes_of(here.workflow.rules, here.target) != {"native"}
+    in_text = here.target.modes != {"native"}
     families = _grammars(workflow, setup)
     return reader(workflow.rules, in_text=in_text, families=families, tools=workflow.tools, form=here.target.form)
 

@@ -337,7 +337,7 @@ class Workflow(Generic[R_co]):
     `escalation` says what a reply is offered after others without progress; a call that was answered the same
     `max_repeats` times (if it writes: in whatever way) is not run again (None: it is), unless its tool is `repeatable`.
     `without` names guards and narrowings of the offer that are off (docs/guards.md).
-    `value_checks=False` lets placeholders and forge's own words pass (docs/guards.md).
+    `value_checks=False` lets placeholders pass, and forge's own words as an answer (docs/guards.md).
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
     `Correction` (see `stages.nudges`).
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an

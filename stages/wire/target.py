@@ -33,3 +33,8 @@ class Target(Options, frozen=True, kw_only=True):
     schemas: ToolSchemas | None = None
     falls_back: bool = False
     families: tuple[Family, ...] | Openers | None = None
+
+    @property
+    def modes(self) -> frozenset[Mode]:
+        """Every mode in which the model may be asked in a run."""
+        return frozenset((self.mode, "prompted")) if self.falls_back else frozenset((self.mode,))

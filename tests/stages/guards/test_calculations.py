@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Raw
-from msgspec.structs import replace
 
 from forge import ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
@@ -22,7 +21,6 @@ from stages.effect import Approved, Ask, Execute, Failed
 from stages.guards import calculated
 from stages.message import Assistant, History, Kind, Tool, ToolCall, User
 from stages.objection import NumberOverused, NumbersUnseen, PercentageAsAmount
-from stages.offer import simpler_tool
 from stages.schema import Fits
 from stages.schema.projection import plain_pattern
 from stages.seen import all_numbers, with_values
@@ -329,11 +327,6 @@ def test_where_nothing_or_too_much_was_given_any_number_may_be_written() -> None
     assert {*all_numbers(with_values((), (few,), 0))} == {Decimal(3), Decimal("4.5")}
     assert re.fullmatch(calculation_pattern(()), "3 + 4.5 * 6")
     assert not re.fullmatch(calculation_pattern(()), "7")
-
-
-def test_a_grammar_without_optional_arguments_needs_none_of_them() -> None:
-    simple = simpler_tool(replace(Orders().invoice, effect="read"))
-    assert set(msgspec.json.decode(constraint_of(simple))["properties"]) == {"order_id", "amount"}
 
 
 def test_tools_without_calculations_are_left_as_they_are() -> None:

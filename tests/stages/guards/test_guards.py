@@ -7,8 +7,6 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from forge import Workflow, run_sync, tool
-from forge.interpreters.scripted import Scripted, call
 from stages.guards import guards_of, prerequisites, required_steps
 from stages.halt import PrerequisitesSkipped, StepsSkipped
 from stages.message import Assistant, Tool, ToolCall
@@ -129,32 +127,3 @@ def test_a_tool_with_a_call_of_unknown_outcome_is_refused_without_being_proposed
     ]
     assert said in text
     assert (re.search(r"[Cc]all write( again)?\b", text) is None) == unsure, text
-
-
-def test_a_write_with_the_example_of_its_description_is_told_to_take_the_value_from_what_was_given() -> None:
-    moved: list[str] = []
-
-    @tool(effect="read")
-    def get_visit(visit_id: str) -> dict[str, str]:
-        """Look up a visit."""
-        return {"time": "9:40"}
-
-    @tool
-    def move_visit(visit_id: str, time: str) -> str:
-        """Move a visit.
-
-        Args:
-            visit_id: As in V-1.
-            time: As in 14:15.
-        """
-        moved.append(time)
-        return "moved"
-
-    workflow = Workflow("visits", tools=[get_visit, move_visit], terminal_tool="move_visit")
-    copied, right = (call("move_visit", visit_id="V-1", time=time) for time in ("14:15", "9:40"))
-    model = Scripted([copied, call("get_visit", visit_id="V-1"), copied, right])
-    run_sync(workflow, "Move visit V-1 to Friday, same time.", backend=model).unwrap()
-    assert moved == ["9:40"]
-    said = b"[Placeholder] move_visit was not run: time is '14:15', which is only an example in a description."
-    assert said in model.requests[1]
-    assert said in model.requests[3]

@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from returns.pipeline import is_successful
 
-from forge import Agent, Workflow, run_sync, tool
+from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
 from stages.effect import Said
-from stages.guards import own_words
 from stages.halt import BadReplies
 from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
 from stages.nudges import render
@@ -147,15 +145,7 @@ def get_invoice(invoice: str) -> dict[str, int]:
     return {"total": 340}
 
 
-CHAT = Workflow("chat", tools=[get_invoice], on_text="respond")
 WORDS = Workflow("words", tools=[get_invoice], on_text="accept")
-
-
-def test_a_respond_message_with_the_correction_is_refused_and_the_next_one_is_the_answer() -> None:
-    model = Scripted(["Let me see.", call("respond", message=PLAIN), call("respond", message="It is 340 euros.")])
-    run = run_sync(CHAT, ASKED.text, backend=model).unwrap()
-    assert run.value == "It is 340 euros."
-    assert b"[Echo] respond was not run: its message repeats a note that was meant for you" in model.requests[2]
 
 
 @pytest.mark.parametrize("mode", ["native", "constrained"])
@@ -179,28 +169,8 @@ def test_a_model_that_goes_on_repeating_it_ends_the_run_as_what_it_is() -> None:
     assert isinstance(ended.failure().halt, BadReplies)
 
 
-def test_an_agent_neither_says_nor_asks_it() -> None:
-    told = "That is not done with words: call a tool, and then say what the tool has found out."
-    model = Scripted(
-        [
-            "Hello.",
-            call("ask_question", question=told),
-            call("converse", message="It is 340 euros."),
-        ]
-    )
-    agent = Agent("desk", backend=model, tools=[get_invoice], on_text="respond", nudges={"retry": told})
-    assert agent.process_sync(ASKED.text).unwrap().outcome == Said(text="It is 340 euros.")
-
-
 def test_words_of_a_user_s_own_replace_the_correction() -> None:
-    workflow = Workflow("chat", tools=[get_invoice], on_text="respond", nudges={"echo": "Say it yourself."})
-    model = Scripted([call("respond", message="[NotRun] no"), call("respond", message="340")])
+    workflow = dataclasses.replace(WORDS, nudges={"retry": "Say it yourself."})
+    model = Scripted(["[NotRun] no", "340"])
     run_sync(workflow, ASKED.text, backend=model).unwrap()
-    assert b"[Echo] Say it yourself." in model.requests[1]
-
-
-def test_only_calls_that_end_the_run_are_judged() -> None:
-    guard, state = own_words(CHAT.rules), State(history=(ASKED, NUDGE))
-    ends = ToolCall(id="call_1", name="respond", arguments='{"message":"[NotRun] no"}')
-    assert [one.call for one in guard(state, (ends,))] == [ends]  # type: ignore[union-attr]  # a list
-    assert guard(state, (replace(ends, name="get_invoice", arguments='{"invoice":"[NotRun] no"}'),)) == []
+    assert b"Say it yourself." in model.requests[1]

@@ -90,41 +90,6 @@ def test_where_a_source_is_named_it_may_repeat_what_another_text_has_given() -> 
     assert takes(listed_values(TEXT, values_for(bound, with_values((), view, 0))), "Blue Whale")
 
 
-@pytest.mark.parametrize(
-    ("result", "offered"),
-    [
-        ('["R-7","R-9"]', ["R-7", "R-9"]),
-        ('["R-7","blue"]', ["R-7", "R-9", "Monday", "blue"]),
-        ("R-7 and R-9", ["R-7", "R-9", "Monday"]),
-        ('{"found":["R-7","R-9"]}', ["R-7", "R-9", "Monday"]),
-    ],
-    ids=["ids", "one is a name", "words", "under another name"],
-)
-def test_ids_may_be_listed_without_a_name(result: str, offered: list[str]) -> None:
-    listing = Assistant(calls=(ToolCall(id="1", name="list_rooms", arguments="{}"),))
-    view = (User(text="R-9 on Monday."), listing, Tool(call_id="1", name="list_rooms", text=result))
-    bound = Grounded(argument="room_id")
-    kind = listed_values(TEXT, values_for(bound, with_values((), view, 0)))
-    found = [one for one in ("R-7", "R-9", "Monday", "blue") if takes(kind, one)]
-    assert found == offered
-    assert not unseen_values([*found], bound, State(history=view)), "the guard accepts the same"
-    refused = unseen_values(["Monday"], bound, State(history=view))
-    assert bool(refused) is ("Monday" not in offered)
-
-
-def test_no_id_is_offered_that_only_an_error_repeats() -> None:
-    rooms = (LOOKED[0], Tool(call_id="1", name="list_rooms", text='[{"room_id":"R-7"},{"room_id":"R-9"}]'))
-    seen = values_for(Grounded(argument="room_id"), with_values((), (*rooms, *FAILED), 0))
-    kind = listed_values(TEXT, seen)
-    assert [one for one in ("R-7", "R-9", "V-9", "Monday") if takes(kind, one)] == ["R-7", "R-9"]
-
-
-def test_ids_that_are_numbers_are_listed() -> None:
-    rooms = (LOOKED[0], Tool(call_id="1", name="list_rooms", text='[{"room_id":71},{"room_id":72}]'))
-    seen = values_for(Grounded(argument="room_id"), with_values((), (User(text="For 3."), *rooms), 0))
-    assert listed_values({"type": "integer"}, seen) == {"type": "integer", "enum": [3, 71, 72]}
-
-
 def test_values_within_lists_objects_and_alternatives_are_listed_too() -> None:
     inner = listed(TEXT, ASKED)
     assert listed({"type": "array", "items": TEXT}, ASKED) == {"type": "array", "items": inner}
