@@ -76,7 +76,7 @@ def _are_of(results: tuple[CallResult, ...], calls: tuple[ToolCall, ...]) -> boo
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     ledger = _charged(state.ledger, outcome)
     if phase.asked.target == MAIN:  # the tokens of another model say nothing of what a prompt takes here
-        ledger = _counted(ledger, outcome.reply.usage, state.sent.size)
+        ledger = _counted(ledger, outcome.reply.usage, state.prompt.size)
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
     decision = state.open_decision

@@ -212,14 +212,13 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
     match after.phase:
         case Awaiting(effect=Send(turn=turn), summary=SummaryOrder(messages=count)):
             return (SummaryAsked(turn=turn, messages=count, calls_left=ledger.budget.calls),)
-        case Awaiting(effect=Send(turn=turn)):
+        case Awaiting(effect=Send(turn=turn), asked=asked):
             tokens = tokens_of(ledger.prompt_size, ledger.tokens_per_character, ledger.report)
             room, left = ledger.context_tokens, ledger.budget.calls
             started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
-            names = after.sent.offered
-            narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
+            narrowed = (Narrowed(turn=turn, tools=asked.offered),) if asked.offered else ()
             changed = _mode_changed(before, after, turn)
-            return (*changed, *_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *narrowed, started)
+            return (*changed, *_prefix_lost(before, after, turn), *_warnings(asked.notes), *narrowed, started)
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):

@@ -579,12 +579,12 @@ def with_spoken(tools: Iterable[ToolSpec], state: State) -> State:
         related=tuple(sorted(related)),
         asked=times_asked(state),
     )
-    return replace(state, gathered=replace(state.gathered, spoken=spoken))
+    return replace(state, memo=replace(state.memo, spoken=spoken))
 
 
 def _known(names: Collection[str], state: State) -> tuple[int, Spoken]:
     """What is remembered of these tools, and of how many messages; of none where any of the tools is not known."""
-    spoken = state.gathered.spoken
+    spoken = state.memo.spoken
     known = known_messages(state.history, spoken.length, spoken.last) if {*spoken.tools}.issuperset(names) else 0
     return known, spoken if known else Spoken()
 

@@ -66,9 +66,18 @@ MAIN = "main"
 
 
 class Asked(Struct, frozen=True, kw_only=True, gc=False):
-    """What the model was asked, by which its reply is judged: `target` is the name of the model (`Ready.target`)."""
+    """What the model was asked, by which its reply is judged.
+
+    `target` is the name of the model (`Ready.target`), `mode` the one in which it was asked for calls. `offered` are
+    the tools of which the reply has to call one, after an escalation; empty: any legal tool. `notes` stood at the end
+    of the prompt, `tail` at that of the request: its tools, or the schema of a reply.
+    """
 
     target: str = MAIN
+    mode: str = ""
+    offered: tuple[str, ...] = ()
+    notes: History = ()
+    tail: Raw = Raw(b"{}")
 
 
 class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
@@ -350,7 +359,8 @@ def mistake_count(ledger: Ledger, counter: Counter) -> int:
             assert_never(counter)
 
 
-# Gathered: what was found in a history message by message, so that a turn reads only those that came since.
+# Memo: what is remembered only to be fast: the requests as they were written, and what was found in a history message
+# by message, so that a turn reads only those that came since.
 #
 # It is a copy of what the messages say: a saved state has none of it, and whoever asks reads the messages after it,
 # too.
@@ -396,14 +406,6 @@ class Shown(Struct, frozen=True, kw_only=True, gc=False):
     last: Message | None = None
     texts: tuple[str, ...] = ()
     nowhere: tuple[str, ...] = ()
-
-
-class Gathered(Struct, frozen=True, kw_only=True, gc=False):
-    """All that was found; of another history than that, nothing is known."""
-
-    naming: Naming = Naming()
-    spoken: Spoken = Spoken()
-    shown: Shown = Shown()
 
 
 def known_messages(history: History, length: int, last: Message | None) -> int:
@@ -456,31 +458,49 @@ class Decision(Struct, frozen=True, kw_only=True, gc=False):
     votes: tuple[Vetted, ...] = ()
 
 
-class Sent(Struct, frozen=True, kw_only=True, gc=False):
-    """The last request. The next one extends it, so that a turn costs what it adds, not what came before.
+class Prompt(Struct, frozen=True, kw_only=True, gc=False):
+    """The last prompt of a target: what its next one is compared with, and what the history takes is measured by.
 
-    `target`, `mode` and `wire` say for whom and how it was written, `view` what it shows, `sizes` its messages by
-    `message.size`, `size` their sum.
-    `notes` stood at its end, and are in none of these.
-    `length` and `last` are the length of the history that it was made from, and that history's last message.
+    `view` is what it showed of the history, `size` the characters of that by `message.size`, `whole` those of all the
+    prompt. `length` is that of the history that it was made from; 0: of another than the state has now. `tools` and
+    `first` are digests of the tools, where they are a field of the request, and of its head and first message.
     """
 
     target: str = MAIN
     mode: str = ""
-    wire: str = ""
     view: History = ()
     size: int = 0
-    sizes: tuple[int, ...] = ()
-    request: Request = Request()
-    notes: History = ()
+    whole: int = 0
     length: int = 0
-    last: Message | None = None
-    whole: bool = True
-    """Whether `request` has all its messages, so that the next can extend it; that of a loaded state has the first."""
+    tools: bytes = b""
+    first: bytes = b""
+
+
+class Written(Struct, frozen=True, kw_only=True, gc=False):
+    """The last request of a target. The next one extends it, so that a turn costs what it adds, not what came before.
+
+    `prompt` is what it says, `wire` how; its notes are not in it. `values` are those that the view shows, where the
+    request lists them.
+    """
+
+    prompt: Prompt = Prompt()
+    wire: str = ""
+    request: Request = Request()
     values: tuple[SourceValues, ...] = ()
-    """The values that the view shows, where the request lists them."""
-    offered: tuple[str, ...] = ()
-    """The tools of which the reply has to call one, after an escalation; empty: any legal tool."""
+
+
+class Memo(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What is remembered only to be fast: without it, the same comes of every turn.
+
+    `written` are the last requests, one a target; `last` is the last message of the history that the last was made
+    from. The rest is known of this history alone.
+    """
+
+    written: tuple[Written, ...] = ()
+    last: Message | None = None
+    naming: Naming = Naming()
+    spoken: Spoken = Spoken()
+    shown: Shown = Shown()
 
 
 class State(Struct, frozen=True, kw_only=True, gc=False):
@@ -489,14 +509,15 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     history: History
     ledger: Ledger = Ledger()
     phase: Phase = Ready()
-    sent: Sent = Sent()
-    gathered: Gathered = Gathered()
+    prompts: tuple[Prompt, ...] = ()
+    """The last prompt of each target; the last of all at the end."""
     cleared: tuple[Cleared, ...] = ()
     """What compaction cut, where it can be asked back (`stages.view.recall`)."""
     decision: Decision | None = None
     """A decision that the model was not sure of, and that is taken again; see `open_decision`."""
     run: str = ""
     """What tells this run from every other, for idempotency keys; never shown to a model. Empty: nobody said."""
+    memo: Memo = Memo()
     version: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:
@@ -515,28 +536,42 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         """The decision that is being taken again; None where there is none, or the history went on without it."""
         return self.decision if self.decision and self.decision.length == len(self.history) else None
 
+    @property
+    def asked(self) -> Asked:
+        """What the model was asked, while its reply is awaited or judged."""
+        return self.phase.asked if isinstance(self.phase, Awaiting | Answered | Vetted) else Asked()
+
+    @property
+    def prompt(self) -> Prompt:
+        """The last prompt; before the first, an empty one."""
+        return self.prompts[-1] if self.prompts else Prompt()
+
     def measure(self, *, reasoning: bool = False) -> int:
         """Characters of the prompt that the history makes: what the last request showed, and what came since.
 
         `reasoning`: what was thought since is going to be shown too. Takes no longer for a longer history.
         """
         known = self.known()
-        return (self.sent.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
+        return (self.prompt.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
 
     def sizes(self, *, reasoning: bool = False) -> tuple[int, ...] | None:
         """What each message of the history takes; None where the last request showed another history than that."""
         known = self.known()
-        if len(self.sent.sizes) != known:
+        view = self.prompt.view if known else ()
+        if len(view) != known:
             return None
-        return self.sent.sizes + _sizes(self.history[known:], reasoning=reasoning)
+        return tuple(map(size, view)) + _sizes(self.history[known:], reasoning=reasoning)
 
     def known(self) -> int:
         """How many messages at the beginning of the history the last request was made from; 0: another history."""
-        return known_messages(self.history, self.sent.length, self.sent.last)
+        length, last = self.prompt.length, self.memo.last
+        if last is None:
+            return length if length <= len(self.history) else 0
+        return known_messages(self.history, length, last)
 
     def reshape(self, history: History) -> Self:
         """The same run with another history than the one that it had and messages after it: measured anew."""
-        return replace(self, history=history, sent=replace(self.sent, length=0))
+        return replace(self, history=history, prompts=tuple(replace(prompt, length=0) for prompt in self.prompts))
 
     def say(self, *messages: Message) -> Self:
         """The same run with these messages at the end of its history. Raises TypeError for what is no message."""

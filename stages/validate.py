@@ -68,7 +68,7 @@ def validate(
         if not reading.calls:
             return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
         ledger = sifted.state.ledger
-        measured = _measured(state, phase, reading.calls, rules)
+        measured = _measured(phase, reading.calls, rules)
         if rules.unsure and rules.unsure.priors:
             reading = replace(reading, calls=_as_measured(reading.calls, measured, compiled))
         calls = _numbered(reading.calls, ledger.ids, measured)
@@ -168,13 +168,11 @@ def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCal
     return BareText(allowed=allowed, damage=reading.damage)
 
 
-def _measured(
-    state: State, phase: Answered, calls: tuple[Judged, ...], rules: Rules
-) -> tuple[MeasuredCall | None, ...]:
+def _measured(phase: Answered, calls: tuple[Judged, ...], rules: Rules) -> tuple[MeasuredCall | None, ...]:
     """What the tokens of the reply say of each call's choices, without the priors; nothing where nobody asked."""
     if rules.unsure is None:
         return ()
-    measured = measured_calls(phase.reply.tokens, phase.reply.text, offer_of(state.sent.request, rules.tools))
+    measured = measured_calls(phase.reply.tokens, phase.reply.text, offer_of(phase.asked.tail, rules.tools))
     if (known := rules.unsure.priors) and phase.asked.target == MAIN:
         measured = tuple(without_priors(call, known.priors) for call in measured)
     return measures_of(measured, [call.name for call in calls])

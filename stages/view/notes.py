@@ -94,7 +94,8 @@ def prompt_use(state: State) -> PromptUse:
     rate = whole_rate(ledger.tokens_per_character, ledger.report)
     system = sum(size(message) for message in state.history if isinstance(message, System))
     messages = sum(map(size, state.history)) - system
-    beside = max(0, ledger.prompt_size - state.sent.size) if state.sent.size else 0
+    shown = state.prompt.size
+    beside = max(0, ledger.prompt_size - shown) if shown else 0
     return PromptUse(
         system=int(system * rate),
         tools=int(beside * rate),

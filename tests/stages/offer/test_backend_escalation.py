@@ -236,7 +236,7 @@ def test_another_mode_as_the_last_resort_stays(mode: Mode, level: EscalationLeve
     assert [e for e in seen if isinstance(e, events.ModeChanged)] == [events.ModeChanged(turn=3, mode=level)]
     assert [("response_format" in tail(request)) for request in model.requests[2:]] == [schema, schema]
     assert all(b'"tools":' not in request for request in model.requests[2:])
-    assert finished.state.sent.mode == level
+    assert finished.state.prompt.mode == level
 
 
 @pytest.mark.parametrize(

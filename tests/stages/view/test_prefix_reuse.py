@@ -113,7 +113,7 @@ def test_of_the_first_message_that_differs_the_common_text_counts() -> None:
 def test_requests_of_a_run_that_goes_on_share_all_bytes_up_to_what_is_new() -> None:
     first = sent(State(history=GOAL), turns())
     second = sent(first.say(*turn(1)).to(Ready()), turns())
-    before, after = first.sent.request, second.sent.request
+    before, after = first.memo.written[-1].request, second.memo.written[-1].request
     assert shared_bytes(before, before) == len(before.body)
     assert before.body[: shared_bytes(before, after)].endswith(b'"content":"Go."}')
 
@@ -196,9 +196,9 @@ def test_kept_and_lost_are_the_last_prompt_and_its_tools_stay() -> None:
     found = prefix_loss(ready, after)
     assert found is not None
     whole, ratio = asked.ledger.prompt_size, asked.ledger.tokens_per_character
-    tools = whole - asked.sent.size
+    tools = whole - asked.prompt.size
     assert tools > 0
-    assert found.kept_tokens == int((tools + common_prefix(asked.sent.view, after.sent.view).characters) * ratio)
+    assert found.kept_tokens == int((tools + common_prefix(asked.prompt.view, after.prompt.view).characters) * ratio)
     assert found.kept_tokens + found.lost_tokens == int(whole * ratio)
 
 
@@ -210,7 +210,7 @@ def test_other_tools_lose_everything() -> None:
 
 def test_tools_in_the_prompt_are_sent_where_the_system_prompt_has_a_place_of_its_own() -> None:
     """The Messages API keeps it beside the messages: the tools' text, which ends it, used to be left out."""
-    body = sent(State(history=GOAL), turns(mode="prompted", wire=ANTHROPIC)).sent.request.body
+    body = sent(State(history=GOAL), turns(mode="prompted", wire=ANTHROPIC)).memo.written[-1].request.body
     assert b"Do the work." in body
     assert b"look" in body
 
