@@ -13,7 +13,6 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.arithmetic import with_results
-from stages.confidence.measure import WhenUnsure
 from stages.effect import Budget
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, status_of, turn_of
 from stages.options import Options, unfit_function
@@ -863,8 +862,6 @@ class Rules(Options, frozen=True, kw_only=True):
     """Maximum number of calls of one reply that are run; the others are answered without being run."""
     in_doubt: InDoubtPolicy = "report"
     """When a person is asked about a call whose outcome is unknown."""
-    unsure: WhenUnsure | None = None
-    """What follows calls that the model is not sure of; None: nobody asks how sure it is."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""

@@ -31,7 +31,6 @@ from stages.effect import (
     CallResult,
     Effect,
     HandOff,
-    MeasuredCall,
     NeedsInput,
     Refused,
     Reply,
@@ -153,13 +152,11 @@ class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
     """What the model `said`, with calls whose names and arguments are right. `notice`: see Batch.
 
     `asked` is what it replied to. `refused` are the answers to those of the calls that must not run. `allowed`: the
-    guards were asked, and let the others run; `execute` runs no calls that are not allowed. `choices`: of each call,
-    what is known of its choices.
+    guards were asked, and let the others run; `execute` runs no calls that are not allowed.
     """
 
     said: Assistant
     notice: str = ""
-    choices: tuple[MeasuredCall | None, ...] = ()
     refused: tuple[Refused, ...] = ()
     allowed: bool = False
     asked: Asked = Asked()
@@ -325,15 +322,11 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     """The last model call that asked for a summary; -1: there was none."""
     summary_failures: tuple[str, ...] = ()
     """Why the last summaries in a row could not be used."""
-    context_warned: float = 0.0
-    """The highest context threshold that the prompt has crossed and the model was warned of."""
     compactions: tuple[Compaction, ...] = ()
     in_doubt: tuple[ToolCall, ...] = ()
     """Calls whose outcome is unknown: until somebody decides, their tools are not used."""
     rejected: tuple[str, ...] = ()
     """Digests of calls that a person rejected: nobody is asked about the same call again."""
-    unsure_calls: int = 0
-    """Model calls spent on decisions that the model was not sure of."""
 
 
 Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]
@@ -443,21 +436,6 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
     echo: frozenset[str] = frozenset()
 
 
-class Decision(Struct, frozen=True, kw_only=True, gc=False):
-    """An unsure decision: at which step of `WhenUnsure.then` it is, and what came of it.
-
-    `asks` is what the next request is for: the calls again, a `thought` before them, or the calls of the larger model.
-    `votes` are the answers of a vote so far. `length` is that of the history when the decision was put off: once the
-    history is another, this is no longer open.
-    """
-
-    step: int
-    length: int
-    asks: Literal["calls", "thought", "larger"] = "calls"
-    thought: str = ""
-    votes: tuple[Vetted, ...] = ()
-
-
 class Prompt(Struct, frozen=True, kw_only=True, gc=False):
     """The last prompt of a target: what its next one is compared with, and what the history takes is measured by.
 
@@ -513,8 +491,8 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     """The last prompt of each target; the last of all at the end."""
     cleared: tuple[Cleared, ...] = ()
     """What compaction cut, where it can be asked back (`stages.view.recall`)."""
-    decision: Decision | None = None
-    """A decision that the model was not sure of, and that is taken again; see `open_decision`."""
+    kept: tuple[tuple[str, Raw], ...] = ()
+    """What features keep between turns, each under a name of its own (`stages.kept`)."""
     run: str = ""
     """What tells this run from every other, for idempotency keys; never shown to a model. Empty: nobody said."""
     memo: Memo = Memo()
@@ -530,11 +508,6 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     def to(self, phase: Phase) -> Self:
         """The same run in another phase."""
         return replace(self, phase=phase)
-
-    @property
-    def open_decision(self) -> Decision | None:
-        """The decision that is being taken again; None where there is none, or the history went on without it."""
-        return self.decision if self.decision and self.decision.length == len(self.history) else None
 
     @property
     def asked(self) -> Asked:

@@ -44,8 +44,11 @@ async def _play(task: Task) -> RunEnd:
         result = await conversation.say(message, **watching)
         if isinstance(result, Failure):
             halted = result.failure()
+            task.record.weigh(halted.state)
             return RunEnd(type(halted.halt).__name__, str(halted))
-        outcome = result.unwrap().outcome
+        finished = result.unwrap()
+        task.record.weigh(finished.state)
+        outcome = finished.outcome
         task.record.outcomes.append(outcome)
         end = type(outcome).__name__
     return RunEnd(end)

@@ -8,8 +8,8 @@ from msgspec import UNSET, Raw
 
 from forge.errors import ForgeError
 from forge.journal.records import Journal, SentPart, read_journal
-from stages.confidence.measure import MeasuredPriors, measured_calls, offer_of, priors_of
-from stages.effect import MeasuredCall, Replied
+from stages.confidence.measure import MeasuredCall, MeasuredPriors, measured_calls, offer_of, priors_of
+from stages.effect import Replied
 from stages.options import OptionError
 from stages.state import MAIN
 

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from math import isclose, isfinite, log
+from math import isclose, isfinite, log, prod
 from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
-from stages.effect import Choice, MeasuredCall, TokenProbability
+from stages.effect import TokenProbability
 from stages.options import Count, Fraction, OptionError, Options, Tokens
 from stages.repair.decoding import decode
 from stages.schema.value import Json
@@ -48,6 +48,36 @@ def written(tokens: Sequence[TokenProbability]) -> str:
 
 
 # The probability of a choice: what the tokens say of the text that was written, among the texts that were offered.
+
+
+class Choice(Struct, frozen=True, kw_only=True, gc=False):
+    """One of several texts that were offered, and their probabilities, which add up to 1.
+
+    `argument` is the one that it is the value of; empty: the tool was chosen. The texts are JSON.
+    """
+
+    argument: str = ""
+    chosen: str
+    offered: tuple[str, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def probability(self) -> float:
+        """How probable the chosen text was among those offered, from 0 to 1."""
+        return self.shares[self.offered.index(self.chosen)]
+
+
+class MeasuredCall(Struct, frozen=True, kw_only=True, gc=False):
+    """A call as it stands in the tokens of a reply, and the choices that were made in it, where there was a choice."""
+
+    tool: str
+    choices: tuple[Choice, ...]
+
+    @property
+    def confidence(self) -> float:
+        """The probability of all of its choices together; 1 where it had none."""
+        return prod(choice.probability for choice in self.choices)
+
 
 _END = "\0"
 """What ends a number, or a word such as null, where JSON has a comma, a bracket or a blank."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from stages import nudges
 from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
+from stages.kept import Kept
 from stages.message import Kind, System, Tool, User, size
 from stages.nudges import first_few
 from stages.offer import mending_writes, refused_ends
@@ -118,6 +119,9 @@ class ContextUse(Struct, frozen=True, kw_only=True):
     budget: int
 
 
+WARNED = Kept("context_warned", float, 0.0)
+"""The highest context threshold that the prompt has crossed and the model was warned of."""
+
 ContextWarning = str | Callable[[ContextUse], str | None]
 """A text for the model, or a pure function that returns one; None or empty: nothing."""
 
@@ -135,10 +139,10 @@ def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: Co
             return state
         tokens = _tokens(state, budget)
         crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
-        before = state.ledger.context_warned
+        before = WARNED.get(state)
         if crossed == before:
             return state
-        noted = state.note(context_warned=crossed)
+        noted = WARNED.put(state, crossed)
         if crossed < before:
             return noted
         said = _words(text, ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))
