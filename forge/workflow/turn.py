@@ -72,7 +72,7 @@ def with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:
 
 
 def with_unsure_stages(workflow: CompiledWorkflow, wire: Wire, made: _Made) -> _Made:
-    """The stages with those that measure, settle and ask again, each beside the one of forge's own that it goes with."""
+    """The stages with those that measure, settle and ask again, each beside the one of forge's that it goes with."""
     when = workflow.unsure
     if when is None:
         return made
