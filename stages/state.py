@@ -511,8 +511,8 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def asked(self) -> Asked:
-        """What the model was asked, while its reply is awaited or judged."""
-        return self.phase.asked if isinstance(self.phase, Awaiting | Answered | Vetted) else Asked()
+        """What the model is asked, until its reply is judged."""
+        return self.phase.asked if isinstance(self.phase, Prepared | Awaiting | Answered | Vetted) else Asked()
 
     @property
     def prompt(self) -> Prompt:

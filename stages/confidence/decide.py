@@ -259,6 +259,8 @@ def settle(when: WhenUnsure) -> Stage:
         if not phase.allowed:
             return state
         decision, doubts = open_decision(state), DOUBTS.get(state)
+        if decision and decision.asks == "larger" and phase.asked.target != LARGER:
+            decision = None  # the run was cut short before the larger model had answered: this is a first answer again
         sure = {call.id: doubts.measured[call.id].confidence for call in phase.calls if call.id in doubts.measured}
         step = when.steps[decision.step] if decision else None
         if decision is None or not isinstance(step, Vote):

@@ -181,6 +181,19 @@ def test_a_history_reshaped_between_turns_is_nobody_elses_doing(shape: Callable[
     assert found.cause == "history"
 
 
+def test_what_another_model_is_asked_takes_no_prompt_from_this_one() -> None:
+    both = {"main": Target(), "larger": Target(mode="prompted", model="big")}
+    rules = Rules(tools=(LOOK,), on_text="accept")
+    stage = pipeline(fold(), serialize(rules, both), send(rules))
+    first = sent(State(history=GOAL), stage)
+    between = sent(first.to(Ready(target="larger")), stage)
+    after = sent(between.say(*turn(1)).to(Ready()), stage)
+    assert prefix_loss(first, between) is None
+    assert prefix_loss(between, after) is None
+    again = sent(after.reshape(after.history[1:]).to(Ready()), stage)
+    assert prefix_loss(after, again) is not None
+
+
 def test_what_compaction_did_to_a_reply_that_is_shown_with_its_reasoning_is_compactions() -> None:
     said = Assistant(text="Well.", reasoning="hm " * 500, turn=1)
     tight = ContextBudget(tokens=1000, reasoning=True)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 from returns.result import Success
 
 from stages.confidence.decide import (
@@ -33,7 +34,7 @@ from stages.effect import Budget, NeedsInput, Reply, Request
 from stages.halt import Unsure
 from stages.message import Assistant, ToolCall, User
 from stages.options import OptionError
-from stages.state import Answered, Done, Ledger, Prepared, Ready, State, Vetted
+from stages.state import Answered, Asked, Done, Ledger, Prepared, Ready, State, Vetted
 
 STEPS = st.lists(
     st.sampled_from([ThinkFirst(), Vote(samples=2), Vote(samples=5), AskLarger(), AskPerson(), StopRun()]), max_size=4
@@ -110,9 +111,16 @@ def test_a_decision_is_dropped_once_the_history_has_gone_on() -> None:
 
 def test_what_a_larger_model_says_is_taken_unless_it_is_known_to_be_unsure() -> None:
     decide = settle(WhenUnsure(below=0.5, then=(AskLarger(), StopRun())))
-    asked = Decision(step=0, length=1, asks="larger")
-    assert open_decision(decide(state(None, decision=asked)).unwrap()) is None
-    assert isinstance(decide(state(0.2, decision=asked)).failure(), Unsure)
+    put_off = Decision(step=0, length=1, asks="larger")
+
+    def answered(sure: float | None, target: str) -> State:
+        before = state(sure, decision=put_off)
+        return before.to(replace(vetted(sure), asked=Asked(target=target)))
+
+    assert open_decision(decide(answered(None, "larger")).unwrap()) is None
+    assert isinstance(decide(answered(0.2, "larger")).failure(), Unsure)
+    again = decide(answered(0.2, "main")).unwrap()
+    assert again.phase == Ready(target="larger"), "the run was cut short before the larger model had answered"
 
 
 def test_a_vote_needs_all_of_its_calls_or_is_left_out() -> None:
