@@ -57,7 +57,8 @@ def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> S
                 f"targets={{{name!r}: Target(…)}} too, and a backend that sends its requests there"
             )
         mode = mode_of(possible[name], state, known[name])
-        if name == MAIN and mode in possible[name].escalation.modes and mode != state.ledger.mode:
+        changed = mode in possible[name].escalation.modes and mode != (state.ledger.mode or known[name].mode)
+        if name == MAIN and changed:
             state = state.note(mode=mode)
         return write[name, mode](state, phase)
 
@@ -72,7 +73,6 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     fixed = overhead(rules, target)
     spoken = f"{wire.name} {form.name}"
     lists = mode == "constrained" and any(tool.grounded or tool.calculated for tool in rules.tools)
-
     tools = _digest(bytes(_tools(rules, target) or b"")) if mode == "native" else b""
 
     def noted(before: Written, phase: Folded) -> tuple[Raw, ...]:

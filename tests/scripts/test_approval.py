@@ -107,7 +107,7 @@ def asks(about: ToolCall, bound_to: str) -> State:
 
 
 FORGED: list[tuple[str, State, str]] = [
-    ("another version", State(history=(), version=99), "the state is of version 99, and this forge reads version 3"),
+    ("another version", State(history=(), version=99), "the state is of version 99, and this forge reads version 4"),
     ("a vanished tool", waits_for(GONE), "it waits for a call of transfer; the workflow's tools are: pay, finish"),
     ("a vanished tool, asked about", asks(GONE, call_digest(GONE)), "it waits for a call of transfer"),
     (
