@@ -17,7 +17,7 @@ def _policy_of(rules: Rules, state: State) -> BatchPolicy:
     """The workflow's policy; `auto` keeps the first call of a reply whose tools were in the prompt."""
     if rules.batch != "auto":
         return rules.batch
-    return "first" if state.sent.mode == "prompted" else "all"
+    return "first" if state.asked.mode == "prompted" else "all"
 
 
 def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:

@@ -4,7 +4,6 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges
-from stages.confidence.decide import with_thought
 from stages.effect import (
     Approved,
     Ask,
@@ -76,12 +75,9 @@ def _are_of(results: tuple[CallResult, ...], calls: tuple[ToolCall, ...]) -> boo
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     ledger = _charged(state.ledger, outcome)
     if phase.asked.target == MAIN:  # the tokens of another model say nothing of what a prompt takes here
-        ledger = _counted(ledger, outcome.reply.usage, state.sent.size)
+        ledger = _counted(ledger, outcome.reply.usage, state.prompt.size)
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
-    decision = state.open_decision
-    if decision is not None and decision.asks == "thought":
-        return with_thought(replace(state, ledger=ledger), decision, outcome.reply)
     return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply, asked=phase.asked))
 
 

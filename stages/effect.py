@@ -4,7 +4,7 @@ A stage never does anything to the world. It puts an effect into the state; the 
 hands the outcome to `stages.deliver`. So a run can be saved, replayed and resumed.
 """
 
-from math import exp, prod
+from math import exp
 from typing import Literal
 
 from msgspec import Raw, Struct
@@ -75,35 +75,6 @@ class TokenProbability(Struct, frozen=True, gc=False, array_like=True):
         rest = 1.0 - self.probability - sum(probability for _, probability in self.alternatives)
         least = min((exp(logprob) for _, logprob in self.others), default=1.0)
         return max(0.0, min(count * least, rest))
-
-
-class Choice(Struct, frozen=True, kw_only=True, gc=False):
-    """One of several texts that were offered, and their probabilities, which add up to 1.
-
-    `argument` is the one that it is the value of; empty: the tool was chosen. The texts are JSON.
-    """
-
-    argument: str = ""
-    chosen: str
-    offered: tuple[str, ...]
-    shares: tuple[float, ...]
-
-    @property
-    def probability(self) -> float:
-        """How probable the chosen text was among those offered, from 0 to 1."""
-        return self.shares[self.offered.index(self.chosen)]
-
-
-class MeasuredCall(Struct, frozen=True, kw_only=True, gc=False):
-    """A call as it stands in the tokens of a reply, and the choices that were made in it, where there was a choice."""
-
-    tool: str
-    choices: tuple[Choice, ...]
-
-    @property
-    def confidence(self) -> float:
-        """The probability of all of its choices together; 1 where it had none."""
-        return prod(choice.probability for choice in self.choices)
 
 
 class Request(Struct, frozen=True, kw_only=True, gc=False):

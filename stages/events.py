@@ -223,8 +223,9 @@ def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ..
     return (PrefixLost(turn=turn, kept_tokens=lost.kept_tokens, lost_tokens=lost.lost_tokens, cause=lost.cause),)
 
 
-def _held_back(before: State, after: State, turn: int) -> Iterator[HeldBack]:
-    new = [one for one in after.sent.held if one not in before.sent.held]
+def _held_back(before: State, after: State, target: str, turn: int) -> Iterator[HeldBack]:
+    known = [one for prompt in before.prompts if prompt.target == target for one in prompt.held]
+    new = [one for prompt in after.prompts if prompt.target == target for one in prompt.held if one not in known]
     for by in dict.fromkeys(one.by for one in new):
         yield HeldBack(turn=turn, tools=tuple(one.tool for one in new if one.by == by), by=by)
 
@@ -234,14 +235,13 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
     match after.phase:
         case Awaiting(effect=Send(turn=turn), summary=SummaryOrder(messages=count)):
             return (SummaryAsked(turn=turn, messages=count, calls_left=ledger.budget.calls),)
-        case Awaiting(effect=Send(turn=turn)):
+        case Awaiting(effect=Send(turn=turn), asked=asked):
             tokens = tokens_of(ledger.prompt_size, ledger.tokens_per_character, ledger.report)
             room, left = ledger.context_tokens, ledger.budget.calls
             started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
-            names = after.sent.offered
-            narrowed = (Narrowed(turn=turn, tools=names),) if names else ()
-            offer = (*narrowed, *_held_back(before, after, turn))
-            return (*_prefix_lost(before, after, turn), *_warnings(after.sent.notes), *offer, started)
+            narrowed = (Narrowed(turn=turn, tools=asked.offered),) if asked.offered else ()
+            offer = (*narrowed, *_held_back(before, after, asked.target, turn))
+            return (*_prefix_lost(before, after, turn), *_warnings(asked.notes), *offer, started)
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):

@@ -66,8 +66,7 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call whose name is known and whose arguments are a JSON object that fits the schema.
 
     `arguments` is JSON text. `origin` says where the call was found: `native` (the server's own field) or the family of
-    text grammar that it was rescued from; `repairs` names each repair that it took. `confidence` is the probability of
-    its tool and values among those that were offered, from 0 to 1; None: nothing is known of it.
+    text grammar that it was rescued from; `repairs` names each repair that it took.
     """
 
     id: str
@@ -75,7 +74,6 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     arguments: str
     origin: str = "native"
     repairs: tuple[str, ...] = ()
-    confidence: float | None = None
 
 
 def call_id(number: int) -> str:

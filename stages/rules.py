@@ -13,7 +13,6 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.arithmetic import with_results
-from stages.confidence.measure import WhenUnsure
 from stages.effect import Budget
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, status_of, turn_of
 from stages.options import Options, unfit_function
@@ -528,12 +527,12 @@ def with_spoken(names: Collection[str], state: State) -> State:
         named=tuple(sorted(named_tools(names, state))),
         asked=times_asked(state),
     )
-    return replace(state, gathered=replace(state.gathered, spoken=spoken))
+    return replace(state, memo=replace(state.memo, spoken=spoken))
 
 
 def _known(names: Collection[str], state: State) -> tuple[int, Spoken]:
     """What is remembered of these tools, and of how many messages; of none where any of the tools is not known."""
-    spoken = state.gathered.spoken
+    spoken = state.memo.spoken
     known = known_messages(state.history, spoken.length, spoken.last) if {*spoken.tools}.issuperset(names) else 0
     return known, spoken if known else Spoken()
 
@@ -794,8 +793,6 @@ class Rules(Options, frozen=True, kw_only=True):
     """Maximum number of calls of one reply that are run; the others are answered without being run."""
     in_doubt: InDoubtPolicy = "report"
     """When a person is asked about a call whose outcome is unknown."""
-    unsure: WhenUnsure | None = None
-    """What follows calls that the model is not sure of; None: nobody asks how sure it is."""
     without: frozenset[str] = frozenset()
     """What is off, by name: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), `ask_once`."""
 

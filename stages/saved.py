@@ -4,9 +4,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.message import History, size
+from stages.message import History
 from stages.repair.decoding import decode
-from stages.state import SCHEMA_VERSION, Gathered, State
+from stages.state import SCHEMA_VERSION, Memo, State
 
 
 def save(state: State) -> bytes:
@@ -23,7 +23,7 @@ def load(saved: bytes | str) -> State:
         state = decode(_STATE, saved)
     except msgspec.DecodeError as error:
         raise ValueError(f"this is no saved state: {error}") from None
-    return _measured(current(state))
+    return _with_views(current(state))
 
 
 class SavedParts(Struct, frozen=True, kw_only=True, gc=False):
@@ -47,7 +47,7 @@ def load_parts(parts: SavedParts) -> State:
         history = decode(_HISTORY, b"[" + b",".join(parts.messages) + b"]")
     except msgspec.DecodeError as error:
         raise ValueError(f"this is no saved state: {error}") from None
-    return _measured(current(replace(rest, history=history)))
+    return _with_views(current(replace(rest, history=history)))
 
 
 _STATE = msgspec.json.Decoder(State)
@@ -55,28 +55,23 @@ _HISTORY = msgspec.json.Decoder(History)
 
 
 def without_memory(state: State) -> State:
-    """The state without the copies of what its history says: what was sent, and what was gathered.
-
-    Of the last request there stays what the next one is compared with: its head, its first message, its tools. Its
-    notes stay, since no answer may repeat them. The view stays where it is not the history as it was then.
-    """
-    known, sent = state.known(), state.sent
-    view = () if sent.view == state.history[:known] else sent.view
-    request = replace(sent.request, messages=sent.request.messages[:1])
-    bare = replace(sent, view=view, sizes=(), size=0, request=request, values=(), length=known, last=None)
-    return replace(state, sent=replace(bare, whole=False), gathered=Gathered())
+    """The state as it is saved: without its memo, and with the views only where they are not the history as it was."""
+    history = state.history
+    prompts = tuple(
+        replace(prompt, view=()) if prompt.length and prompt.view == history[: prompt.length] else prompt
+        for prompt in state.prompts
+    )
+    return replace(state, prompts=prompts, memo=Memo())
 
 
-def _measured(state: State) -> State:
-    """The loaded state with the view of its last request, and what the messages of that take in the prompt."""
-    sent = state.sent
-    if sent.whole:
-        return state
-    known = state.history[: sent.length]
-    view = sent.view or known
-    sizes = tuple(map(size, view))
-    last = known[-1] if known else None
-    return replace(state, sent=replace(sent, view=view, sizes=sizes, size=sum(sizes), last=last))
+def _with_views(state: State) -> State:
+    """The loaded state with what its prompts showed."""
+    history = state.history
+    prompts = tuple(
+        replace(prompt, view=history[: prompt.length]) if prompt.length and not prompt.view else prompt
+        for prompt in state.prompts
+    )
+    return replace(state, prompts=prompts)
 
 
 def current(state: State) -> State:

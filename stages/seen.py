@@ -383,7 +383,7 @@ def _read_through(
 
 def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[int]:
     """The messages between these that may show one of the values, the latest first."""
-    marks, shown, history = marks_of(values), state.gathered.shown, state.history
+    marks, shown, history = marks_of(values), state.memo.shown, state.history
     known, numbers = known_messages(history, shown.length, shown.last), has_numbers(marks)
     somewhere = marks.difference(shown.nowhere)
     for place in reversed(range(start if somewhere else max(start, known), end)):
@@ -397,7 +397,7 @@ def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[
 
 def with_shown(state: State, values: Iterable[Json] = ()) -> State:
     """The state that remembers what each message shows, up to the last, and that it shows none of the values, if so."""
-    before, history = state.gathered.shown, state.history
+    before, history = state.memo.shown, state.history
     known = known_messages(history, before.length, before.last)
     texts = before.texts[:known] + tuple(map(_searchable, history[known:]))
     whole, added = "\n".join(texts), "\n".join(texts[known:])
@@ -405,7 +405,7 @@ def with_shown(state: State, values: Iterable[Json] = ()) -> State:
     nowhere = [mark for mark in sorted(marks_of(values)) if mark not in (added if mark in looked_for else whole)]
     last = history[-1] if history else None
     shown = Shown(length=len(history), last=last, texts=texts, nowhere=tuple(nowhere))
-    return replace(state, gathered=replace(state.gathered, shown=shown))
+    return replace(state, memo=replace(state.memo, shown=shown))
 
 
 def _searchable(message: Message, *, numbers: bool = True) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
+from hashlib import blake2b
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from stages.pipeline import Stage, StageError, on
 from stages.rules import Rules, still_withheld
 from stages.schema import SchemaTarget
 from stages.seen import all_numbers, with_values
-from stages.state import MAIN, Asked, Folded, Gathered, Held, Prepared, Sent, SourceValues, State
+from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, SourceValues, State, Written
 from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import valid, wires
@@ -69,59 +70,72 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     fixed = overhead(rules, target)
     spoken = f"{wire.name} {form.name}"
     lists = mode == "constrained" and any(tool.grounded or tool.calculated for tool in rules.tools)
+    tools = _digest(bytes(_tools(rules, target) or b"")) if mode == "native" else b""
 
-    def noted(before: Sent, phase: Folded) -> tuple[Raw, ...]:
+    def noted(before: Written, phase: Folded) -> tuple[Raw, ...]:
         """The messages with the notes after them; as text they are a part of the message before."""
-        added = phase.view[len(before.view) :]
-        before = before if added else Sent()
+        added = phase.view[len(before.prompt.view) :]
+        before = before if added else Written()
         added = added or phase.view
         return before.request.messages + wire.messages(show((*added, *phase.notes)))
 
     def write(state: State, phase: Folded) -> State:
         state = remember(rules, state)
-        view, history, before = phase.view, state.history, state.sent
+        view, history = phase.view, state.history
         seen = _as_seen(state, view)
         now = offer(rules, seen) if mode == "constrained" and not phase.summary else Offer(tools=rules.tools)
-        same = (before.target, before.mode, before.wire) == (name, mode, spoken)
-        extends = before.whole and same and _extends(view, before.view)
-        if not extends:
-            before = Sent()
-        added = view[len(before.view) :]
-        sizes = tuple(map(size, added))
-        shown = before.size + sum(sizes)
-        values = with_values(before.values, view, len(before.view)) if lists else ()
+        last = next((one for one in state.memo.written if one.prompt.target == name), Written())
+        same = (last.prompt.mode, last.wire) == (mode, spoken)
+        before = last if same and _extends(view, last.prompt.view) else Written()
+        known = len(before.prompt.view)
+        added = view[known:]
+        values = with_values(before.values, view, known) if lists else ()
         request = Request(
-            head=before.request.head if extends else wire.head(target.model, target.sampling, show(view)),
+            head=before.request.head if known else wire.head(target.model, target.sampling, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
             tail=tail_of_summary if phase.summary else tail(now, seen, None if state.cleared else values),
         )
-        sent = Sent(
+        shown = before.prompt.size + sum(map(size, added))
+        prompt = Prompt(
             target=name,
             mode=mode,
-            wire=spoken,
             view=view,
             size=shown,
-            sizes=before.sizes + sizes,
-            request=request,
-            notes=phase.notes,
-            values=values,
+            whole=fixed + shown + sum(map(size, phase.notes)),
             length=len(history),
-            last=history[-1] if history else None,
             held=_held(rules, seen, now if mode == "constrained" else None) if not phase.summary else (),
-            offered=now.names if now.level != "open" else (),
+            tools=tools,
+            first=before.prompt.first or _digest(bytes(request.head), *map(bytes, request.messages[:1])),
         )
-        ledger = replace(state.ledger, prompt_size=fixed + shown + sum(map(size, phase.notes)))
-        asked = replace(request, messages=noted(before, phase)) if phase.notes else request
-        prepared = Prepared(request=asked, summary=phase.summary, asked=Asked(target=name))
-        return replace(state, sent=sent, ledger=ledger, phase=prepared)
+        written = Written(prompt=prompt, wire=spoken, request=request, values=values)
+        others = tuple(one for one in state.memo.written if one.prompt.target != name)
+        memo = replace(state.memo, written=(*others, written), last=history[-1] if history else None)
+        asked = Asked(
+            target=name,
+            mode=mode,
+            offered=now.names if now.level != "open" else (),
+            notes=phase.notes,
+            tail=request.tail,
+        )
+        noting = replace(request, messages=noted(before, phase)) if phase.notes else request
+        return replace(
+            state,
+            prompts=(*(one for one in state.prompts if one.target != name), prompt),
+            memo=memo,
+            ledger=replace(state.ledger, prompt_size=prompt.whole),
+            phase=Prepared(request=noting, summary=phase.summary, asked=asked),
+        )
 
     return write
 
 
+def _digest(*parts: bytes) -> bytes:
+    return blake2b(b"".join(parts), digest_size=8).digest()
+
+
 def _as_seen(state: State, view: History) -> State:
     """The state with nothing but what the model is shown: no value of a schema comes from anywhere else."""
-    gathered = state.gathered if view == state.history else Gathered()
-    return replace(state, history=view, cleared=(), gathered=gathered)
+    return replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
 
 
 def _held(rules: Rules, state: State, constraint: Offer | None) -> tuple[Held, ...]:

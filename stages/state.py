@@ -31,7 +31,6 @@ from stages.effect import (
     CallResult,
     Effect,
     HandOff,
-    MeasuredCall,
     NeedsInput,
     Refused,
     Reply,
@@ -66,9 +65,18 @@ MAIN = "main"
 
 
 class Asked(Struct, frozen=True, kw_only=True, gc=False):
-    """What the model was asked, by which its reply is judged: `target` is the name of the model (`Ready.target`)."""
+    """What the model was asked, by which its reply is judged.
+
+    `target` is the name of the model (`Ready.target`), `mode` the one in which it was asked for calls. `offered` are
+    the tools of which the reply has to call one, after an escalation; empty: any legal tool. `notes` stood at the end
+    of the prompt, `tail` at that of the request: its tools, or the schema of a reply.
+    """
 
     target: str = MAIN
+    mode: str = ""
+    offered: tuple[str, ...] = ()
+    notes: History = ()
+    tail: Raw = Raw(b"{}")
 
 
 class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
@@ -144,13 +152,11 @@ class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
     """What the model `said`, with calls whose names and arguments are right. `notice`: see Batch.
 
     `asked` is what it replied to. `refused` are the answers to those of the calls that must not run. `allowed`: the
-    guards were asked, and let the others run; `execute` runs no calls that are not allowed. `choices`: of each call,
-    what is known of its choices.
+    guards were asked, and let the others run; `execute` runs no calls that are not allowed.
     """
 
     said: Assistant
     notice: str = ""
-    choices: tuple[MeasuredCall | None, ...] = ()
     refused: tuple[Refused, ...] = ()
     allowed: bool = False
     asked: Asked = Asked()
@@ -314,8 +320,6 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     """The last model call that asked for a summary; -1: there was none."""
     summary_failures: tuple[str, ...] = ()
     """Why the last summaries in a row could not be used."""
-    context_warned: float = 0.0
-    """The highest context threshold that the prompt has crossed and the model was warned of."""
     compactions: tuple[Compaction, ...] = ()
     in_doubt: tuple[ToolCall, ...] = ()
     """Calls whose outcome is unknown: until somebody decides, their tools are not used."""
@@ -323,8 +327,6 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     """Digests of calls that a person rejected: nobody is asked about the same call again."""
     asked_to_act: int = -1
     """The model call whose answer in words was asked about: was something to be done? -1: none was."""
-    unsure_calls: int = 0
-    """Model calls spent on decisions that the model was not sure of."""
 
 
 Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]
@@ -350,7 +352,8 @@ def mistake_count(ledger: Ledger, counter: Counter) -> int:
             assert_never(counter)
 
 
-# Gathered: what was found in a history message by message, so that a turn reads only those that came since.
+# Memo: what is remembered only to be fast: the requests as they were written, and what was found in a history message
+# by message, so that a turn reads only those that came since.
 #
 # It is a copy of what the messages say: a saved state has none of it, and whoever asks reads the messages after it,
 # too.
@@ -397,14 +400,6 @@ class Shown(Struct, frozen=True, kw_only=True, gc=False):
     nowhere: tuple[str, ...] = ()
 
 
-class Gathered(Struct, frozen=True, kw_only=True, gc=False):
-    """All that was found; of another history than that, nothing is known."""
-
-    naming: Naming = Naming()
-    spoken: Spoken = Spoken()
-    shown: Shown = Shown()
-
-
 def known_messages(history: History, length: int, last: Message | None) -> int:
     """How many messages at its beginning are those of the history of that length, with that last one; 0: another."""
     return length if 0 < length <= len(history) and history[length - 1] is last else 0
@@ -445,48 +440,51 @@ class Held(Struct, frozen=True, kw_only=True, gc=False):
     by: str
 
 
-class Decision(Struct, frozen=True, kw_only=True, gc=False):
-    """An unsure decision: at which step of `WhenUnsure.then` it is, and what came of it.
+class Prompt(Struct, frozen=True, kw_only=True, gc=False):
+    """The last prompt of a target: what its next one is compared with, and what the history takes is measured by.
 
-    `asks` is what the next request is for: the calls again, a `thought` before them, or the calls of the larger model.
-    `votes` are the answers of a vote so far. `length` is that of the history when the decision was put off: once the
-    history is another, this is no longer open.
-    """
-
-    step: int
-    length: int
-    asks: Literal["calls", "thought", "larger"] = "calls"
-    thought: str = ""
-    votes: tuple[Vetted, ...] = ()
-
-
-class Sent(Struct, frozen=True, kw_only=True, gc=False):
-    """The last request. The next one extends it, so that a turn costs what it adds, not what came before.
-
-    `target`, `mode` and `wire` say for whom and how it was written, `view` what it shows, `sizes` its messages by
-    `message.size`, `size` their sum.
-    `notes` stood at its end, and are in none of these.
-    `length` and `last` are the length of the history that it was made from, and that history's last message.
+    `view` is what it showed of the history, `size` the characters of that by `message.size`, `whole` those of all the
+    prompt. `length` is that of the history that it was made from; 0: of another than the state has now. `tools` and
+    `first` are digests of the tools, where they are a field of the request, and of its head and first message. `held`
+    are the tools that it did not offer.
     """
 
     target: str = MAIN
     mode: str = ""
-    wire: str = ""
     view: History = ()
     size: int = 0
-    sizes: tuple[int, ...] = ()
-    request: Request = Request()
-    notes: History = ()
+    whole: int = 0
     length: int = 0
-    last: Message | None = None
-    whole: bool = True
-    """Whether `request` has all its messages, so that the next can extend it; that of a loaded state has the first."""
-    values: tuple[SourceValues, ...] = ()
-    """The values that the view shows, where the request lists them."""
-    offered: tuple[str, ...] = ()
-    """The tools of which the reply has to call one, after an escalation; empty: any legal tool."""
+    tools: bytes = b""
+    first: bytes = b""
     held: tuple[Held, ...] = ()
-    """The tools that it did not offer; of the legal ones, only a constraint leaves any out."""
+
+
+class Written(Struct, frozen=True, kw_only=True, gc=False):
+    """The last request of a target. The next one extends it, so that a turn costs what it adds, not what came before.
+
+    `prompt` is what it says, `wire` how; its notes are not in it. `values` are those that the view shows, where the
+    request lists them.
+    """
+
+    prompt: Prompt = Prompt()
+    wire: str = ""
+    request: Request = Request()
+    values: tuple[SourceValues, ...] = ()
+
+
+class Memo(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What is remembered only to be fast: without it, the same comes of every turn.
+
+    `written` are the last requests, one a target; `last` is the last message of the history that the last was made
+    from. The rest is known of this history alone.
+    """
+
+    written: tuple[Written, ...] = ()
+    last: Message | None = None
+    naming: Naming = Naming()
+    spoken: Spoken = Spoken()
+    shown: Shown = Shown()
 
 
 class State(Struct, frozen=True, kw_only=True, gc=False):
@@ -495,14 +493,15 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     history: History
     ledger: Ledger = Ledger()
     phase: Phase = Ready()
-    sent: Sent = Sent()
-    gathered: Gathered = Gathered()
+    prompts: tuple[Prompt, ...] = ()
+    """The last prompt of each target; the last of all at the end."""
     cleared: tuple[Cleared, ...] = ()
     """What compaction cut, where it can be asked back (`stages.view.recall`)."""
-    decision: Decision | None = None
-    """A decision that the model was not sure of, and that is taken again; see `open_decision`."""
+    kept: tuple[tuple[str, Raw], ...] = ()
+    """What features keep between turns, each under a name of its own (`stages.kept`)."""
     run: str = ""
     """What tells this run from every other, for idempotency keys; never shown to a model. Empty: nobody said."""
+    memo: Memo = Memo()
     version: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:
@@ -517,9 +516,14 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         return replace(self, phase=phase)
 
     @property
-    def open_decision(self) -> Decision | None:
-        """The decision that is being taken again; None where there is none, or the history went on without it."""
-        return self.decision if self.decision and self.decision.length == len(self.history) else None
+    def asked(self) -> Asked:
+        """What the model is asked, until its reply is judged."""
+        return self.phase.asked if isinstance(self.phase, Prepared | Awaiting | Answered | Vetted) else Asked()
+
+    @property
+    def prompt(self) -> Prompt:
+        """The last prompt; before the first, an empty one."""
+        return self.prompts[-1] if self.prompts else Prompt()
 
     def measure(self, *, reasoning: bool = False) -> int:
         """Characters of the prompt that the history makes: what the last request showed, and what came since.
@@ -527,22 +531,26 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         `reasoning`: what was thought since is going to be shown too. Takes no longer for a longer history.
         """
         known = self.known()
-        return (self.sent.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
+        return (self.prompt.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
 
     def sizes(self, *, reasoning: bool = False) -> tuple[int, ...] | None:
         """What each message of the history takes; None where the last request showed another history than that."""
         known = self.known()
-        if len(self.sent.sizes) != known:
+        view = self.prompt.view if known else ()
+        if len(view) != known:
             return None
-        return self.sent.sizes + _sizes(self.history[known:], reasoning=reasoning)
+        return tuple(map(size, view)) + _sizes(self.history[known:], reasoning=reasoning)
 
     def known(self) -> int:
         """How many messages at the beginning of the history the last request was made from; 0: another history."""
-        return known_messages(self.history, self.sent.length, self.sent.last)
+        length, last = self.prompt.length, self.memo.last
+        if last is None:
+            return length if length <= len(self.history) else 0
+        return known_messages(self.history, length, last)
 
     def reshape(self, history: History) -> Self:
         """The same run with another history than the one that it had and messages after it: measured anew."""
-        return replace(self, history=history, sent=replace(self.sent, length=0))
+        return replace(self, history=history, prompts=tuple(replace(prompt, length=0) for prompt in self.prompts))
 
     def say(self, *messages: Message) -> Self:
         """The same run with these messages at the end of its history. Raises TypeError for what is no message."""

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import zip_longest
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from stages import rescue
-from stages.confidence.measure import measured_calls, measures_of, offer_of, rewritten, without_priors
-from stages.effect import MeasuredCall, Refused, Reply, Said
+from stages.effect import Refused, Reply, Said
 from stages.execution import edit_refused
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, ToolCall, User, call_id
@@ -70,16 +68,13 @@ def validate(
         if all(judged.name == RESPOND for judged in reading.calls) and may_have_meant_a_call(rules, state):
             return _asked_to_act(sifted.state, say, rules)
         ledger = sifted.state.ledger
-        measured = _measured(state, phase, reading.calls, rules)
-        if rules.unsure and rules.unsure.priors:
-            reading = replace(reading, calls=_as_measured(reading.calls, measured, compiled))
-        calls = _numbered(reading.calls, ledger.ids, measured)
+        calls = _numbered(reading.calls, ledger.ids)
         ids = ledger.ids + len(calls)
         if [judged for judged in reading.calls if judged.wrong]:
             noted = replace(sifted, state=sifted.state.note(ids=ids))
             return _bad_calls(noted, phase.reply, calls, rules, say)
         said = replace(reading.said, calls=calls, turn=ledger.turn)
-        vetted = Vetted(said=said, notice=_notice(sifted), choices=measured, asked=phase.asked)
+        vetted = Vetted(said=said, notice=_notice(sifted), asked=phase.asked)
         return replace(sifted.state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
 
     def edited(state: State, phase: Edited) -> State | Halt:
@@ -182,50 +177,12 @@ def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCal
     return BareText(allowed=allowed, damage=reading.damage)
 
 
-def _measured(
-    state: State, phase: Answered, calls: tuple[Judged, ...], rules: Rules
-) -> tuple[MeasuredCall | None, ...]:
-    """What the tokens of the reply say of each call's choices, without the priors; nothing where nobody asked."""
-    if rules.unsure is None:
-        return ()
-    measured = measured_calls(phase.reply.tokens, phase.reply.text, offer_of(state.sent.request, rules.tools))
-    if (known := rules.unsure.priors) and phase.asked.target == MAIN:
-        measured = tuple(without_priors(call, known.priors) for call in measured)
-    return measures_of(measured, [call.name for call in calls])
-
-
-def _as_measured(
-    calls: tuple[Judged, ...], measured: tuple[MeasuredCall | None, ...], tools: Toolset
-) -> tuple[Judged, ...]:
-    """The calls with the values that the priors leave as the most probable, as far as these still fit the tool."""
-    return tuple(_meant(call, known, tools) for call, known in zip_longest(calls, measured) if call)
-
-
-def _meant(call: Judged, known: MeasuredCall | None, tools: Toolset) -> Judged:
-    if known is None or call.wrong:
-        return call
-    match tools.checks[call.name](rewritten(call.arguments, known)):
-        case Fits(arguments=arguments):
-            return replace(call, arguments=arguments)
-        case Misfit():
-            return call
-        case other:
-            assert_never(other)
-
-
-def _numbered(calls: tuple[Judged, ...], used: int, measured: tuple[MeasuredCall | None, ...]) -> tuple[ToolCall, ...]:
-    """The calls under forge's own ids, counted up, so that equal runs give equal bytes; with what is known of them."""
+def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
+    """The calls under forge's own ids, counted up, so that equal runs give equal bytes."""
     return tuple(
         [
-            ToolCall(
-                id=call_id(number),
-                name=c.name,
-                arguments=c.arguments,
-                origin=c.origin,
-                repairs=c.repairs,
-                confidence=known.confidence if known else None,
-            )
-            for number, (c, known) in enumerate(zip_longest(calls, measured), start=used + 1)
+            ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
+            for number, c in enumerate(calls, start=used + 1)
         ]
     )
 

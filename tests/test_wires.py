@@ -56,7 +56,7 @@ def test_the_workflow_passes_on_every_profile(server: str, profile: str, path: s
     backend = Server(f"{server}/{path}", profile=profile, model="served", mode=asked, api_key=key)  # type: ignore[arg-type]  # of a table
     state = finished(backend, desk.workflow)
     assert desk.log == DONE
-    assert state.sent.mode == mode
+    assert state.prompt.mode == mode
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_server_is_recognised_by_what_it_says_of_itself(
 ) -> None:
     caplog.set_level("INFO", "forge")
     desk = Desk()
-    assert finished(Server(f"{server}/{path}", probe=False), desk.workflow).sent.mode == mode
+    assert finished(Server(f"{server}/{path}", probe=False), desk.workflow).prompt.mode == mode
     assert desk.log == DONE
     assert f"is taken for {profile}: mode {mode}, 4096 tokens" in caplog.text
 
@@ -81,7 +81,7 @@ def test_a_template_without_tools_is_prompted_and_it_is_said(server: str, caplog
     """Such a server ignores `tools` with status 200: the model would never hear of them."""
     desk = Desk()
     profile = Profile(name="mine", context="props")
-    assert finished(Server(f"{server}/toolless/v1", profile=profile), desk.workflow).sent.mode == "prompted"
+    assert finished(Server(f"{server}/toolless/v1", profile=profile), desk.workflow).prompt.mode == "prompted"
     assert desk.log == DONE
     assert "template has no tools" in caplog.text
 
@@ -93,7 +93,7 @@ def test_a_refusal_of_tools_is_fallen_back_from_once_and_it_is_said(
     backend = Server(f"{server}/wordy/v1", probe=False)
     state = run_sync(desk.workflow, "Go.", backend=backend, observer=seen.append, journal=str(journal)).unwrap().state
     assert desk.log == DONE
-    assert state.sent.mode == "prompted"
+    assert state.prompt.mode == "prompted"
     assert "support tool use" in state.ledger.fallback
     assert len([event for event in seen if isinstance(event, FellBack)]) == 1
     assert "refused, so the tools are written into the prompt" in caplog.text
@@ -141,7 +141,7 @@ def test_options_go_by_the_names_that_the_backend_has_for_them(server: str) -> N
 def test_a_runs_own_options_go_before_those_of_the_backend(server: str, tmp_path: Path) -> None:
     backend = Server(f"{server}/plain/v1", profile="lm-studio", model="m", sampling=Sampling(temperature=0.9, seed=1))
     result = run_sync(Desk().workflow, "Go.", backend=backend, sampling=Sampling(temperature=0.1, max_tokens=64))
-    head = json.loads(bytes(result.unwrap().state.sent.request.head))
+    head = json.loads(bytes(result.unwrap().state.memo.written[-1].request.head))
     assert (head["temperature"], head["seed"], head["max_tokens"]) == (0.1, 1, 64)
 
 

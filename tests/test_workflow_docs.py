@@ -8,7 +8,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize(("name", "count"), [("workflow", 11), ("guardrails", 3), ("pipeline", 12)])
+@pytest.mark.parametrize(("name", "count"), [("workflow", 11), ("guardrails", 3), ("pipeline", 15)])
 def test_the_examples_hold(name: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = DOCS / f"{name}.md"

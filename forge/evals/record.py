@@ -16,10 +16,10 @@ from forge.evals.scenario import PerformedCall, Trajectory
 from forge.tools.definition import Explicit, IdempotencyKey, Tool, tool
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.confidence.decide import LARGER
+from stages.confidence.decide import LARGER, confidences
 from stages.effect import Failed, Fault, Price, Replied, Send, Undelivered, Usage
 from stages.message import Assistant, Kind
-from stages.state import Ending
+from stages.state import Ending, State
 from stages.wire.wires import Dialect
 
 _Function = Callable[..., Any]
@@ -73,6 +73,11 @@ class Record:
             self.cached_tokens += usage.cached
             self.cost += price.of(usage)
 
+    def weigh(self, state: State) -> None:
+        """Note how sure the model was of the least sure of the calls that ran, where that was measured."""
+        known = (self.confidence, *confidences(state).values())
+        self.confidence = min((sure for sure in known if sure is not None), default=None)
+
     def observe(self, event: events.Event) -> None:
         """Count what an observer of forge's own loop is told."""
         match event:
@@ -86,9 +91,6 @@ class Record:
                 self.rescued += sum(call.origin not in {"native", "prompted"} or bool(call.repairs) for call in calls)
             case events.HistoryCompacted():
                 self.compactions += 1
-            case events.CallsAccepted(calls=calls):
-                known = (self.confidence, *(call.confidence for call in calls))
-                self.confidence = min((sure for sure in known if sure is not None), default=None)
             case _:
                 pass
 

@@ -103,7 +103,7 @@ def _offered(before: Step, after: Step, rules: Rules, other: Rules) -> Iterator[
     sent = after.state
     if not _constrains(before, after):
         return
-    seen = replace(before.state, history=sent.sent.view, cleared=())
+    seen = replace(before.state, history=sent.prompt.view, cleared=())
     did, without = offer(offered_tools(rules, seen)), offer(offered_tools(other, seen))
     if did != without:
         yield Acted(turn=sent.ledger.turn, step=before.number, did=did, without=without, ends=False)
@@ -114,10 +114,8 @@ def _limited(before: Step, after: Step, turn: Stage) -> Iterator[Acted]:
     moved = advanced(turn, before.state) if _constrains(before, after) else None
     if not isinstance(moved, Success):
         return
-    sent, other = after.state.sent.request, argument_schemas(moved.unwrap().sent.request)
-    limited = [
-        f"{t}.{name}" for (t, name), kind in argument_schemas(sent).items() if other.get((t, name), kind) != kind
-    ]
+    sent, other = argument_schemas(after.state.asked.tail), argument_schemas(moved.unwrap().asked.tail)
+    limited = [f"{t}.{name}" for (t, name), kind in sent.items() if other.get((t, name), kind) != kind]
     if limited:
         names = ", ".join(limited)
         did = Decision(kind="offers", detail=f"the values that were seen for {names}")
@@ -130,7 +128,7 @@ def _constrains(before: Step, after: Step) -> bool:
     sent = after.state
     if after.halt or not isinstance(before.state.phase, Ready) or not isinstance(sent.phase, Awaiting):
         return False
-    return sent.sent.mode == "constrained" and not sent.phase.summary
+    return sent.phase.asked.mode == "constrained" and not sent.phase.summary
 
 
 def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:

@@ -8,8 +8,8 @@ from msgspec import UNSET, Raw
 
 from forge.errors import ForgeError
 from forge.journal.records import Journal, SentPart, read_journal
-from stages.confidence.measure import MeasuredPriors, measured_calls, offer_of, priors_of
-from stages.effect import MeasuredCall, Replied, Request
+from stages.confidence.measure import MeasuredCall, MeasuredPriors, measured_calls, offer_of, priors_of
+from stages.effect import Replied
 from stages.options import OptionError
 from stages.state import MAIN
 
@@ -55,6 +55,6 @@ def _calls(journal: Journal) -> Iterator[MeasuredCall]:
                 tail = tail if part.tail is UNSET else part.tail
                 if isinstance(outcome, Replied) and part.target == MAIN:
                     reply = outcome.reply
-                    yield from measured_calls(reply.tokens, reply.text, offer_of(Request(tail=tail), ()))
+                    yield from measured_calls(reply.tokens, reply.text, offer_of(tail, ()))
             case _:
                 pass

@@ -87,7 +87,7 @@ async def counted(workflow: Workflow, state: State, connection: Connection) -> S
         return known
     first, request = asked
     report = Report(characters=first.ledger.prompt_size, tokens=await connection.count(request.body) or 0)
-    return known.note(report=calibrated(rate, Report(), report, first.sent.size)[1])
+    return known.note(report=calibrated(rate, Report(), report, first.prompt.size)[1])
 
 
 def _first_request(workflow: Workflow, state: State, connection: Connection) -> tuple[State, Request] | None:

@@ -25,7 +25,7 @@ from stages.halt import BackendFailed
 from stages.message import History, ToolCall
 from stages.saved import current
 from stages.schema import Misfit
-from stages.state import Awaiting, Batch, Edited, Executed, Gathered, Ready, Sent, State, Vetted
+from stages.state import Awaiting, Batch, Edited, Executed, Memo, Ready, State, Vetted
 
 # Saved states, checked before a workflow resumes from them.
 
@@ -176,7 +176,7 @@ async def resume(
         redact.refuse_wrong(workflow.compiled.tools.parameters)  # before loading a model, which may take minutes
     # The last request may have been written for another mode or other tools: this run writes its own, and its
     # journal begins with what decides.
-    state = replace(state, sent=Sent(), gathered=Gathered())
+    state = replace(state, prompts=(), memo=Memo())
     try:
         async with connected(backend, watching) as connection:
             async with unless(watching.get("cancel")):

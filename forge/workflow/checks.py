@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from forge.runtime.callbacks import placed, placed_guard
 from forge.tools.definition import Grounds, grounds
 from stages.compaction import Compacted, Compactor, TieredCompact
-from stages.confidence.measure import Prior, closed_arguments
+from stages.confidence.measure import Prior, WhenUnsure, closed_arguments
 from stages.effect import Budget, Price
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import GUARDS
@@ -189,11 +189,11 @@ def without_mistakes(without: Collection[str]) -> Iterator[str]:
         yield f"without: there is no guard or narrowing {name!r}; there are: {listed}.{did_you_mean(name, known)}"
 
 
-def prior_mistakes(rules: Rules) -> tuple[str, ...]:
-    """Everything that is wrong with the priors of the rules: of a tool, an argument or values that there are not."""
-    if rules.unsure is None or rules.unsure.priors is None:
+def prior_mistakes(when: WhenUnsure | None, rules: Rules) -> tuple[str, ...]:
+    """Everything that is wrong with the priors: of a tool, an argument or values that there are not."""
+    if when is None or when.priors is None:
         return ()
-    return tuple(sentence for prior in rules.unsure.priors.priors for sentence in _mistakes(prior, rules))
+    return tuple(sentence for prior in when.priors.priors for sentence in _mistakes(prior, rules))
 
 
 def _mistakes(prior: Prior, rules: Rules) -> Iterator[str]:

@@ -14,7 +14,7 @@ from forge.workflow.workflow import CompiledWorkflow, StageName, arranged
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import ContextBudget, Meter
-from stages.confidence.decide import LARGER, ask_again, settle, think_first
+from stages.confidence.decide import LARGER, ask_again, hear, settle, think_first, weigh
 from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.nudges import in_own_words
@@ -70,14 +70,17 @@ def with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:
     return replace(setup, sampling=setup.sampling.over(Sampling(extra=wire.logprobs)))
 
 
-def with_unsure_stages(when: WhenUnsure | None, wire: Wire, made: _Made) -> _Made:
-    """The stages with those that ask again and settle, each behind the one of forge's own that it follows."""
+def with_unsure_stages(workflow: CompiledWorkflow, wire: Wire, made: _Made) -> _Made:
+    """The stages with those that measure, settle and ask again, each beside the one of forge's that it goes with."""
+    when = workflow.unsure
     if when is None:
         return made
+    tools = workflow.tools
     return {
         **made,
         "fold": {**made["fold"], "think_first": think_first()},
         "serialize": {**made["serialize"], "ask_again": ask_again(when, wire.dialect.option_names)},
+        "validate": {"hear": hear(workflow.rules.tools), **made["validate"], "weigh": weigh(when, tools)},
         "enforce": {**made["enforce"], "settle": settle(when)},
     }
 
@@ -102,7 +105,7 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     target = Target(
         mode=setup.mode,
         model=setup.model,
-        sampling=with_logprobs(rules.unsure, setup, spoken).sampling,
+        sampling=with_logprobs(workflow.unsure, setup, spoken).sampling,
         wire=spoken,
         form=FORMS[setup.form],
         alternating=setup.alternating,
@@ -139,9 +142,9 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
         },
         "serialize": {"serialize": serialize(workflow.rules, targets)},
     }
-    refuse_unable(workflow.rules.unsure, setup)
+    refuse_unable(workflow.unsure, setup)
     made = {**asking, **_judging(here.workflow, targets)}
-    stages = with_unsure_stages(workflow.rules.unsure, here.target.wire, made)
+    stages = with_unsure_stages(workflow, here.target.wire, made)
     return arranged(workflow.stages, stages)
 
 

@@ -269,6 +269,7 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     """
 
     rules: Rules
+    unsure: WhenUnsure | None
     tools: Toolset
     schemas: ToolSchemas
     openers: Openers
@@ -449,7 +450,7 @@ class Workflow(Generic[R_co]):
             *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
-            *prior_mistakes(self.rules),
+            *prior_mistakes(self.unsure, self.rules),
             *without_mistakes(self.without),
         )
 
@@ -491,7 +492,6 @@ class Workflow(Generic[R_co]):
             max_parallel=self.max_parallel,
             max_calls=self.max_calls_per_reply,
             in_doubt=self.in_doubt,
-            unsure=self.unsure,
             without=frozenset(self.without),
         )
         named = (*_names(self.optional_steps), *(self.completion_checks or {}))
@@ -529,6 +529,7 @@ class Workflow(Generic[R_co]):
         guards = GuardList(limited=self.budget.tool_calls is not None, own=own_guards(self.guards))
         return CompiledWorkflow(
             rules=rules,
+            unsure=self.unsure,
             tools=toolset_of(rules.tools),
             schemas=compiled_schemas(rules.tools),
             openers=openers((*own_families(self.families), *rescue.FAMILIES)),

@@ -1,38 +1,108 @@
 """What follows where a model is not sure of its calls: think, vote, ask a larger model or a person, or stop."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import assert_never
+from collections.abc import Iterable, Mapping
+from typing import Literal, assert_never
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.confidence.measure import CONSTRAINTS, AskLarger, AskPerson, StopRun, ThinkFirst, Vote, WhenUnsure
-from stages.effect import Choice, NeedsInput, Reply
+from stages.confidence.measure import (
+    CONSTRAINTS,
+    AskLarger,
+    AskPerson,
+    Choice,
+    MeasuredCall,
+    StopRun,
+    ThinkFirst,
+    Vote,
+    WhenUnsure,
+    measured_calls,
+    measures_of,
+    offer_of,
+    rewritten,
+    without_priors,
+)
+from stages.effect import NeedsInput
 from stages.halt import Halt, Unsure
-from stages.message import Assistant, Kind, User
+from stages.kept import Kept
+from stages.message import Assistant, Kind, ToolCall, User
 from stages.nudges import call_after_thinking, think_before_calling
 from stages.pipeline import Stage, on
+from stages.reading.toolset import Toolset
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
+from stages.schema import Fits, Misfit
 from stages.schema.canonical_json import canonical
-from stages.state import MAIN, Decision, Done, Folded, Prepared, Ready, State, Vetted
+from stages.state import MAIN, Answered, Asked, Done, Folded, Prepared, Ready, State, Vetted
+from stages.tool import ToolSpec
+
+# What is kept of decisions between turns.
+
+
+class Decision(Struct, frozen=True, kw_only=True, gc=False):
+    """An unsure decision: at which step of `WhenUnsure.then` it is, and what came of it.
+
+    `asks` is what the next request is for: the calls again, a `thought` before them, or the calls of the larger model.
+    `votes` are the answers of a vote so far. `length` is that of the history when the decision was put off: once the
+    history is another, this is no longer open.
+    """
+
+    step: int
+    length: int
+    asks: Literal["calls", "thought", "larger"] = "calls"
+    thought: str = ""
+    votes: tuple[Vetted, ...] = ()
+
+
+class Doubts(Struct, frozen=True, kw_only=True):
+    """What a run keeps of how sure the model is of its calls.
+
+    `decision` is the one that is taken again (see `open_decision`), `calls` are the model calls spent on such so far.
+    `heard` are the calls that stand in the tokens of the last reply, `measured` the choices of calls by their ids,
+    until their decision is settled.
+    """
+
+    decision: Decision | None = None
+    calls: int = 0
+    heard: tuple[MeasuredCall, ...] = ()
+    measured: Mapping[str, MeasuredCall] = {}
+
+
+DOUBTS = Kept("unsure", Doubts, Doubts())
+_CONFIDENCES = Kept("confidence", dict[str, float], {})
+
+
+def confidences(state: State) -> Mapping[str, float]:
+    """By the ids of calls that were to run how sure the model was of each, where that is known.
+
+    It is the probability of the tool and values among those that were offered, from 0 to 1, or the share of a vote.
+    """
+    return _CONFIDENCES.get(state)
+
+
+def open_decision(state: State) -> Decision | None:
+    """The decision that is being taken again; None where there is none, or the history went on without it."""
+    decision = DOUBTS.get(state).decision
+    return decision if decision and decision.length == len(state.history) else None
+
 
 # The question to a person about calls that the model is not sure of.
 
 _SUGGESTED = 8
 
 
-def question_about(phase: Vetted) -> NeedsInput:
+def question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, MeasuredCall]) -> NeedsInput:
     """The question which of the offered tools or values is meant, by the least sure choice, the chosen one first.
 
     Where nothing is known of the choices: whether the calls are meant.
     """
-    choices = [(call.tool, choice) for call in phase.choices if call for choice in call.choices]
+    known = (measured[call.id] for call in calls if call.id in measured)
+    choices = [(call.tool, choice) for call in known for choice in call.choices]
     if not choices:
-        calls = ", ".join(f"{call.name} {call.arguments}" for call in phase.calls)
-        return NeedsInput(question=f"Is this what is meant: {calls}?", suggestions=("yes", "no"))
+        said = ", ".join(f"{call.name} {call.arguments}" for call in calls)
+        return NeedsInput(question=f"Is this what is meant: {said}?", suggestions=("yes", "no"))
     tool, choice = min(choices, key=lambda one: one[1].probability)
     suggestions = _offered(choice)
     what = f"Which {choice.argument} is meant for {tool}" if choice.argument else "What is meant"
@@ -64,7 +134,7 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
 
     @on(Prepared)
     def stage(state: State, phase: Prepared) -> State | Halt:
-        decision = state.open_decision
+        decision = open_decision(state)
         if decision is None or phase.summary:
             return state
         head, tail = decode(_fields, bytes(phase.request.head)), decode(_fields, bytes(phase.request.tail))
@@ -119,6 +189,64 @@ _THOUGHT = 8_000
 """Maximum characters of a thought that is shown again."""
 
 
+def hear(tools: tuple[ToolSpec, ...]) -> Stage:
+    """Hear an Answered state before its calls are read: the thought that was asked for, or what its tokens say.
+
+    After a thought the calls are asked for next. `tools` are those that a prompt offers that has no tools in its
+    request.
+    """
+
+    @on(Answered)
+    def stage(state: State, phase: Answered) -> State | Halt:
+        decision = open_decision(state)
+        if decision is not None and decision.asks == "thought":
+            inside, beside = split_reasoning(phase.reply.text)
+            thought = beside or inside or phase.reply.reasoning.strip()  # a model that reasons may say it all there
+            return _again(state, replace(decision, asks="calls", thought=thought[:_THOUGHT]))
+        heard = measured_calls(phase.reply.tokens, phase.reply.text, offer_of(phase.asked.tail, tools))
+        return DOUBTS.put(state, replace(DOUBTS.get(state), heard=heard))
+
+    return stage
+
+
+def weigh(when: WhenUnsure, tools: Toolset) -> Stage:
+    """Keep how sure the model is of the calls of a Vetted state, before any guard has seen them.
+
+    Where `when` has priors, the calls get the values that these leave as the most probable, as far as they fit the
+    tool.
+    """
+
+    @on(Vetted)
+    def stage(state: State, phase: Vetted) -> State | Halt:
+        if phase.allowed:
+            return state
+        doubts, calls = DOUBTS.get(state), phase.calls
+        heard: Iterable[MeasuredCall] = doubts.heard
+        priors = when.priors.priors if when.priors and phase.asked.target == MAIN else ()
+        if priors:
+            heard = (without_priors(call, priors) for call in heard)
+        of_calls = measures_of([*heard], [call.name for call in calls])
+        if when.priors:
+            calls = tuple(_meant(call, known, tools) for call, known in zip(calls, of_calls, strict=True))
+        measured = {call.id: known for call, known in zip(calls, of_calls, strict=True) if known}
+        kept = replace(doubts, heard=(), measured={**doubts.measured, **measured})
+        return DOUBTS.put(state, kept).to(replace(phase, said=replace(phase.said, calls=calls)))
+
+    return stage
+
+
+def _meant(call: ToolCall, known: MeasuredCall | None, tools: Toolset) -> ToolCall:
+    if known is None:
+        return call
+    match tools.checks[call.name](rewritten(call.arguments, known)):
+        case Fits(arguments=arguments):
+            return replace(call, arguments=arguments)
+        case Misfit():
+            return call
+        case other:
+            assert_never(other)
+
+
 def settle(when: WhenUnsure) -> Stage:
     """Hand on a Vetted state whose calls are sure enough; for the others take the next step of `when`.
 
@@ -130,23 +258,26 @@ def settle(when: WhenUnsure) -> Stage:
     def stage(state: State, phase: Vetted) -> State | Halt:
         if not phase.allowed:
             return state
-        decision = state.open_decision
+        decision, doubts = open_decision(state), DOUBTS.get(state)
+        if decision and decision.asks == "larger" and phase.asked.target != LARGER:
+            decision = None  # the run was cut short before the larger model had answered: this is a first answer again
+        sure = {call.id: doubts.measured[call.id].confidence for call in phase.calls if call.id in doubts.measured}
         step = when.steps[decision.step] if decision else None
         if decision is None or not isinstance(step, Vote):
-            return _judged(state, phase, confidence_of(phase), decision, when)
-        votes = (*decision.votes, phase)
+            return _judged(state, phase, sure, decision, when)
+        votes = (*decision.votes, replace(phase, asked=Asked()))
         if len(votes) < step.samples and _affordable(state, when, 1):
             return _again(state, replace(decision, votes=votes))
         chosen, share = majority(votes)
-        return _judged(state, _with_confidence(chosen, share), share, decision, when)
+        chosen = replace(chosen, asked=phase.asked)
+        return _judged(state, chosen, dict.fromkeys((call.id for call in chosen.calls), share), decision, when)
 
     return stage
 
 
-def confidence_of(phase: Vetted) -> float | None:
+def least_sure(calls: tuple[ToolCall, ...], sure: Mapping[str, float]) -> float | None:
     """How sure the least sure call of a reply is; None: of one, nothing is known."""
-    known = [call.confidence for call in phase.calls]
-    return None if None in known else min(confidence for confidence in known if confidence is not None)
+    return min((sure[call.id] for call in calls), default=None) if all(call.id in sure for call in calls) else None
 
 
 def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
@@ -156,36 +287,36 @@ def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
     return votes[said.index(most)], count / len(votes)
 
 
-def _with_confidence(phase: Vetted, share: float) -> Vetted:
-    calls = tuple(replace(call, confidence=share) for call in phase.calls)
-    return replace(phase, said=replace(phase.said, calls=calls))
-
-
 def _judged(
-    state: State, phase: Vetted, sure: float | None, decision: Decision | None, when: WhenUnsure
+    state: State, phase: Vetted, sure: Mapping[str, float], decision: Decision | None, when: WhenUnsure
 ) -> State | Halt:
+    least = least_sure(phase.calls, sure)
     larger = decision is not None and decision.asks == "larger"
-    if (sure is None and (larger or not when.below)) or (sure is not None and sure >= when.below):
-        return _settled(state, phase)
+    if (least is None and (larger or not when.below)) or (least is not None and least >= when.below):
+        return _settled(state, phase, sure)
     first = 0 if decision is None else decision.step + 1
     for number, step in enumerate(when.steps[first:], start=first):
         match step:
             case StopRun():
-                call = min(phase.calls, key=lambda call: call.confidence or 0.0)
-                return Unsure(tool=call.name, arguments=call.arguments, confidence=sure, below=when.below)
+                call = min(phase.calls, key=lambda call: sure.get(call.id, 0.0))
+                return Unsure(tool=call.name, arguments=call.arguments, confidence=least, below=when.below)
             case AskPerson():
-                asked = question_about(phase)
-                return replace(state, decision=None).say(Assistant(text=asked.question)).to(Done(outcome=asked))
+                asked = question_about(phase.calls, DOUBTS.get(state).measured)
+                return _undecided(state).say(Assistant(text=asked.question)).to(Done(outcome=asked))
             case ThinkFirst() | Vote() | AskLarger():
                 if _affordable(state, when, _cost(step)):
                     return _again(state, _begun(step, number, len(state.history), phase, decision))
             case _:
                 assert_never(step)
-    return _settled(state, phase)
+    return _settled(state, phase, sure)
 
 
-def _settled(state: State, phase: Vetted) -> State:
-    return replace(state, decision=None, phase=phase)
+def _settled(state: State, phase: Vetted, sure: Mapping[str, float]) -> State:
+    return _CONFIDENCES.put(_undecided(state), {**_CONFIDENCES.get(state), **sure}).to(phase)
+
+
+def _undecided(state: State) -> State:
+    return DOUBTS.put(state, Doubts(calls=DOUBTS.get(state).calls))
 
 
 def _cost(step: ThinkFirst | Vote | AskLarger) -> int:
@@ -202,8 +333,7 @@ def _cost(step: ThinkFirst | Vote | AskLarger) -> int:
 
 
 def _affordable(state: State, when: WhenUnsure, calls: int) -> bool:
-    ledger = state.ledger
-    return ledger.unsure_calls + calls <= when.max_calls and calls <= ledger.budget.calls
+    return DOUBTS.get(state).calls + calls <= when.max_calls and calls <= state.ledger.budget.calls
 
 
 def _begun(
@@ -214,7 +344,7 @@ def _begun(
         case ThinkFirst():
             return replace(begun, asks="thought", thought="")
         case Vote():
-            return replace(begun, votes=(phase,))
+            return replace(begun, votes=(replace(phase, asked=Asked()),))
         case AskLarger():
             return replace(begun, asks="larger")
         case _:
@@ -223,18 +353,10 @@ def _begun(
 
 def _again(state: State, decision: Decision) -> State:
     """The same turn once more: what is asked, and what rules count by turns, is as it was before."""
-    ledger = state.ledger
-    spent = replace(ledger, turn=ledger.turn - 1, unsure_calls=ledger.unsure_calls + 1)
-    return replace(
-        state, ledger=spent, decision=decision, phase=Ready(target=LARGER if decision.asks == "larger" else MAIN)
-    )
-
-
-def with_thought(state: State, decision: Decision, reply: Reply) -> State:
-    """The state after the thought that was asked for: the calls are asked for next."""
-    inside, beside = split_reasoning(reply.text)
-    thought = beside or inside or reply.reasoning.strip()  # a model that reasons may say it all there
-    return _again(state, replace(decision, asks="calls", thought=thought[:_THOUGHT]))
+    doubts = DOUBTS.get(state)
+    kept = DOUBTS.put(state, replace(doubts, decision=decision, calls=doubts.calls + 1, heard=()))
+    target = LARGER if decision.asks == "larger" else MAIN
+    return kept.note(turn=state.ledger.turn - 1).to(Ready(target=target))
 
 
 def think_first() -> Stage:
@@ -242,7 +364,7 @@ def think_first() -> Stage:
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
-        decision = state.open_decision
+        decision = open_decision(state)
         if decision is None or phase.summary or not (decision.asks == "thought" or decision.thought):
             return state
         notes = [User(text=think_before_calling(), kind=Kind.THINK_FIRST)]

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from math import isclose, isfinite, log
+from math import isclose, isfinite, log, prod
 from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
-from stages.effect import Choice, MeasuredCall, Request, TokenProbability
+from stages.effect import TokenProbability
 from stages.options import Count, Fraction, OptionError, Options, Tokens
 from stages.repair.decoding import decode
 from stages.schema.value import Json
@@ -48,6 +48,36 @@ def written(tokens: Sequence[TokenProbability]) -> str:
 
 
 # The probability of a choice: what the tokens say of the text that was written, among the texts that were offered.
+
+
+class Choice(Struct, frozen=True, kw_only=True, gc=False):
+    """One of several texts that were offered, and their probabilities, which add up to 1.
+
+    `argument` is the one that it is the value of; empty: the tool was chosen. The texts are JSON.
+    """
+
+    argument: str = ""
+    chosen: str
+    offered: tuple[str, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def probability(self) -> float:
+        """How probable the chosen text was among those offered, from 0 to 1."""
+        return self.shares[self.offered.index(self.chosen)]
+
+
+class MeasuredCall(Struct, frozen=True, kw_only=True, gc=False):
+    """A call as it stands in the tokens of a reply, and the choices that were made in it, where there was a choice."""
+
+    tool: str
+    choices: tuple[Choice, ...]
+
+    @property
+    def confidence(self) -> float:
+        """The probability of all of its choices together; 1 where it had none."""
+        return prod(choice.probability for choice in self.choices)
+
 
 _END = "\0"
 """What ends a number, or a word such as null, where JSON has a comma, a bracket or a blank."""
@@ -214,12 +244,12 @@ _json: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 
 
-def offer_of(request: Request, tools: tuple[ToolSpec, ...]) -> Offer:
-    """What the request's schema of the reply allows; without one, its tools; without those, these, from the prompt."""
-    if schema := _constraint(request):
+def offer_of(tail: Raw, tools: tuple[ToolSpec, ...]) -> Offer:
+    """What a request offers, by its end: its schema of the reply, else its tools; without, these, from the prompt."""
+    if schema := _constraint(tail):
         known = _definitions(schema)
         return {name: _limited_arguments(arguments, known) for name, arguments in _branches(schema)}
-    fields = decode(_fields, bytes(request.tail))
+    fields = decode(_fields, bytes(tail))
     if "tools" in fields:
         return dict(_declared(decode(_json, bytes(fields["tools"]))))
     return {tool.name: closed_arguments(tool) for tool in tools}
@@ -230,10 +260,10 @@ def closed_arguments(tool: ToolSpec) -> Mapping[str, tuple[str, ...]]:
     return _limited_arguments(decode(_json, bytes(tool.parameters)), {})
 
 
-def argument_schemas(request: Request) -> Mapping[tuple[str, str], Json]:
-    """The schemas, by tool and argument, to which the request's constraint holds a reply; none without one."""
+def argument_schemas(tail: Raw) -> Mapping[tuple[str, str], Json]:
+    """The schemas, by tool and argument, to which the constraint at a request's end holds a reply; none without one."""
     found: dict[tuple[str, str], Json] = {}
-    for tool, arguments in _branches(_constraint(request)):
+    for tool, arguments in _branches(_constraint(tail)):
         match arguments:
             case {"properties": dict(properties)}:
                 found |= {(tool, name): kind for name, kind in properties.items()}
@@ -242,9 +272,9 @@ def argument_schemas(request: Request) -> Mapping[tuple[str, str], Json]:
     return found
 
 
-def _constraint(request: Request) -> Json:
+def _constraint(tail: Raw) -> Json:
     """The field with a schema of the reply that names calls; None: the request has none."""
-    fields = decode(_fields, bytes(request.tail))
+    fields = decode(_fields, bytes(tail))
     schemas = (decode(_json, bytes(fields[name])) for name in CONSTRAINTS if name in fields)
     return next((schema for schema in schemas if any(_branches(schema))), None)
 

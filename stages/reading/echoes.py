@@ -40,7 +40,7 @@ def _begins_with_a_mark(text: str, history: History) -> bool:
 def _repeats(text: str, state: State, tools: Collection[str]) -> bool:
     names = {word for name in tools for word in _words(name, ())}
     runs = {*_runs(_words(text, names))}
-    told = (*state.history, *state.sent.notes) if runs else ()
+    told = (*state.history, *state.asked.notes) if runs else ()
     for place, message in enumerate(told):
         said = _of_forge(message)
         if said and (shared := runs.intersection(_runs(_words(said, names)))):

@@ -62,7 +62,7 @@ def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
     def sift(state: State, reading: Reading) -> Sifted:
         if all(_is_made(call, state) for call in reading.calls):
             return Sifted(state=state, reading=reading)
-        state = replace(state, gathered=replace(state.gathered, naming=up_to_date(state, names)))
+        state = replace(state, memo=replace(state.memo, naming=up_to_date(state, names)))
         own: list[Judged] = []
         repeated: list[Repeat] = []
         for judged in reading.calls:
@@ -83,12 +83,12 @@ def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
 def _way(tool: ToolSpec, source: RepeatSource, state: State) -> RepeatWay:
     if source != "result" or tool.effect == "read":
         return "alone"
-    return "none" if state.sent.mode == "prompted" else "native"
+    return "none" if state.asked.mode == "prompted" else "native"
 
 
 def _is_made(call: Judged, state: State) -> bool:
     """Whether it was made as a call, rather than found in text."""
-    return call.origin == "native" or (call.origin == "prompted" and state.sent.mode == "constrained")
+    return call.origin == "native" or (call.origin == "prompted" and state.asked.mode == "constrained")
 
 
 def _source(call: ShownCall, tool: ToolSpec, state: State, *, alone: bool, in_form: bool) -> RepeatSource | None:
@@ -104,7 +104,7 @@ def _source(call: ShownCall, tool: ToolSpec, state: State, *, alone: bool, in_fo
             return "done"
         if stands(call, user_texts(state), loose=True):
             return "user"
-    data_too = not (in_form and state.sent.mode == "prompted")
+    data_too = not (in_form and state.asked.mode == "prompted")
     return "result" if stands(call, tool_answers(state, call), loose=data_too) else None
 
 

@@ -79,7 +79,7 @@ def tool_answers(state: State, call: ShownCall) -> Iterator[str]:
     """What tools answered and summaries say, as far as it names a tool; answers to this very call aside."""
     own: set[str] | None = None
     history = state.history
-    for place in state.gathered.naming.places:
+    for place in state.memo.naming.places:
         match history[place]:
             case Tool(name=call.name, call_id=call_id) as answer:
                 own = _ids_of(call, history) if own is None else own
@@ -89,7 +89,7 @@ def tool_answers(state: State, call: ShownCall) -> Iterator[str]:
                 yield text
             case _:
                 pass
-    for place in state.gathered.naming.cut_places:
+    for place in state.memo.naming.cut_places:
         cut = state.cleared[place]
         if cut.name != call.name or not call.same(cut.arguments):
             yield cut.text
@@ -102,7 +102,7 @@ def _ids_of(call: ShownCall, history: tuple[Message, ...]) -> set[str]:
 
 def user_texts(state: State) -> Iterator[str]:
     """What the user wrote, as far as it names a tool."""
-    for place in state.gathered.naming.places:
+    for place in state.memo.naming.places:
         if isinstance(message := state.history[place], User) and message.kind is Kind.USER_INPUT:
             yield message.text
 
@@ -111,7 +111,7 @@ def up_to_date(state: State, names: Names) -> Naming:
     """Which messages name a tool, the latest too."""
     search = name_search(names.known)
     said = "\n".join(search.letters + search.signs)
-    before = state.gathered.naming if state.gathered.naming.names == said else Naming()
+    before = state.memo.naming if state.memo.naming.names == said else Naming()
     history, cleared = state.history, state.cleared
     known = known_messages(history, before.length, before.last)
     return Naming(

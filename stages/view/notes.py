@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from stages import nudges
 from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
+from stages.kept import Kept
 from stages.message import Kind, System, Tool, User, size
 from stages.nudges import first_few
 from stages.pipeline import Stage, on
@@ -93,7 +94,8 @@ def prompt_use(state: State) -> PromptUse:
     rate = whole_rate(ledger.tokens_per_character, ledger.report)
     system = sum(size(message) for message in state.history if isinstance(message, System))
     messages = sum(map(size, state.history)) - system
-    beside = max(0, ledger.prompt_size - state.sent.size) if state.sent.size else 0
+    shown = state.prompt.size
+    beside = max(0, ledger.prompt_size - shown) if shown else 0
     return PromptUse(
         system=int(system * rate),
         tools=int(beside * rate),
@@ -116,6 +118,9 @@ class ContextUse(Struct, frozen=True, kw_only=True):
     budget: int
 
 
+WARNED = Kept("context_warned", float, 0.0)
+"""The highest context threshold that the prompt has crossed and the model was warned of."""
+
 ContextWarning = str | Callable[[ContextUse], str | None]
 """A text for the model, or a pure function that returns one; None or empty: nothing."""
 
@@ -133,10 +138,10 @@ def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: Co
             return state
         tokens = _tokens(state, budget)
         crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
-        before = state.ledger.context_warned
+        before = WARNED.get(state)
         if crossed == before:
             return state
-        noted = state.note(context_warned=crossed)
+        noted = WARNED.put(state, crossed)
         if crossed < before:
             return noted
         said = _words(text, ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))

@@ -9,12 +9,11 @@ user message may keep less; no request shows that.)
 
 from typing import Literal, TypeVar
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from stages.effect import Request
 from stages.message import Assistant, History, Kind, Message, User, size
-from stages.state import Sent, State
+from stages.state import Prompt, State
 from stages.tokens import length, whole_rate
 
 Cause = Literal["compact", "fold", "serialize", "history"]
@@ -81,39 +80,23 @@ def _alike(before: Message, after: Message) -> int:
 def prefix_loss(before: State, after: State) -> Loss | None:
     """What the request of `after` loses of the previous prompt; None: nothing.
 
-    Tokens are by the ledger's rate. The tools, which come before all messages, are kept unless they change.
+    It is compared with the last one of the same model. Tokens are by the ledger's rate. The tools, which come before
+    all messages, are kept unless they change.
     """
-    last, sent = before.sent, after.sent
+    sent = after.prompt
+    last = next((prompt for prompt in before.prompts if prompt.target == sent.target), Prompt())
     count = common_length(last.view, sent.view)
-    rewritten = bool(last.view) and (_tools(last) != _tools(sent) or _first(count, last) != _first(count, sent))
+    # The first message counts if both have it: in other modes than native the tools are in it.
+    rewritten = bool(last.view) and (last.tools != sent.tools or bool(count and last.first != sent.first))
     if not rewritten and count == len(last.view):
         return None
     ratio = whole_rate(after.ledger.tokens_per_character, after.ledger.report)
-    tools = before.ledger.prompt_size - last.size
+    tools = last.whole - last.size
     kept = 0 if rewritten else tools + _measured(last.view, sent.view, count).characters
     kept_tokens = int(kept * ratio)
+    lost_tokens = int(last.whole * ratio) - kept_tokens
     cause = "serialize" if rewritten else _cause(before, after, last.view[count])
-    return Loss(kept_tokens=kept_tokens, lost_tokens=int(before.ledger.prompt_size * ratio) - kept_tokens, cause=cause)
-
-
-class _Tail(Struct):
-    tools: Raw = Raw()
-
-
-def _tools(sent: Sent) -> bytes:
-    """The tools, if they are a field of the request; other fields are not shown to the model."""
-    if sent.mode != "native":
-        return b""
-    return bytes(msgspec.json.decode(sent.request.tail, type=_Tail).tools)
-
-
-def _first(count: int, sent: Sent) -> bytes:
-    """The first message as it was sent, if both views have it: in other modes the tools are in it.
-
-    Some wires have the system prompt before the messages, beside the model's name.
-    """
-    request = sent.request
-    return bytes(request.head) + bytes(request.messages[0]) if count and request.messages else b""
+    return Loss(kept_tokens=kept_tokens, lost_tokens=lost_tokens, cause=cause)
 
 
 def _cause(before: State, after: State, lost: Message) -> Cause:

@@ -15,7 +15,7 @@ from stages.guards import prerequisites, required_steps
 from stages.halt import Halt
 from stages.pipeline import Stage
 from stages.saved import load, save, without_memory
-from stages.state import Awaiting, Done, Gathered, Sent, State
+from stages.state import Awaiting, Done, Memo, State
 from stages.view.notes import note_progress, warn_of_calls
 from stages.view.summary import Summarize, ask_for_summary
 from stages.wire.target import Mode, Target
@@ -53,7 +53,7 @@ def decided(moved: Result[State, Halt]) -> State | Halt:
     """What has to be the same: all but what is remembered only to be fast."""
     match moved:
         case Success(State() as state):
-            return replace(state, sent=Sent(), gathered=Gathered())
+            return replace(state, memo=Memo())
         case _:
             return moved.failure()
 
@@ -75,6 +75,26 @@ def test_a_loaded_state_goes_on_as_the_saved_one(data: st.DataObject, turn: Stag
         assert observe(other, also.unwrap()) == observe(before, state)
         assert save(also.unwrap()) == save(state)
         other = load(save(also.unwrap()))
+        if isinstance(state.phase, Done):
+            return
+
+
+@given(data=st.data(), turn=TURNS, start=states)
+def test_a_run_that_forgets_its_memo_goes_on_in_the_same_way(data: st.DataObject, turn: Stage, start: State) -> None:
+    """The memo is dropped before any step on one side: no phase, ledger or event of those that follow is another."""
+    state = other = start
+    for _ in range(data.draw(st.integers(1, 12))):
+        other = replace(other, memo=Memo()) if data.draw(st.booleans()) else other
+        if isinstance(state.phase, Awaiting):
+            outcome = data.draw(outcomes(state.phase))
+            moved, also = deliver(state, outcome), deliver(other, outcome)
+        else:
+            moved, also = turn(state), turn(other)
+        assert decided(also) == decided(moved)
+        if not isinstance(moved, Success) or not isinstance(also, Success):
+            return
+        assert observe(other, also.unwrap()) == observe(state, moved.unwrap())
+        state, other = moved.unwrap(), also.unwrap()
         if isinstance(state.phase, Done):
             return
 

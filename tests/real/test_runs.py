@@ -84,7 +84,7 @@ def test_a_constrained_conversation_answers_in_words_or_calls(qwen: str, request
     """The server takes the schema of a list of calls or an answer, and what it makes of it is read."""
     chat = dataclasses.replace(demo.workflow, required_steps=(), on_text="accept", max_iterations=3)
     run = state_of(run_sync(chat, request_, backend=on(qwen, "constrained", seed=1)))
-    assert run.state.sent.mode == "constrained"
+    assert run.state.prompt.mode == "constrained"
     assert run.state.ledger.successes or (isinstance(run, Finished) and isinstance(run.outcome, Said))
 
 

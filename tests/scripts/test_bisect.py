@@ -37,7 +37,7 @@ def test_a_workflow_does_not_part_from_itself(journal: Path) -> None:
     [
         ({"rescue_enabled": False}, "validate", 2, "history[4]"),
         ({"failed_attempts": "collapse"}, "fold", 2, "phase.view[2].text"),
-        ({"context_thresholds": [0.0001]}, "warn_of_context", 0, "ledger.context_warned"),
+        ({"context_thresholds": [0.0001]}, "warn_of_context", 0, "kept"),
         ({"compact_at": 0.01, "compact_to": 0.01, "compactor": SlidingWindowCompact(keep_recent=1)}, "compact", 2, ""),
     ],
 )

@@ -16,9 +16,9 @@ from forge.interpreters.scripted import Line, Scripted, call, worded
 from forge.journal import replay
 from forge.outcome import Finished, Halted
 from forge.runtime import follow
+from stages.confidence.decide import DOUBTS, confidences
 from stages.confidence.measure import AskLarger, AskPerson, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
 from stages.effect import Fault, NeedsInput, Reply
-from stages.events import CallsAccepted, Event
 from stages.halt import BackendFailed, BudgetSpent, Unsure
 from stages.message import Assistant
 from stages.state import Completed
@@ -71,11 +71,9 @@ def value_of(result: Result[Finished, Halted]) -> object:
 
 @pytest.mark.parametrize("then", [StopRun(), AskPerson(), Vote(), ThinkFirst(), ()], ids=str)
 def test_a_sure_call_is_run_as_if_nothing_had_been_said(then: UnsureStep) -> None:
-    desk, seen = Desk(then), list[Event]()
-    result, _ = run(desk, READ, route("billing", 0.9), observer=seen.append)
+    result, _ = run(Desk(then), READ, route("billing", 0.9))
     assert value_of(result) == "billing"
-    accepted = [call.confidence for event in seen if isinstance(event, CallsAccepted) for call in event.calls]
-    assert accepted == pytest.approx([1.0, 0.9])
+    assert [*confidences(result.unwrap().state).values()] == pytest.approx([1.0, 0.9])
 
 
 def test_an_unsure_call_is_not_run_and_ends_the_run_as_unsure() -> None:
@@ -137,12 +135,12 @@ def test_a_backend_without_probabilities_is_refused_before_anything_happens() ->
 
 
 def test_a_vote_takes_the_most_frequent_calls_and_how_many_agree_is_how_sure_it_is() -> None:
-    desk, seen = Desk(Vote(samples=4, temperature=0.9)), list[Event]()
+    desk = Desk(Vote(samples=4, temperature=0.9))
     answers = (route("sales", 0.5), route("billing", 0.3), route("technical", 0.9), route("billing", 0.2))
-    result, bodies = run(desk, READ, *answers, observer=seen.append)
+    result, bodies = run(desk, READ, *answers)
     assert value_of(result) == "billing"
     assert desk.log == ["read 7", "route billing"]
-    assert [call.confidence for event in seen if isinstance(event, CallsAccepted) for call in event.calls][-1] == 0.5
+    assert [*confidences(result.unwrap().state).values()][-1] == 0.5
     first, *votes = bodies[1:]
     assert [vote.pop("temperature") for vote in votes] == [0.9] * 3
     first.pop("temperature", None)
@@ -188,7 +186,7 @@ def test_every_call_counts_in_the_budget_and_in_the_bound_of_the_steps() -> None
     first = [route("sales", 0.5), unsure_read, unsure_read]
     halted = run(bounded, *first, route("sales", 0.5))[0].failure()
     assert isinstance(halted.halt, Unsure)  # the first vote took both
-    assert halted.state.ledger.unsure_calls == 2
+    assert DOUBTS.get(halted.state).calls == 2
     assert halted.state.ledger.budget.calls == 10 - 4
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from stages import compact, fold, on, pipeline, serialize
 from stages.compaction import ContextBudget, TieredCompact
 from stages.message import Assistant, History, System, Tool, ToolCall, User
+from stages.pipeline import StageError
 from stages.rules import Rules
 from stages.serialize import overhead
 from stages.state import Attempt, Cleared, Folded, Ledger, Prepared, Ready, State, Success, SummaryOrder
@@ -76,6 +77,41 @@ def test_a_request_that_goes_on_is_the_same_as_one_written_anew(mode: Mode, wire
 def test_a_request_in_another_form_begins_anew(other: dict[str, Any]) -> None:
     first = written(State(history=ASKED))
     assert body(written(first.to(Ready()).say(*TURN), **other)) == body(written(State(history=ASKED + TURN), **other))
+
+
+TWO = serialize(RULES, {"main": Target(model="tiny"), "larger": Target(mode="prompted", model="big")})
+
+
+def asked_of(target: str, state: State) -> State:
+    return TWO(state.to(Folded(view=state.history, target=target))).unwrap()
+
+
+def test_each_model_is_asked_in_its_own_way_and_its_own_request_goes_on() -> None:
+    first = asked_of("main", State(history=ASKED))
+    between = asked_of("larger", first)
+    after = asked_of("main", between.say(*TURN))
+    assert body(between) == body(written(State(history=ASKED), "prompted")) | {"model": "big"}
+    assert [(one.target, one.mode) for one in after.prompts] == [("larger", "prompted"), ("main", "native")]
+    assert body(after) == body(written(State(history=ASKED + TURN)))
+    assert isinstance(after.phase, Prepared)
+    assert isinstance(first.phase, Prepared)
+    assert after.phase.request.messages[0] is first.phase.request.messages[0], "what was written for it is kept"
+
+
+def test_a_model_that_is_not_there_is_named_but_its_summary_is_asked_of_the_runs_own() -> None:
+    with pytest.raises(StageError, match="asks for the model 'judge', and serialize was given main, larger"):
+        asked_of("judge", State(history=ASKED))
+    order = SummaryOrder(text="Sum up.", messages=1, shortest=1, budget=ContextBudget(tokens=100))
+    phase = TWO(State(history=ASKED, phase=Folded(view=ASKED, summary=order, target="summary"))).unwrap().phase
+    assert isinstance(phase, Prepared)
+    assert phase.asked.target == "main"
+
+
+def test_a_server_that_has_refused_tools_is_asked_in_the_mode_prompted_and_no_other_is() -> None:
+    write = serialize(RULES, {"main": Target(falls_back=True), "larger": Target()})
+    refused = State(history=ASKED).note(fallback="no tools here")
+    asked = [write(refused.to(Folded(view=ASKED, target=name))).unwrap() for name in ("main", "larger")]
+    assert [state.asked.mode for state in asked] == ["prompted", "native"]
 
 
 def test_a_cut_history_is_written_as_it_is_now() -> None:

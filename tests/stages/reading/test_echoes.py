@@ -10,7 +10,7 @@ from returns.pipeline import is_successful
 
 from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
-from stages.effect import Said
+from stages.effect import Reply, Said
 from stages.halt import BadReplies
 from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
 from stages.nudges import render
@@ -31,7 +31,7 @@ from stages.objection import (
 from stages.reading.echoes import is_echo
 from stages.saved import load, save
 from stages.schema.check import Problem
-from stages.state import Sent, State
+from stages.state import Answered, Asked, State
 
 ASKED = User(text="What does the invoice come to?")
 TOOLS = ("get_invoice", "get_customer", "send_reminder", "cancel_invoice", "respond")
@@ -96,7 +96,8 @@ def test_what_only_repeats_what_forge_said(history: tuple[Message, ...], text: s
 
 def test_a_note_beside_the_prompt_counts_and_a_saved_state_knows_it() -> None:
     note = User(text="As soon as all that was asked for is done, call respond.", kind=Kind.PROGRESS_NOTE)
-    state = State(history=(ASKED,), sent=Sent(notes=(note,)))
+    asked = Asked(notes=(note,))
+    state = State(history=(ASKED,), phase=Answered(reply=Reply(), asked=asked))
     for known in (state, load(save(state))):
         assert is_echo("As soon as all that was asked for is done", known, TOOLS)
 

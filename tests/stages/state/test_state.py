@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stages.effect import Request, Send
 from stages.message import Assistant, History, System, User, size
-from stages.state import Awaiting, Folded, Sent, State, Success
+from stages.state import Awaiting, Folded, Memo, Prompt, State, Success
 from tests.property.strategies import histories
 
 HISTORY = (System(text="Do the work."), User(text="Go."))
@@ -16,8 +16,8 @@ def shown(known: int, state: State) -> State:
     """The state after a request that showed the first messages of its history."""
     sizes = tuple(map(size, state.history[:known]))
     last = state.history[known - 1] if known else None
-    sent = Sent(view=state.history[:known], size=sum(sizes), sizes=sizes, length=known, last=last)
-    return State(history=state.history, sent=sent)
+    prompt = Prompt(view=state.history[:known], size=sum(sizes), length=known)
+    return State(history=state.history, prompts=(prompt,), memo=Memo(last=last))
 
 
 def test_what_is_said_stands_at_the_end_and_the_state_before_stays_as_it_was() -> None:
@@ -63,7 +63,7 @@ def test_another_history_is_measured_anew() -> None:
     state = shown(2, State(history=HISTORY))
     assert state.known() == 2
     assert state.reshape(HISTORY[:1]).known() == 0
-    assert State(history=(HISTORY[0], User(text="Stop.")), sent=state.sent).known() == 0
+    assert State(history=(HISTORY[0], User(text="Stop.")), prompts=state.prompts, memo=state.memo).known() == 0
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_of_the_first_message_that_differs_the_common_text_counts() -> None:
 def test_requests_of_a_run_that_goes_on_share_all_bytes_up_to_what_is_new() -> None:
     first = sent(State(history=GOAL), turns())
     second = sent(first.say(*turn(1)).to(Ready()), turns())
-    before, after = first.sent.request, second.sent.request
+    before, after = first.memo.written[-1].request, second.memo.written[-1].request
     assert shared_bytes(before, before) == len(before.body)
     assert before.body[: shared_bytes(before, after)].endswith(b'"content":"Go."}')
 
@@ -181,6 +181,19 @@ def test_a_history_reshaped_between_turns_is_nobody_elses_doing(shape: Callable[
     assert found.cause == "history"
 
 
+def test_what_another_model_is_asked_takes_no_prompt_from_this_one() -> None:
+    both = {"main": Target(), "larger": Target(mode="prompted", model="big")}
+    rules = Rules(tools=(LOOK,), on_text="accept")
+    stage = pipeline(fold(), serialize(rules, both), send(rules))
+    first = sent(State(history=GOAL), stage)
+    between = sent(first.to(Ready(target="larger")), stage)
+    after = sent(between.say(*turn(1)).to(Ready()), stage)
+    assert prefix_loss(first, between) is None
+    assert prefix_loss(between, after) is None
+    again = sent(after.reshape(after.history[1:]).to(Ready()), stage)
+    assert prefix_loss(after, again) is not None
+
+
 def test_what_compaction_did_to_a_reply_that_is_shown_with_its_reasoning_is_compactions() -> None:
     said = Assistant(text="Well.", reasoning="hm " * 500, turn=1)
     tight = ContextBudget(tokens=1000, reasoning=True)
@@ -196,9 +209,9 @@ def test_kept_and_lost_are_the_last_prompt_and_its_tools_stay() -> None:
     found = prefix_loss(ready, after)
     assert found is not None
     whole, ratio = asked.ledger.prompt_size, asked.ledger.tokens_per_character
-    tools = whole - asked.sent.size
+    tools = whole - asked.prompt.size
     assert tools > 0
-    assert found.kept_tokens == int((tools + common_prefix(asked.sent.view, after.sent.view).characters) * ratio)
+    assert found.kept_tokens == int((tools + common_prefix(asked.prompt.view, after.prompt.view).characters) * ratio)
     assert found.kept_tokens + found.lost_tokens == int(whole * ratio)
 
 
@@ -210,7 +223,7 @@ def test_other_tools_lose_everything() -> None:
 
 def test_tools_in_the_prompt_are_sent_where_the_system_prompt_has_a_place_of_its_own() -> None:
     """The Messages API keeps it beside the messages: the tools' text, which ends it, used to be left out."""
-    body = sent(State(history=GOAL), turns(mode="prompted", wire=ANTHROPIC)).sent.request.body
+    body = sent(State(history=GOAL), turns(mode="prompted", wire=ANTHROPIC)).memo.written[-1].request.body
     assert b"Do the work." in body
     assert b"look" in body
 

@@ -5,15 +5,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 from returns.result import Success
 
-from stages.confidence.decide import ask_again, confidence_of, majority, question_about, settle, with_thought
-from stages.confidence.measure import AskLarger, AskPerson, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
-from stages.effect import Budget, Choice, MeasuredCall, NeedsInput, Reply, Request
+from stages.confidence.decide import (
+    DOUBTS,
+    Decision,
+    Doubts,
+    ask_again,
+    hear,
+    majority,
+    open_decision,
+    question_about,
+    settle,
+)
+from stages.confidence.measure import (
+    AskLarger,
+    AskPerson,
+    Choice,
+    MeasuredCall,
+    StopRun,
+    ThinkFirst,
+    UnsureStep,
+    Vote,
+    WhenUnsure,
+)
+from stages.effect import Budget, NeedsInput, Reply, Request
 from stages.halt import Unsure
 from stages.message import Assistant, ToolCall, User
 from stages.options import OptionError
-from stages.state import Decision, Done, Ledger, Prepared, Ready, State, Vetted
+from stages.state import Answered, Asked, Done, Ledger, Prepared, Ready, State, Vetted
 
 STEPS = st.lists(
     st.sampled_from([ThinkFirst(), Vote(samples=2), Vote(samples=5), AskLarger(), AskPerson(), StopRun()]), max_size=4
@@ -21,33 +42,46 @@ STEPS = st.lists(
 
 
 def vetted(*confidences: float | None, arguments: str = "{}") -> Vetted:
-    calls = tuple(
-        ToolCall(id=f"c{n}", name="go", arguments=arguments, confidence=sure) for n, sure in enumerate(confidences)
-    )
+    calls = tuple(ToolCall(id=f"c{n}", name="go", arguments=arguments) for n, _ in enumerate(confidences))
     return Vetted(said=Assistant(calls=calls), allowed=True)
 
 
-def state(phase: Vetted, calls: int = 10, decision: Decision | None = None, spent: int = 0) -> State:
-    ledger = Ledger(budget=Budget(calls=calls), turn=3, unsure_calls=spent)
-    return State(history=(User(text="Go."),), ledger=ledger, phase=phase, decision=decision)
+def measured(*confidences: float | None) -> dict[str, MeasuredCall]:
+    """A choice of that probability for each of the calls of which something is known."""
+    known = {f"c{n}": sure for n, sure in enumerate(confidences) if sure is not None}
+    return {each: MeasuredCall(tool="go", choices=(_choice(sure),)) for each, sure in known.items()}
+
+
+def _choice(sure: float) -> Choice:
+    return Choice(chosen='"go"', offered=('"go"', '"stop"'), shares=(sure, 1 - sure))
+
+
+def state(*sure: float | None, calls: int = 10, decision: Decision | None = None, spent: int = 0) -> State:
+    ledger = Ledger(budget=Budget(calls=calls), turn=3)
+    begun = State(history=(User(text="Go."),), ledger=ledger, phase=vetted(*sure))
+    return DOUBTS.put(begun, Doubts(decision=decision, calls=spent, measured=measured(*sure)))
 
 
 @given(STEPS, st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=3), st.integers(0, 6), st.integers(0, 12))
 def test_an_unsure_decision_is_asked_again_within_the_bounds_ends_typed_or_stands(
     then: tuple[UnsureStep, ...], confidences: list[float | None], calls: int, spent: int
 ) -> None:
-    before = state(vetted(*confidences), calls, spent=spent)
+    before = state(*confidences, calls=calls, spent=spent)
     moved = settle(WhenUnsure(below=0.5, then=then))(before)
-    sure = confidence_of(vetted(*confidences))
+    known = [sure for sure in confidences if sure is not None]
+    sure = min(known) if len(known) == len(confidences) else None
     match moved:
-        case Success(State(phase=Vetted(), decision=None)):
+        case Success(State(phase=Vetted()) as after):
+            assert DOUBTS.get(after) == Doubts(calls=spent)
             ending = {type(step) for step in then} & {AskPerson, StopRun}
             assert (sure is not None and sure >= 0.5) or not ending
-        case Success(State(phase=Ready(), decision=Decision(), ledger=ledger)):
+        case Success(State(phase=Ready(), ledger=ledger) as after):
             assert calls > 0
-            assert (ledger.turn, ledger.unsure_calls) == (2, spent + 1)
-            assert ledger.unsure_calls <= 12
-        case Success(State(phase=Done(outcome=NeedsInput()), decision=None)):
+            assert open_decision(after)
+            assert (ledger.turn, DOUBTS.get(after).calls) == (2, spent + 1)
+            assert spent < 12
+        case Success(State(phase=Done(outcome=NeedsInput())) as after):
+            assert open_decision(after) is None
             assert AskPerson() in then
         case other:
             assert isinstance(other.failure(), Unsure)
@@ -70,21 +104,28 @@ def test_the_majority_is_of_canonical_calls_and_the_first_of_its_kind(said: list
 
 def test_a_decision_is_dropped_once_the_history_has_gone_on() -> None:
     put_off = Decision(step=0, length=1, asks="larger")
-    open_one = state(vetted(0.1), decision=put_off)
-    assert open_one.open_decision == put_off
-    assert open_one.say(User(text="No.")).open_decision is None
+    open_one = state(0.1, decision=put_off)
+    assert open_decision(open_one) == put_off
+    assert open_decision(open_one.say(User(text="No."))) is None
 
 
 def test_what_a_larger_model_says_is_taken_unless_it_is_known_to_be_unsure() -> None:
     decide = settle(WhenUnsure(below=0.5, then=(AskLarger(), StopRun())))
-    asked = Decision(step=0, length=1, asks="larger")
-    assert decide(state(vetted(None), decision=asked)).unwrap().decision is None
-    assert isinstance(decide(state(vetted(0.2), decision=asked)).failure(), Unsure)
+    put_off = Decision(step=0, length=1, asks="larger")
+
+    def answered(sure: float | None, target: str) -> State:
+        before = state(sure, decision=put_off)
+        return before.to(replace(vetted(sure), asked=Asked(target=target)))
+
+    assert open_decision(decide(answered(None, "larger")).unwrap()) is None
+    assert isinstance(decide(answered(0.2, "larger")).failure(), Unsure)
+    again = decide(answered(0.2, "main")).unwrap()
+    assert again.phase == Ready(target="larger"), "the run was cut short before the larger model had answered"
 
 
 def test_a_vote_needs_all_of_its_calls_or_is_left_out() -> None:
     decide = settle(WhenUnsure(below=0.5, then=(Vote(samples=5), StopRun()), max_calls=3))
-    assert isinstance(decide(state(vetted(0.1))).failure(), Unsure)
+    assert isinstance(decide(state(0.1)).failure(), Unsure)
 
 
 HEAD = {"max_tokens": 100, "model": "m", "logprobs": True, "top_logprobs": 20, "seed": 7, "temperature": 0.1}
@@ -93,7 +134,7 @@ TAIL = {"response_format": {"type": "json_schema"}, "tool_choice": "required", "
 
 def again(step: UnsureStep, decision: Decision) -> dict[str, object]:
     request = Request(head=Raw(msgspec.json.encode(HEAD)), tail=Raw(msgspec.json.encode(TAIL)))
-    prepared = replace_phase(state(vetted(0.1), decision=decision), Prepared(request=request))
+    prepared = state(0.1, decision=decision).to(Prepared(request=request))
     phase = ask_again(WhenUnsure(below=0.5, then=step), {"max_tokens": "max_tokens"})(prepared).unwrap().phase
     assert isinstance(phase, Prepared)
     told: dict[str, object] = msgspec.json.decode(phase.request.body)
@@ -111,12 +152,9 @@ def again(step: UnsureStep, decision: Decision) -> dict[str, object]:
 )
 def test_a_thought_is_what_the_model_says_or_where_it_says_nothing_its_reasoning(reply: Reply) -> None:
     asked = Decision(step=0, length=1, asks="thought")
-    after = with_thought(state(vetted(0.1), decision=asked), asked, reply)
-    assert after.decision == Decision(step=0, length=1, asks="calls", thought="It is B.")
-
-
-def replace_phase(before: State, phase: Prepared) -> State:
-    return before.to(phase)
+    after = hear(())(state(0.1, decision=asked).to(Answered(reply=reply))).unwrap()
+    assert after.phase == Ready()
+    assert open_decision(after) == Decision(step=0, length=1, asks="calls", thought="It is B.")
 
 
 def test_each_step_changes_of_the_request_what_it_needs() -> None:
@@ -137,11 +175,13 @@ def test_each_step_changes_of_the_request_what_it_needs() -> None:
 def test_the_question_is_about_the_least_sure_choice() -> None:
     tool = Choice(chosen='"pay"', offered=('"look"', '"pay"'), shares=(0.1, 0.9))
     value = Choice(argument="sum", chosen="2", offered=("1", "2"), shares=(0.6, 0.4))
-    phase = Vetted(said=Assistant(), choices=(MeasuredCall(tool="pay", choices=(tool, value)),))
-    assert question_about(phase) == NeedsInput(question="Which sum is meant for pay: 2 or 1?", suggestions=("2", "1"))
-    phase = Vetted(said=Assistant(), choices=(MeasuredCall(tool="pay", choices=(tool,)), None))
-    assert question_about(phase).question == "What is meant: pay or look?"
-    assert question_about(vetted(None)).question == "Is this what is meant: go {}?"
+    calls = vetted(None, None).calls
+    both = {"c0": MeasuredCall(tool="pay", choices=(tool, value))}
+    asked = NeedsInput(question="Which sum is meant for pay: 2 or 1?", suggestions=("2", "1"))
+    assert question_about(calls, both) == asked
+    alone = {"c0": MeasuredCall(tool="pay", choices=(tool,))}
+    assert question_about(calls, alone).question == "What is meant: pay or look?"
+    assert question_about(calls[:1], {}).question == "Is this what is meant: go {}?"
 
 
 @pytest.mark.parametrize("wrong", [{"below": 1.5}, {"below": 0.5, "max_calls": -1}, {"below": 0.5, "then": "stop"}])

@@ -6,7 +6,6 @@ import pytest
 from msgspec import Raw
 
 from stages.confidence.measure import offer_of
-from stages.effect import Request
 from stages.message import User
 from stages.rules import Rules
 from stages.serialize import serialize
@@ -55,7 +54,7 @@ def test_tools_and_their_values_are_read_from_the_request(way: Way) -> None:
     state = State(history=(User(text="go"),), phase=Folded(view=(User(text="go"),)))
     phase = write(state).unwrap().phase
     assert isinstance(phase, Prepared)
-    assert offer_of(phase.request, rules.tools) == {"route": OFFERED, "read": {}}
+    assert offer_of(phase.asked.tail, rules.tools) == {"route": OFFERED, "read": {}}
 
 
 @pytest.mark.parametrize("shape", ["anyOf", "oneOf"])
@@ -65,4 +64,4 @@ def test_a_value_or_null_is_one_of_several_and_an_open_value_is_none(shape: Lite
         b'"b":{"%s":[{"enum":["x"]},{"type":"string"}]},"c":{"$ref":"#/$defs/C"}},"$defs":{"C":{"$ref":"#/$defs/C"}}}'
     )
     tool = ToolSpec(name="t", description="", parameters=Raw(parameters % (shape.encode(), shape.encode())))
-    assert offer_of(Request(), (tool,)) == {"t": {"a": ('"x"', "null")}}
+    assert offer_of(Raw(b"{}"), (tool,)) == {"t": {"a": ('"x"', "null")}}

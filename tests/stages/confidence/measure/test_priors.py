@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.confidence.measure import Prior, priors_of, rewritten, without_priors
-from stages.effect import Choice, MeasuredCall
+from stages.confidence.measure import Choice, MeasuredCall, Prior, priors_of, rewritten, without_priors
 from stages.options import OptionError
 
 VALUES = ('"billing"', '"sales"', '"technical"')

@@ -16,7 +16,7 @@ from stages.effect import Budget
 from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
 from stages.rules import Rules, Use
 from stages.state import Folded, Ledger, State, Success
-from stages.view.notes import ContextWarning, note_progress, warn_of_calls, warn_of_context
+from stages.view.notes import WARNED, ContextWarning, note_progress, warn_of_calls, warn_of_context
 from stages.wire.target import Mode
 from tests.flows import Desk
 from tests.property.machine import RULES, reachable
@@ -33,7 +33,7 @@ def texts(state: State) -> list[str]:
 def shown(state: State, size: int, thresholds: Sequence[float], text: ContextWarning | None = None) -> State:
     """The state after a turn whose prompt takes about `size` of BUDGET's 1,000 tokens."""
     history: History = (User(text="x" * (4 * size - AROUND_MESSAGE)),)
-    folded = State(history=history, ledger=state.ledger, phase=Folded(view=history))
+    folded = State(history=history, ledger=state.ledger, kept=state.kept, phase=Folded(view=history))
     return warn_of_context(thresholds, BUDGET, text)(folded).unwrap()
 
 
@@ -75,7 +75,7 @@ def test_the_default_text_presses_more_the_fuller_it_is() -> None:
 def test_the_text_can_be_ones_own(text: ContextWarning, said: list[str]) -> None:
     state = shown(State(history=()), 600, [0.5], text or None)
     assert texts(state) == said
-    assert state.ledger.context_warned == 0.5
+    assert WARNED.get(state) == 0.5
 
 
 def test_a_context_of_unknown_size_is_not_warned_of() -> None:
