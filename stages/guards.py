@@ -410,7 +410,7 @@ def repetition(rules: Rules) -> Guard:
     A write that is made again is in vain whatever it answers (`stages.rules`). Tools that are `repeatable`
     may be called again and again. It never ends a run: the run escalates.
     """
-    most = rules.max_repeats
+    most = rules.limits.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
     once = repeating_tools(rules).once
 
@@ -618,15 +618,15 @@ def guards_of(rules: Rules) -> tuple[Guard, ...]:
     grounded = any(tool.grounded for tool in rules.tools)
     calculating = any(tool.calculated for tool in rules.tools)
     dependent = any(tool.prerequisites for tool in rules.tools)
-    answering = rules.value_checks and rules.terminal
+    answering = rules.calls.value_checks and rules.terminal
     return (
         *((required_steps(rules),) if rules.required or rules.order else ()),
         *((prerequisites(rules),) if dependent else ()),
         *((order(rules),) if rules.order or rules.withheld else ()),
-        *((no_placeholders(rules),) if rules.value_checks else ()),
+        *((no_placeholders(rules),) if rules.calls.value_checks else ()),
         *((grounding(rules),) if grounded else ()),
         *((calculated(rules),) if calculating else ()),
         *((own_words(rules), slipped_numbers(rules)) if answering else ()),
-        *((repetition(rules),) if rules.max_repeats is not None else ()),
+        *((repetition(rules),) if rules.limits.max_repeats is not None else ()),
         *((completion(rules.checks, rules.tools),) if rules.checks else ()),
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from forge import ToolFailed, ToolResolutionError, Workflow, tool
+from forge import Limits, ToolFailed, ToolResolutionError, Workflow, tool
 from forge.errors import BackendError, DefinitionError, ForgeError, as_error
 from forge.guardrails import (
     Action,
@@ -309,7 +309,7 @@ def test_out_of_turn_is_said_and_changes_nothing() -> None:
 
 
 def test_after_the_end_only_another_task_can_begin() -> None:
-    guard = guarded(max_retries_per_step=0)
+    guard = guarded(limits=Limits(max_retries_per_step=0))
     halted = guard.check("Hm.")
     assert isinstance(halted, Halted)
     assert "no usable tool call" in str(as_error(halted.halt, halted.state))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 from returns.result import Failure
 
 from forge.connection import Connection
@@ -65,7 +65,8 @@ _Message = Mapping[str, object]
 def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
     """The workflow as it is told to who knows nothing of forge: an answer in words is text."""
     words = "accept" if workflow.on_text == "respond" else workflow.on_text
-    return replace(ABLATIONS["bare"].apply(workflow), on_text=words, recall=False)
+    bare = ABLATIONS["bare"].apply(workflow)
+    return replace(bare, on_text=words, context=structs.replace(bare.context, recall=False))
 
 
 async def _play_plainly(task: Task) -> RunEnd:
@@ -103,7 +104,7 @@ class _Loop:
     async def say(self, message: str) -> Ending | RunEnd:
         """What the message came to; or how the loop ended without an answer."""
         self._messages.append({"role": "user", "content": message})
-        for turn in range(self._workflow.max_iterations):
+        for turn in range(self._workflow.budget.calls):
             replied = await self._ask(turn)
             if isinstance(replied, RunEnd):
                 return replied
@@ -113,7 +114,7 @@ class _Loop:
             for call in replied.calls:
                 if (done := await self._run(call)) is not None:
                     return done
-        return RunEnd("iterations", f"no end after {self._workflow.max_iterations} model calls")
+        return RunEnd("iterations", f"no end after {self._workflow.budget.calls} model calls")
 
     async def _ask(self, turn: int) -> Reply | RunEnd:
         messages = tuple(Raw(msgspec.json.encode(message)) for message in self._messages)

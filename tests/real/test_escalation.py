@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from forge import ToolResolutionError, Workflow, run_sync, tool
+from forge import Limits, ToolResolutionError, Workflow, run_sync, tool
 from forge.backends import Server
 from forge.backends.profile import named_profile
 from stages import events
@@ -34,10 +34,7 @@ def seen(url: str, mode: Mode, level: EscalationLevel) -> list[events.Event]:
         required_steps=["search"],
         terminal_tool="finish",
         escalation=Escalation(levels=(level,)),
-        max_iterations=4,
-        max_retries_per_step=9,
-        max_tool_errors=9,
-        max_repeats=None,
+        limits=Limits(max_iterations=4, max_retries_per_step=9, max_tool_errors=9, max_repeats=None),
     )
     told: list[events.Event] = []
     backend = Server(url, mode=mode, profile=LLAMA, sampling=Sampling(max_tokens=48, temperature=0.0))

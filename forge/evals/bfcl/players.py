@@ -26,6 +26,7 @@ from stages.deliver import deliver
 from stages.effect import Execute, Failed, Replied, Reply, Request, Results, Said, Send, Succeeded, Undelivered
 from stages.halt import BadReplies, ToolsFailing
 from stages.message import ToolCall
+from stages.rules import Limits
 from stages.state import Awaiting, Done, State
 from stages.wire.deltas import options
 from stages.wire.openai.chat import encode_tools
@@ -159,7 +160,7 @@ def conversation_world(package: Path, entry: Mapping[str, Any], answer: object) 
 
     made: list[SimulatedCall] = []
     tools = [function_tool(one, partial(_run, simulation, made, one["name"])) for one in functions]
-    workflow = Workflow(CONVERSATION, tools=tools, on_text="accept", max_iterations=_STEPS + 1)
+    workflow = Workflow(CONVERSATION, tools=tools, on_text="accept", limits=Limits(max_iterations=_STEPS + 1))
     return World(workflow=workflow, messages=messages, right=right)
 
 
@@ -223,7 +224,7 @@ async def prompted_conversation(task: Task, prompt: str) -> RunEnd:
 
 
 async def _prompted_turn(task: Task, perform: Interpreter, messages: list[ChatMessage]) -> Said | RunEnd:
-    for _ in range(task.workflow.max_iterations):
+    for _ in range(task.workflow.budget.calls):
         reply = await asked(task, perform, messages, Raw(b"{}"))
         if isinstance(reply, RunEnd):
             return reply
@@ -232,7 +233,7 @@ async def _prompted_turn(task: Task, perform: Interpreter, messages: list[ChatMe
         if not calls:
             return Said(text=reply.text)
         messages.append({"role": "user", "content": str(await _results(task, perform, calls))})
-    return RunEnd("iterations", f"no end after {task.workflow.max_iterations} model calls")
+    return RunEnd("iterations", f"no end after {task.workflow.budget.calls} model calls")
 
 
 async def _results(task: Task, perform: Interpreter, calls: Sequence[tuple[str, str]]) -> list[ChatMessage]:

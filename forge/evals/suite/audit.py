@@ -11,6 +11,7 @@ from forge.evals.suite.checks import first_of, last_call, looked_up, same, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twin_scenarios import twins
+from stages.rules import Limits
 
 _APPROVED = ("Acme Corp", "Delta Paper", "Northgate Freight")
 _UNKNOWN = ("Wonder Foods", "Krill & Sons", "Velvet Media", "Quarry Rentals", "Sunbeam Travel", "Tallow Print")
@@ -115,7 +116,7 @@ def _argument_transformation(seed: int, *, stateful: bool) -> World:
         grounded={"submit_audit_report": ("transaction_ids", "top_vendor")},
         calculated={"submit_audit_report": ("total_flagged_usd",)},
         system_prompt=SYSTEM,
-        max_iterations=15,
+        limits=Limits(max_iterations=15),
     )
     message = (
         f"Audit the payments of {books.quarter} {books.year}: flag each payment that comes to {_LIMIT} US dollars or "

@@ -8,7 +8,7 @@ from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from stages.rules import Use
+from stages.rules import Limits, Use
 
 _WORDS = ("lantern", "harbour", "walnut", "compass", "saffron", "glacier", "mandolin", "orchard", "pebble", "thistle")
 _PROSE = (
@@ -53,7 +53,7 @@ def _chain(seed: int) -> World:
         order=[Use(tool="open_box", at_least=10)],
         grounded={"report_word": ("word",), "open_box": ("code",)},
         system_prompt=SYSTEM,
-        max_iterations=25,
+        limits=Limits(max_iterations=25),
     )
 
     def right(trajectory: Trajectory) -> str:

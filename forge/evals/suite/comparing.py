@@ -11,7 +11,7 @@ from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, miswritten, sent
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from stages.rules import Each, Use
+from stages.rules import Each, Limits, Use
 
 
 class _Flat(Struct, frozen=True):
@@ -61,7 +61,7 @@ def _best_of_several(seed: int) -> World:
         order=[Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))],
         grounded={"get_flat": ("flat_id",), "propose_flat": ("flat_id",)},
         system_prompt=SYSTEM,
-        max_iterations=15,
+        limits=Limits(max_iterations=15),
     )
     message = (
         f"Propose the cheapest flat with at least {wanted.rooms} rooms from which it is at most "
@@ -131,7 +131,7 @@ def _comparing_offers(seed: int) -> World:
         grounded={"place_order": ("supplier",)},
         calculated={"place_order": ("total",)},
         system_prompt=SYSTEM,
-        max_iterations=15,
+        limits=Limits(max_iterations=15),
     )
     best = offers[suppliers[0]]
     total = best.price_each * quantity + best.delivery

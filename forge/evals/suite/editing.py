@@ -9,7 +9,7 @@ from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM
-from stages.rules import PastCall, Use
+from stages.rules import Limits, PastCall, Use
 
 _RULES: Mapping[str, tuple[str, Callable[[str], bool]]] = {
     "port": ("a number from 1024 to 65535", lambda value: value.isdecimal() and 1024 <= int(value) <= 65535),
@@ -94,7 +94,7 @@ def _edit_until_it_passes(seed: int) -> World:
         order=[Use(tool="run_check", again_after=("replace_line",))],
         completion_checks={"finish": _passes},
         system_prompt=SYSTEM,
-        max_iterations=15,
+        limits=Limits(max_iterations=15),
     )
     return World(
         workflow=workflow,

@@ -11,6 +11,7 @@ from forge.evals.suite.checks import first_of, looked_up, mentions, sent, writte
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twin_scenarios import twins
+from stages.rules import Limits
 
 
 class _Candidate(Struct, frozen=True):
@@ -87,7 +88,7 @@ def _grounded_synthesis(seed: int, *, stateful: bool) -> World:
         required_steps=["get_candidate_pool"],
         grounded={"submit_hiring_decision": ("candidate",)},
         system_prompt=SYSTEM,
-        max_iterations=20,
+        limits=Limits(max_iterations=20),
     )
     message = (
         f"Decide whom to hire for role {vacancy.role_id}. It must be somebody whom nothing keeps from taking it, who "

@@ -11,6 +11,7 @@ from forge.evals.suite.checks import first_of, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, read
 from forge.evals.suite.twin_scenarios import twins
+from stages.rules import Limits
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _NAMES = ("Northwind", "Bluefin", "Karst", "Meridian", "Palisade", "Tamarack")
@@ -109,7 +110,7 @@ def _inconsistent_api_recovery(seed: int, *, stateful: bool) -> World:
         terminal_tool="legacy_submit_audit",
         required_steps=["legacy_list_accounts"],
         system_prompt=SYSTEM,
-        max_iterations=20,
+        limits=Limits(max_iterations=20),
     )
     message = (
         f"Audit the account {first} for the whole year {books.year}: get its balance, its payments and what it spent "

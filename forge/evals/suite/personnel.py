@@ -12,6 +12,7 @@ from forge.evals.suite.checks import Fact, first_of, looked_up, sent, told, writ
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
 from forge.evals.suite.twin_scenarios import twins
+from stages.rules import Limits
 
 _DEPARTMENTS = ("engineering", "finance", "logistics", "research", "procurement", "legal")
 _GROUPS = ("payments-prod", "internal-apis", "data-lake", "build-farm", "vault-readers", "edge-nodes")
@@ -135,7 +136,7 @@ def _world(seed: int, *, stateful: bool, extended: bool) -> World:
         terminal_tool="submit_report",
         required_steps=["get_employee"],
         system_prompt=SYSTEM,
-        max_iterations=20 if extended else 15,
+        limits=Limits(max_iterations=20 if extended else 15),
     )
     wanted = "the department, the clearance, and the emergency contact with name and phone"
     more = "; also the salary band and all access groups as they are today" if extended else ""

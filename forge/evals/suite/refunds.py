@@ -7,7 +7,7 @@ from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, miswritten, sent
 from forge.evals.suite.drawing import PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from stages.rules import Use
+from stages.rules import Limits, Use
 
 _REASONS = ("too large", "ordered twice", "not as expected", "a gift that nobody wanted")
 
@@ -76,7 +76,7 @@ def _workflow(returns: _Returns) -> Workflow[object]:
         grounded={"refund_payment": ("payment_id",), "close_case": ("case_id",)},
         calculated={"refund_payment": ("amount",)},
         system_prompt=SYSTEM,
-        max_iterations=15,
+        limits=Limits(max_iterations=15),
     )
 
 

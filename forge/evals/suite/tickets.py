@@ -9,7 +9,7 @@ from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, sent
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import SYSTEM, found, read
-from stages.rules import Each, Use
+from stages.rules import Each, Limits, Use
 from stages.tool import Prerequisite
 
 Queue = Literal["billing", "shipping", "technical", "account", "sales"]
@@ -128,7 +128,7 @@ def _triage_batch(seed: int) -> World:
         order=[Use(tool="assign_ticket", each_of=Each(tool="list_new_tickets", argument="ticket_id"))],
         grounded={"assign_ticket": ("ticket_id",)},
         system_prompt=SYSTEM,
-        max_iterations=15,
+        limits=Limits(max_iterations=15),
     )
 
     def right(trajectory: Trajectory) -> str:

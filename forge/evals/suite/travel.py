@@ -8,6 +8,7 @@ from forge.evals.suite.checks import first_of, used, written
 from forge.evals.suite.drawing import CITIES, PRODUCTS, Draw
 from forge.evals.suite.lookups import SYSTEM, read
 from forge.evals.suite.twin_scenarios import twins
+from stages.rules import Limits
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def _relevance_detection(seed: int, *, stateful: bool) -> World:
         tools=[*reads, desk.book_flight, desk.decline],
         terminal_tool="decline",
         system_prompt=SYSTEM,
-        max_iterations=5,
+        limits=Limits(max_iterations=5),
     )
 
     def right(trajectory: Trajectory) -> str:

@@ -12,6 +12,8 @@ from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.checks import first_of, told, written
 from forge.evals.suite.drawing import Draw
 from forge.evals.suite.lookups import found, read
+from forge.workflow.workflow import Context
+from stages.rules import Limits
 
 _STEPS = (
     "patient_lookup",
@@ -153,9 +155,8 @@ def _compaction_chain(seed: int) -> World:
         terminal_tool="submit_treatment_plan",
         required_steps=list(_STEPS),
         system_prompt=_SYSTEM,
-        max_iterations=20,
-        compactor=TieredCompact(keep_recent=2, phase_thresholds=(0.6, 0.75, 0.9)),
-        recall=True,
+        limits=Limits(max_iterations=20),
+        context=Context(compactor=TieredCompact(keep_recent=2, phase_thresholds=(0.6, 0.75, 0.9)), recall=True),
     )
     message = f"Take {case.name} through all the steps and submit the treatment plan."
     return World(workflow=workflow, messages=(message,), right=partial(_planned, case))

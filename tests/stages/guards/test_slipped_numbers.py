@@ -15,6 +15,7 @@ from stages.effect import Budget
 from stages.guards import slipped_numbers
 from stages.message import Assistant, Tool, ToolCall, User
 from stages.objection import SlippedNumber
+from stages.rules import Calls
 from stages.state import Ledger, State
 
 
@@ -110,5 +111,7 @@ def test_it_keeps_the_laws_of_guards() -> None:
 
 def test_without_value_checks_an_answer_is_taken_as_it_is() -> None:
     answers = [call("get_country", name="Lirande"), call("tell", text="It has 24.1 million people.")]
-    taken = run_sync(dataclasses.replace(WORKFLOW, value_checks=False), "Where?", backend=Scripted(answers))
+    taken = run_sync(
+        dataclasses.replace(WORKFLOW, calls=Calls(value_checks=False)), "Where?", backend=Scripted(answers)
+    )
     assert taken.unwrap().value == "It has 24.1 million people."

@@ -15,7 +15,7 @@ from forge.errors import ForgeError
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
 from stages.offer import demanded_tools, escalation_level, possible_escalation, simpler_tool
-from stages.rules import Escalation, EscalationLevel, TextPolicy
+from stages.rules import Escalation, EscalationLevel, Limits, TextPolicy
 from stages.serialize import Mode
 from stages.state import Ledger, State
 from stages.tool import ToolEffect, ToolSpec
@@ -206,7 +206,7 @@ def test_words_are_not_forbidden_where_they_are_welcome() -> None:
 
 def requests(level: EscalationLevel, script: list[Line], mode: Mode = "native") -> tuple[bytes, ...]:
     model = Scripted(script, mode=mode)
-    run_sync(workflow(level, max_tool_errors=9), "Go.", backend=model).unwrap()
+    run_sync(workflow(level, limits=Limits(max_tool_errors=9)), "Go.", backend=model).unwrap()
     model.assert_complete()
     return model.requests
 

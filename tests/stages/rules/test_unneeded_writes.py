@@ -15,9 +15,10 @@ from forge import Workflow, run_sync, tool
 from forge.errors import DefinitionError, ToolResolutionError
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.workflow.workflow import Context
 from stages.message import Assistant, History, Kind, Tool, User
 from stages.offer import offered_tools
-from stages.rules import Escalation, Rules, Use, legal_tools, pending, unneeded_writes
+from stages.rules import Escalation, Limits, Rules, Use, legal_tools, pending, unneeded_writes
 from stages.state import Ledger, State, Success
 from stages.tool import RECALL, Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
 
@@ -234,7 +235,7 @@ FIRST: list[tuple[str, Workflow, str, set[str]]] = [
     ("a part of another word", chat(look, drop, send_mail), "Go to the chainmailer.", BESIDE),
     ("too short a word", chat(look, send_mail), "Who was it?", BESIDE),
     ("nothing reads", chat(drop, cancel_order), ASKED, {"drop", "cancel_order", "respond"}),
-    ("nothing of theirs reads", chat(drop, recall=True), ASKED, {"drop", "recall", "respond"}),
+    ("nothing of theirs reads", chat(drop, context=Context(recall=True)), ASKED, {"drop", "recall", "respond"}),
     ("the workflow names it", chat(*SEVERAL, optional=("drop",)), ASKED, BESIDE | {"drop"}),
     ("a person is asked", chat(look, drop, refund), ASKED, BESIDE | {"refund"}),
     (
@@ -315,7 +316,7 @@ def test_a_user_who_says_more_may_mean_any_tool() -> None:
 @pytest.mark.parametrize(("on_text", "words"), [("respond", b'"respond"'), ("accept", b'"answer"')])
 def test_the_constraint_of_a_first_reply_leaves_room_for_words(on_text: str, words: bytes) -> None:
     model = Scripted([call("look", order="A")], mode="constrained")
-    run_sync(chat(*SEVERAL, on_text=on_text, max_iterations=1), ASKED, backend=model)
+    run_sync(chat(*SEVERAL, on_text=on_text, limits=Limits(max_iterations=1)), ASKED, backend=model)
     schema = model.requests[0].partition(b'"response_format"')[2]
     assert words in schema
     assert b'"look"' in schema
