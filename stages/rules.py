@@ -237,9 +237,9 @@ class Use(Struct, frozen=True, kw_only=True):
 
     tool: str
     at_step: int | None = None
-    after: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    again_after: tuple[str | Change, ...] = ()
+    after: Sequence[str] = ()
+    before: Sequence[str] = ()
+    again_after: Sequence[str | Change] = ()
     at_least: int = 0
     at_most: int | None = None
     distinct: bool = False

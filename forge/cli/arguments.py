@@ -21,7 +21,7 @@ from forge.journal.redaction import Redact
 from forge.workflow.workflow import Workflow
 from stages.confidence.measure import AskLarger
 from stages.options import OptionError
-from stages.wire.deltas import Sampling
+from stages.wire.deltas import DEFAULT_MAX_TOKENS, Sampling
 
 # Rows of output: a label and a text next to it, wrapped to the terminal; one plain line in a pipe.
 
@@ -109,7 +109,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="use the sampling options that the model's makers recommend, if known",
     )
     add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
-    add("--max-tokens", type=_tokens, default=512, help="maximum tokens per reply (default: %(default)s)")
+    add(
+        "--max-tokens", type=_tokens, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)"
+    )
     add(
         "--port",
         type=port,

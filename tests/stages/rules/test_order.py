@@ -352,7 +352,7 @@ class Editor:
             "editor",
             tools=tools,
             required_steps=["edit", "check"],
-            order=[CHECK, Use(tool="read", again_after=["edit"])],  # type: ignore[arg-type]  # a list is what people write
+            order=[CHECK, Use(tool="read", again_after=["edit"])],
             terminal_tool="finish",
             **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
         )
