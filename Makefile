@@ -12,6 +12,7 @@ test: .venv/dev.ready
 	@.venv/bin/ruff check --quiet
 	@.venv/bin/ruff format --check --quiet
 	@.venv/bin/mypy --no-error-summary
+	@.venv/bin/python docs/typed.py
 	@.venv/bin/lint-imports --config pyproject.toml > .venv/imports.txt || { cat .venv/imports.txt; exit 1; }
 	@.venv/bin/pytest --numprocesses=2 --dist=loadgroup --no-loadscope-reorder
 

@@ -1,6 +1,6 @@
 """The workflows of the prefix report: an archive that is read page by page, and places to inspect one by one."""
 
-from forge import Workflow, tool
+from forge import Context, Limits, Workflow, tool
 from forge.interpreters.scripted import call
 from forge.tools.definition import Tool
 from stages.compaction import Compactor
@@ -41,9 +41,8 @@ def archive(compactor: Compactor, compact_to: float = 0.5) -> Workflow:
         tools=[read_page, write_report],
         terminal_tool="write_report",
         system_prompt="You read the archive page by page and report what it says.",
-        max_iterations=TURNS,
-        compactor=compactor,
-        compact_to=compact_to,
+        limits=Limits(max_iterations=TURNS),
+        context=Context(compactor=compactor, compact_to=compact_to),
     )
 
 
@@ -92,7 +91,6 @@ def inspection(compactor: Compactor, compact_to: float = 0.5) -> Workflow:
         required_steps=[place.name for place in places],
         terminal_tool="report",
         system_prompt="You inspect places, one after the other. Each names the next; the last gives a word to report.",
-        max_iterations=2 * len(PLACES),
-        compactor=compactor,
-        compact_to=compact_to,
+        limits=Limits(max_iterations=2 * len(PLACES)),
+        context=Context(compactor=compactor, compact_to=compact_to),
     )

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.histories import history
-from forge import Tool, Workflow
+from forge import Workflow
 from forge.connection import Setup
+from forge.tools import Tool
 from forge.workflow.turn import turn_of
 from stages import compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact

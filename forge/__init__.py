@@ -10,46 +10,72 @@ if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves sign
     forge_program.end_quietly()
 
 from forge import _installation
-from forge.errors import ForgeError, ToolFailed, ToolResolutionError
+from forge.errors import DefinitionError, ForgeError, ToolFailed, ToolResolutionError
 from forge.outcome import Finished, Halted
-from forge.runtime.runs import resume, run, run_or_raise, run_sync
+from forge.runtime.runs import follow, resume, resume_sync, run, run_or_raise, run_sync
 from forge.tools.definition import tool
-from forge.workflow.workflow import Workflow
+from forge.workflow.workflow import Context, Workflow
 from stages._later import later
+from stages.effect import Approved, Ask, Budget, Price, Rejected
+from stages.rules import Calls, Change, Each, Escalation, Limits, Use
+from stages.tool import Prerequisite
 
 if TYPE_CHECKING:
     from forge.agent.agent import Agent
-    from forge.journal.redaction import Redact as Redact
-    from forge.journal.replaying import replay as replay
-    from forge.journal.replaying import states as states
+    from forge.interpreters.scripted import Scripted, call
+    from forge.journal.redaction import Redact
+    from forge.journal.replaying import replay
     from forge.runtime.conversation import Conversation
     from forge.runtime.event_stream import stream
-    from forge.runtime.loop import drive as drive
-    from forge.runtime.recovery import resume_journal as resume_journal
-    from forge.runtime.runs import follow as follow
-    from forge.tools.definition import IdempotencyKey as IdempotencyKey
-    from forge.tools.definition import Tool as Tool
+    from forge.runtime.recovery import resume_journal
     from forge.tools.definition import ToolDef
-    from forge.tools.definition import respond_tool as respond_tool
-    from stages.compaction import NoCompact as NoCompact
-    from stages.compaction import SlidingWindowCompact as SlidingWindowCompact
-    from stages.compaction import TieredCompact as TieredCompact
-    from stages.view.summary import Summarize as Summarize
+    from stages.compaction import NoCompact, SlidingWindowCompact, TieredCompact
+    from stages.confidence.measure import WhenUnsure
+    from stages.saved import load, save
+    from stages.view.summary import Summarize
 
 __all__ = [
     "Agent",
+    "Approved",
+    "Ask",
+    "Budget",
+    "Calls",
+    "Change",
+    "Context",
     "Conversation",
+    "DefinitionError",
+    "Each",
+    "Escalation",
     "Finished",
     "ForgeError",
     "Halted",
+    "Limits",
+    "NoCompact",
+    "Prerequisite",
+    "Price",
+    "Redact",
+    "Rejected",
+    "Scripted",
+    "SlidingWindowCompact",
+    "Summarize",
+    "TieredCompact",
     "ToolDef",
     "ToolFailed",
     "ToolResolutionError",
+    "Use",
+    "WhenUnsure",
     "Workflow",
+    "call",
+    "follow",
+    "load",
+    "replay",
     "resume",
+    "resume_journal",
+    "resume_sync",
     "run",
     "run_or_raise",
     "run_sync",
+    "save",
     "stream",
     "tool",
 ]
@@ -58,15 +84,24 @@ if _installation.is_merged(__path__):
     warnings.warn(_installation.MERGED, stacklevel=2)
 
 if not TYPE_CHECKING:  # a type checker goes on knowing which names there are
-    # Besides the public names that only some programs need: names that were here once, now exported by their rooms.
     __getattr__ = later(
         __name__,
         {
             "forge.agent.agent": ("Agent",),
-            "forge.journal": ("Redact", "replay", "resume_journal", "states"),
-            "forge.runtime": ("Conversation", "drive", "follow", "stream"),
-            "forge.tools": ("IdempotencyKey", "Tool", "ToolDef", "respond_tool"),
+            "forge.interpreters.scripted": ("Scripted", "call"),
+            "forge.journal.redaction": ("Redact",),
+            "forge.journal.replaying": ("replay",),
+            "forge.runtime.conversation": ("Conversation",),
+            "forge.runtime.event_stream": ("stream",),
+            "forge.runtime.recovery": ("resume_journal",),
+            "forge.tools.definition": ("ToolDef",),
             "stages.compaction": ("NoCompact", "SlidingWindowCompact", "TieredCompact"),
+            "stages.confidence.measure": ("WhenUnsure",),
+            "stages.saved": ("load", "save"),
             "stages.view.summary": ("Summarize",),
         },
     )
+
+    def __dir__() -> list[str]:
+        """All the public names, those too that are not loaded yet."""
+        return sorted({*globals(), *__all__})

@@ -5,6 +5,7 @@ from typing import assert_never
 from stages import halt as halts
 from stages.effect import Fault, Outcome
 from stages.halt import Halt
+from stages.options import OptionError
 from stages.state import State
 
 
@@ -12,15 +13,18 @@ class ForgeError(Exception):
     """Base class of forge's exceptions. `state` is the run's last state, None if there was no run."""
 
     def __init__(self, message: str, state: State | None = None) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)
         self.state = state
 
 
-class DefinitionError(ForgeError, ValueError):
-    """A workflow or an option is wrong; `problems` lists every mistake, one sentence each."""
+class DefinitionError(ForgeError, OptionError):
+    """A workflow or an option is wrong; `problems` lists every mistake, one sentence each.
+
+    A group of options that is wrong in itself, such as `Limits`, raises an OptionError, which is a ValueError.
+    """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("\n".join(problems))
+        ForgeError.__init__(self, "\n".join(problems))
         self.problems = problems
 
 

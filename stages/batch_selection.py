@@ -15,8 +15,8 @@ from stages.tool import ToolSpec
 
 def _policy_of(rules: Rules, state: State) -> BatchPolicy:
     """The workflow's policy; `auto` keeps the first call of a reply whose tools were in the prompt."""
-    if rules.batch != "auto":
-        return rules.batch
+    if rules.calls.batch != "auto":
+        return rules.calls.batch
     return "first" if state.asked.mode == "prompted" else "all"
 
 
@@ -27,7 +27,7 @@ def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple
     policy = _policy_of(rules, state)
     if policy == "first":
         return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
-    once, again = (calls, ()) if rules.max_repeats is None else _once(rules, calls)
+    once, again = (calls, ()) if rules.limits.max_repeats is None else _once(rules, calls)
     go, waiting = _independent(rules, state, once) if policy == "independent" else (once, "")
     return go, "\n".join(filter(None, (nudges.made_once(again) if again else "", waiting)))
 

@@ -47,7 +47,7 @@ def execute(rules: Rules) -> Stage:
             case Vetted(allowed=False):
                 return state
             case Vetted():
-                batch = capped(phase.batch, rules.max_calls)
+                batch = capped(phase.batch, rules.calls.max_calls_per_reply)
             case Executed(batch=batch):
                 batch = without_unknown_results(batch, _open(rules, state)) if state.ledger.in_doubt else batch
             case _:
@@ -57,13 +57,13 @@ def execute(rules: Rules) -> Stage:
         if paused := paused_call(batch):
             return state.to(_questioned(state, batch, paused, specs))
         if left := unanswered_calls(batch):
-            return state.to(_awaiting(state, batch, next_group(left, specs, rules.max_parallel), specs))
+            return state.to(_awaiting(state, batch, next_group(left, specs, rules.calls.max_parallel), specs))
         new = batch_record(batch, rules.order)
         ledger = with_calls(state.ledger, new.successes, new.attempts, repeating)
         if batch.heard:
             ledger = replace(ledger, progress=ledger.turn)  # what the user asks for again is no repetition
         said = replace(state, history=state.history + new.messages, ledger=ledger)
-        return _settled(said, batch, specs, rules.max_tool_errors)
+        return _settled(said, batch, specs, rules.limits.max_tool_errors)
 
     return stage
 
@@ -112,7 +112,7 @@ def _needs_a_yes(spec: ToolSpec, state: State) -> bool:
 
 def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
     """The calls whose outcome is unknown, and that a person is to be asked about at once."""
-    if rules.in_doubt == "ask":
+    if rules.calls.in_doubt == "ask":
         return state.ledger.in_doubt
     needed = blocking_unknown_outcome(rules, state)
     return () if needed is None else (needed,)

@@ -452,7 +452,7 @@ def repetition(rules: Rules) -> Guard:
     workflow speaks of is made once. Tools that are `repeatable` may be called again and again. It never ends a run: the
     run escalates.
     """
-    most = rules.max_repeats
+    most = rules.limits.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
     once = repeating_tools(rules).once
     limit = {name: 1 if name in rules.unruled else most or 0 for name in bound}
@@ -579,11 +579,11 @@ GUARDS: Mapping[str, _Rule] = MappingProxyType(
         "required_steps": _Rule(required_steps, lambda rules: bool(rules.required or rules.order)),
         "prerequisites": _Rule(prerequisites, lambda rules: any(tool.prerequisites for tool in rules.tools)),
         "order": _Rule(order, lambda rules: bool(rules.order or rules.withheld)),
-        "no_placeholders": _Rule(no_placeholders, lambda rules: rules.value_checks),
+        "no_placeholders": _Rule(no_placeholders, lambda rules: rules.calls.value_checks),
         "grounding": _Rule(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
         "no_unseen_values": _Rule(no_unseen_values, lambda rules: bool(rules.unruled)),
         "calculated": _Rule(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),
-        "repetition": _Rule(repetition, lambda rules: rules.max_repeats is not None),
+        "repetition": _Rule(repetition, lambda rules: rules.limits.max_repeats is not None),
         "completion": _Rule(lambda rules: completion(rules.checks, rules.tools), lambda rules: bool(rules.checks)),
     }
 )

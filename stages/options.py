@@ -3,10 +3,12 @@
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
+from itertools import chain, islice
 from math import isnan
 from operator import contains
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ForwardRef,
@@ -22,7 +24,7 @@ from typing import (
     get_type_hints,
 )
 
-from msgspec import Meta, Struct, UnsetType, structs
+from msgspec import Meta, Struct, StructMeta, UnsetType, structs
 from msgspec.structs import astuple
 from typing_extensions import get_protocol_members, is_typeddict
 
@@ -51,15 +53,46 @@ def is_async(given: Callable[..., object]) -> bool:
     return any(kind(function) for kind in kinds for function in (given, type(given).__call__))
 
 
+# Suggestions: the known name that somebody may have meant.
+
+_COMPARED = 200
+"""Maximum number of known names that are compared."""
+
+_LONGEST = 80
+"""Characters of a wrong name that are compared: the comparison takes time with their product."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name that is written most like the word; None where none is near."""
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
+    by_lower, wrong = {name.lower(): name for name in islice(known, _COMPARED)}, word[:_LONGEST].lower()
+    swapped = [name for name in by_lower if sorted(name) == sorted(wrong)]
+    beginnings = {name[: len(wrong) + 1]: name for name in by_lower}
+    for names in ({name: name for name in by_lower}, beginnings):
+        if close := swapped or difflib.get_close_matches(wrong, names, n=1):
+            return by_lower[names.get(close[0], close[0])]
+    return None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question to end a refusal with, ` Did you mean X?`; empty where no known name is near."""
+    meant = nearest(word, known)
+    return f" Did you mean {meant}?" if meant else ""
+
+
 # Check option types at run time: wrong types and values out of range, each with what to write instead.
 
 Hint: TypeAlias = object
 """An annotation: classes, choices (`Literal`), ranges (`Annotated[int, Meta(ge=1)]`) and combinations of them."""
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
-Tokens: TypeAlias = Annotated[int, Meta(ge=1)]
-Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
+Tokens: TypeAlias = AtLeastOne
+Positive: TypeAlias = Annotated[float, Meta(gt=0)]
+Seconds: TypeAlias = Positive
 Fraction: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 
 _WORDS: Mapping[Hint, str] = {
     bool: "True or False",
@@ -124,7 +157,7 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
         return not isinstance(value, type) and all(hasattr(value, name) for name in get_protocol_members(wanted))
     if not isinstance(wanted, type) or not isinstance(value, wanted):
         return False
-    if deep and isinstance(value, Struct):
+    if deep and isinstance(value, Struct) and not isinstance(value, Options):  # those have checked themselves
         return all(_fits(getattr(value, inner.name), inner.type) for inner in structs.fields(value))
     return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
 
@@ -147,9 +180,10 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
     if _fits(value, hint, deep=deep):
         return
     inner = {get_origin(kind): get_args(kind) for kind in _kinds(hint)}
-    if Sequence in inner and _is_list(value):
+    listed = inner.get(Sequence) or inner.get(tuple, ())
+    if listed and listed[1:] in ((), (...,)) and _is_list(value):
         for number, one in enumerate(value):
-            yield from _wrong(f"{name}[{number}]", one, inner[Sequence][0], deep=deep)
+            yield from _wrong(f"{name}[{number}]", one, listed[0], deep=deep)
     elif Mapping in inner and isinstance(value, Mapping):
         for key, one in value.items():
             yield from _wrong(f"{name}[{key!r}]", one, inner[Mapping][1], deep=deep)
@@ -253,6 +287,43 @@ def _one(name: str) -> str:
     return f"{'an' if name[:1] in 'AEIO' else 'a'} {name}"
 
 
+# Names of options: one that there is not is answered with the one that was meant, and with the group that it is in.
+
+
+def refuse_strangers(
+    given: Mapping[str, object], known: Collection[str], hints: Callable[[], Mapping[str, Hint]]
+) -> None:
+    """TypeError, a sentence an option, for options that are not among the known ones.
+
+    One that is a field of another option is answered with how to write it: `limits=Limits(max_iterations=5)`.
+    """
+    strangers = [name for name in given if name not in known]
+    if not strangers:
+        return
+    inner = {field: (name, kind) for name, kind in _groups(hints()) for field in kind.__struct_fields__}
+    moved: dict[tuple[str, str], list[str]] = {}
+    for name in strangers:
+        if name in inner:
+            group, kind = inner[name]
+            moved.setdefault((group, kind.__name__), []).append(f"{name}={repr(given[name])[:_SHOWN]}")
+    sentences = [f"write {group}={kind}({', '.join(fields)})" for (group, kind), fields in moved.items()]
+    for name in strangers:
+        if name not in inner:
+            meant = nearest(name, (*known, *inner))
+            group, kind = inner.get(meant or "", ("", Struct))
+            question = f" Did you mean {f'{group}={kind.__name__}({meant}=…)' if group else meant}?" if meant else ""
+            sentences.append(f"there is no option {name!r}; there are: {', '.join(known)}.{question}")
+    raise TypeError("; ".join(sentences))
+
+
+def _groups(hints: Mapping[str, Hint]) -> Iterator[tuple[str, type[Struct]]]:
+    """The options that are groups of options themselves."""
+    for name, hint in hints.items():
+        for kind in _kinds(hint):
+            if isinstance(kind, type) and issubclass(kind, Options):
+                yield name, kind
+
+
 # Check option types at run time: functions and Structs whose wrong options are explained in words.
 
 _P = ParamSpec("_P")
@@ -267,19 +338,34 @@ class OptionError(ValueError):
         self.problems = problems
 
 
-class Options(Struct, frozen=True):
-    """A Struct that is checked when it is made. OptionError for a field that does not match its annotation."""
+class _Named(StructMeta):
+    """The class of Structs that say in words what is wrong with the name of an option."""
+
+    if not TYPE_CHECKING:  # a type checker sees the fields
+
+        def __call__(self, *args: object, **kwargs: object) -> object:
+            refuse_strangers(kwargs, self.__struct_fields__, lambda: _fields(self))
+            return super().__call__(*args, **kwargs)
+
+
+class Options(Struct, frozen=True, metaclass=_Named):
+    """A Struct that is checked when it is made. OptionError, with every mistake, for fields that are not right."""
 
     def __post_init__(self) -> None:
         """Refuse what is wrong."""
         # Most are of exactly the annotated type, which is quick to see.
-        if all(map(contains, _plain_fields(type(self)), map(type, astuple(self)))):
-            return
+        plain = all(map(contains, _plain_fields(type(self)), map(type, astuple(self))))
+        wrong = {} if plain else self._wrong_fields()
+        if problems := (*chain(*wrong.values()), *self.contradictions(wrong)):
+            raise OptionError(tuple(f"{type(self).__name__}: {problem}" for problem in problems))
+
+    def _wrong_fields(self) -> dict[str, tuple[str, ...]]:
         hints = _fields(type(self))
-        given = {name: getattr(self, name) for name in hints}
-        if wrong := wrong_options(given, hints, deep=False):
-            sentences = (sentence for several in wrong.values() for sentence in several)
-            raise OptionError(tuple(f"{type(self).__name__}: {sentence}" for sentence in sentences))
+        return wrong_options({name: getattr(self, name) for name in hints}, hints, deep=False)
+
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:  # noqa: ARG002 - for those that override it
+        """What fields say against one another, a sentence each; nothing of those that are `wrong` by themselves."""
+        return iter(())
 
 
 @cache
@@ -295,17 +381,15 @@ def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
 
 
 def checking(
-    error: Callable[[tuple[str, ...]], Exception], did_you_mean: Callable[[str, Iterable[str]], str] = lambda *_: ""
+    error: Callable[[tuple[str, ...]], Exception],
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """A decorator that checks the function's arguments against its annotations first, and raises that error."""
 
     def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
         def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
             known = _parameters(function)
-            if known.keywords is not None and (strangers := kwargs.keys() - known.keywords):
-                wrong, right = min(strangers), ", ".join(known.keywords)
-                meant = did_you_mean(wrong, known.keywords)
-                raise TypeError(f"there is no option {wrong!r}; there are: {right}.{meant}")
+            if known.keywords is not None:
+                refuse_strangers(kwargs, known.keywords, lambda: known.hints)
             if problems := _wrong_arguments(known, args, kwargs):
                 raise error(problems)
 

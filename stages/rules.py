@@ -13,10 +13,11 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.arithmetic import with_results
-from stages.effect import Budget
+from stages.effect import Budget, Price
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, status_of, turn_of
-from stages.options import Options, unfit_function
+from stages.options import AtLeastOne, Count, Options, Positive, Seconds, unfit_function
 from stages.repair.decoding import decode
+from stages.rescue.found import Family
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json
 from stages.seen import is_own
@@ -35,7 +36,7 @@ EscalationLevel = Literal["open", "narrow", "pin"]
 """
 
 
-class Escalation(Struct, frozen=True, kw_only=True):
+class Escalation(Options, frozen=True, kw_only=True):
     """How the offer changes: one level further with each reply in a row that brought nothing new, then from the start.
 
     Without levels, every reply may be any legal call. `stages.offer` applies it.
@@ -213,9 +214,9 @@ class Use(Struct, frozen=True, kw_only=True):
 
     tool: str
     at_step: int | None = None
-    after: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    again_after: tuple[str | Change, ...] = ()
+    after: Sequence[str] = ()
+    before: Sequence[str] = ()
+    again_after: Sequence[str | Change] = ()
     at_least: int = 0
     at_most: int | None = None
     distinct: bool = False
@@ -723,16 +724,16 @@ TextPolicy = Literal["nudge", "accept"]
 """What bare text means while tools are offered: a mistake to correct, or the answer."""
 
 
-class RepairLimits(Struct, frozen=True, kw_only=True):
+class RepairLimits(Options, frozen=True, kw_only=True):
     """How much the repair of a damaged call may guess, by the effect of its tool.
 
     0: only repairs with one meaning. 1: also what may have been cut off (a closing bracket missing at the end).
     From 2: also where a value begins and ends.
     """
 
-    read: int = 10
-    write: int = 0
-    terminal: int = 0
+    read: Count = 10
+    write: Count = 0
+    terminal: Count = 0
 
     def of(self, effect: ToolEffect) -> int:
         """The limit for tools of that effect."""
@@ -757,25 +758,83 @@ BatchPolicy = Literal["auto", "all", "first", "independent"]
 """
 
 
+class Limits(Options, frozen=True, kw_only=True):
+    """What a run may take, and how many mistakes in a row it may make; one more ends it with the Halt of that name.
+
+    Model calls (`max_iterations`, retries too), tool calls, tokens of prompts and replies, seconds, and cost, by the
+    `price` of a million tokens. None: no limit; for `max_iterations`: 10 in a workflow, 20 for each message to an
+    agent, none in Guardrails, where your own loop counts.
+
+    `max_retries_per_step`: replies in a row without a usable call. `max_tool_errors`: failures of tools in a row.
+    `max_repeats`: how often a call may be answered the same with nothing new in between; if it writes, in whatever way.
+    Then it is not run again, unless its tool is `repeatable`; None: it is.
+    """
+
+    max_iterations: AtLeastOne | None = None
+    max_tool_calls: AtLeastOne | None = None
+    max_tokens: AtLeastOne | None = None
+    max_seconds: Seconds | None = None
+    max_cost: Positive | None = None
+    price: Price | None = None
+    max_retries_per_step: Count = 3
+    max_tool_errors: Count = 2
+    max_repeats: AtLeastOne | None = 2
+
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """Prices below zero, and a cost without prices."""
+        if self.price is not None and "price" not in wrong:
+            given = (self.price.prompt, self.price.completion, self.price.cached or 0)
+            if min(given) < 0:
+                yield f"price is {self.price}; no price is negative"
+        if self.max_cost is not None and self.price in (None, Price()) and not {"max_cost", "price"} & {*wrong}:
+            yield "max_cost needs price=Price(prompt=…, completion=…): what a million tokens cost"
+
+    def budget(self, model_calls: int = 10) -> Budget:
+        """What a run may take; so many model calls where nothing is said of them."""
+        return Budget(
+            calls=self.max_iterations or model_calls,
+            tool_calls=self.max_tool_calls,
+            tokens=self.max_tokens,
+            seconds=self.max_seconds,
+            cost=self.max_cost,
+            price=self.price or Price(),
+        )
+
+
+class Calls(Options, frozen=True, kw_only=True):
+    """How the calls of a reply are found, checked and run.
+
+    `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
+    `max_parallel`: maximum number of concurrent reads. `max_calls_per_reply`: calls beyond that are answered without
+    being run. `in_doubt` says when a person is asked about a call whose outcome is unknown.
+    `rescue_enabled`: find calls in text, in the user's own `families` of grammars first, and repair damaged ones within
+    the `repair_limits`. `value_checks`: refuse placeholders and, in answers, forge's own words and slipped numbers.
+    """
+
+    batch: BatchPolicy = "auto"
+    on_violation: OnViolation = "block_all"
+    max_parallel: AtLeastOne = 4
+    max_calls_per_reply: AtLeastOne = 32
+    in_doubt: InDoubtPolicy = "report"
+    rescue_enabled: bool = True
+    repair_limits: RepairLimits = RepairLimits()
+    families: Sequence[Family] = ()
+    value_checks: bool = True
+
+
 class Rules(Options, frozen=True, kw_only=True):
     """What a workflow demands of the model, and how many mistakes it allows.
 
-    The maxima count mistakes in a row: one more ends the run with the Halt of that name.
+    `max_premature` and `max_prerequisite_violations` count mistakes in a row, as the `limits` do.
     """
 
     tools: tuple[ToolSpec, ...]
     required: tuple[str, ...] = ()
     on_text: TextPolicy = "nudge"
-    rescue: bool = True
-    repair_limits: RepairLimits = RepairLimits()
-    max_retries: int = 3
-    max_tool_errors: int = 2
+    limits: Limits = Limits()
+    calls: Calls = Calls()
     max_premature: int = 3
     max_prerequisite_violations: int = 2
-    max_repeats: int | None = 2
-    """Maximum number of times a call may get the same answer with nothing new in between; None: no maximum."""
-    value_checks: bool = True
-    """Refuse placeholders and, in answers, forge's own words."""
     escalation: Escalation = Escalation()
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
@@ -785,14 +844,6 @@ class Rules(Options, frozen=True, kw_only=True):
     """
     checks: Mapping[str, AnyCheck] = {}
     """By tool, a function of the user's that says what is wrong with a call. Rules without any survive JSON."""
-    batch: BatchPolicy = "auto"
-    on_violation: OnViolation = "block_all"
-    max_parallel: int = 4
-    """Maximum number of concurrent reads."""
-    max_calls: int = 32
-    """Maximum number of calls of one reply that are run; the others are answered without being run."""
-    in_doubt: InDoubtPolicy = "report"
-    """When a person is asked about a call whose outcome is unknown."""
     without: frozenset[str] = frozenset()
     """What is off, by name: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), `ask_once`."""
 

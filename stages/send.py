@@ -46,7 +46,7 @@ def _decision(rules: Rules, state: State) -> State | Halt | None:
     left_open = {call.id for call in ledger.in_doubt if call_digest(call) in ledger.rejected}
     if needed is not None and needed.id in left_open:
         return OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id)
-    asked = ledger.in_doubt if rules.in_doubt == "ask" else filter(None, (needed,))
+    asked = ledger.in_doubt if rules.calls.in_doubt == "ask" else filter(None, (needed,))
     unsure = next((call for call in asked if call.id not in left_open), None)
     if unsure is None:
         return None

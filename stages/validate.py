@@ -145,7 +145,7 @@ def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
 def _said(sifted: Sifted, reply: Reply, text: str, rules: Rules, say: Say) -> State | Halt:
     """The end of the run with these words, or the next turn where they only repeat what forge has told the model."""
     state, reading = sifted.state, sifted.reading
-    if rules.value_checks and is_echo(text, state, [tool.name for tool in rules.tools]):
+    if rules.calls.value_checks and is_echo(text, state, [tool.name for tool in rules.tools]):
         return _nudged(sifted, reply, Echo(allowed=_allowed(state, rules)), rules, say)
     return state.say(_spoken(state, reading, text)).to(Done(outcome=Said(text=text.strip())))
 
@@ -159,7 +159,7 @@ def _nudged(sifted: Sifted, reply: Reply, wrong: NoCall, rules: Rules, say: Say)
     reading, objection = sifted.reading, Objection(wrong=wrong)
     state = replace(sifted.state, ledger=with_mistakes(sifted.state.ledger, [objection]))
     retries = state.ledger.retries
-    if retries > rules.max_retries:
+    if retries > rules.limits.max_retries_per_step:
         cut = reply.finish == "length"
         return BadReplies(attempts=retries, problem=render(objection), raw=reply.text, cut=cut)
     spoken = _spoken(state, reading, reading.whole if sifted.repeated else reading.said.text)
@@ -194,10 +194,10 @@ def _bad_calls(sifted: Sifted, reply: Reply, calls: tuple[ToolCall, ...], rules:
     misfit = next((objection for objection in wrong if isinstance(objection.wrong, BadArguments)), None)
     ledger = with_mistakes(sifted.state.ledger, [misfit or wrong[0]])
     state, cut = replace(sifted.state, ledger=ledger), reply.finish == "length"
-    if misfit and ledger.tool_errors > rules.max_tool_errors:
+    if misfit and ledger.tool_errors > rules.limits.max_tool_errors:
         error = _plainly(reading, calls, wrong, misfit)
         return ToolsFailing(tool=misfit.tool, attempts=ledger.tool_errors, error=error, cut=cut)
-    if ledger.retries > rules.max_retries:
+    if ledger.retries > rules.limits.max_retries_per_step:
         raw = "\n".join(f"{judged.name}({judged.arguments})" for judged in reading.calls)
         problem = _plainly(reading, calls, wrong, wrong[0])
         return BadReplies(attempts=ledger.retries, problem=problem, raw=raw, cut=cut)

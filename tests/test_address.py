@@ -7,7 +7,7 @@ from forge.backends.address import is_address, spelt_out, suggested
 from forge.backends.profile import named_profile
 from forge.backends.servers.models import resolve
 from forge.errors import ForgeError
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 
 
 @pytest.mark.parametrize(

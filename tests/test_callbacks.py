@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from returns.result import Success
 
-from forge import Workflow, resume, run_sync, tool
+from forge import Calls, Context, Limits, Workflow, resume, run_sync, tool
 from forge.errors import CallbackError
 from forge.guardrails import Guardrails
 from forge.interpreters import Asker
@@ -47,7 +47,6 @@ class Broken:
 
 
 OWN = Family(name="own", first="@", opener="@", read=read)
-EARLY = {"compact_at": 0.001, "compact_to": 0.001}
 ALLOWS, NOTHING = (lambda *_: ()), (lambda *_: None)
 
 
@@ -70,8 +69,20 @@ ALLOWS, NOTHING = (lambda *_: ()), (lambda *_: None)
             "guards[0]",
             "objected with Custom(counter='zzz'); the counters are: premature, prerequisite_violations, retries,",
         ),
-        ({"compactor": broken, **EARLY}, [], [LOOK, END], "compactor", "broken, raised"),
-        ({"compactor": NOTHING, **EARLY}, [], [LOOK, END], "compactor", "returned None; it must return Compacted or"),
+        (
+            {"context": Context(compactor=broken, compact_at=0.001, compact_to=0.001)},  # type: ignore[arg-type]  # what people write
+            [],
+            [LOOK, END],
+            "context.compactor",
+            "broken, raised",
+        ),
+        (
+            {"context": Context(compactor=NOTHING, compact_at=0.001, compact_to=0.001)},  # type: ignore[arg-type]  # what people write
+            [],
+            [LOOK, END],
+            "context.compactor",
+            "returned None; it must return Compacted or",
+        ),
         ({"completion_checks": {"finish": broken}}, [LOOK, END], [], "completion_checks['finish']", "broken, raised"),
         (
             {"completion_checks": {"finish": ALLOWS}},
@@ -83,18 +94,18 @@ ALLOWS, NOTHING = (lambda *_: ()), (lambda *_: None)
         ({"nudges": {"retry": broken}}, ["Hm."], [LOOK, END], "nudges['retry']", "broken, raised"),
         ({"nudges": {"retry": NOTHING}}, ["Hm."], [LOOK, END], "nudges['retry']", "returned None; it must return str"),
         (
-            {"context_thresholds": [0.001], "on_context_threshold": broken},
+            {"context": Context(context_thresholds=[0.001], on_context_threshold=broken)},
             [],
             [LOOK, END],
-            "on_context_threshold",
+            "context.on_context_threshold",
             "broken, raised",
         ),
-        ({"families": [OWN]}, ["@look"], [LOOK, END], "families[0].read", "read, raised"),
+        ({"calls": Calls(families=[OWN])}, ["@look"], [LOOK, END], "calls.families[0].read", "read, raised"),
         (
-            {"families": [replace(OWN, read=claim)]},
+            {"calls": Calls(families=[replace(OWN, read=claim)])},
             ["@look"],
             [LOOK, END],
-            "families[0].read",
+            "calls.families[0].read",
             "claim, raised OptionError: Claim: arguments is {'what': 'a'}; it must be the JSON text of an object",
         ),
     ],
@@ -187,7 +198,7 @@ def test_a_reason_may_hold_half_a_character() -> None:
         """Finish."""
         return "ok"
 
-    workflow = Workflow("w", tools=[finish], terminal_tool="finish", max_iterations=1)
+    workflow = Workflow("w", tools=[finish], terminal_tool="finish", limits=Limits(max_iterations=1))
     no = says(lambda q: Rejected(digest=q.digest, reason="not \udcff now"))
     ended = run_sync(workflow, "Go.", backend=Scripted([call("finish")]), ask=no).failure()
     assert any("not \ufffd now" in m.text for m in ended.state.history if isinstance(m, Result))

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from forge import Workflow, run_sync, tool
+from forge import Limits, Workflow, run_sync, tool
 from forge.cli.run import load_workflow
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from forge.journal.replaying import DivergenceError, states
 from forge.workflow.differences import changes, definition_of
 from stages.effect import Price
-from stages.rules import Escalation, Use
+from stages.rules import Use
 
 
 @tool
@@ -64,9 +64,9 @@ made: Callable[..., Workflow] = partial(Workflow, "till", tools=[pay, finish], t
             ],
         ),
         (made(required_steps=["pay"]), ['required_steps is now ["pay"]; it was [] (the default)']),
-        (made(max_iterations=5), ["max_iterations is now 5; it was 10 (the default)"]),
+        (made(limits=Limits(max_iterations=5)), ["limits.max_iterations is now 5; it was null (the default)"]),
         (made(order=[Use(tool="pay", at_most=1)]), ["order is now", '"at_most":1']),
-        (made(price=Price(prompt=1.0, completion=2.0)), ["price is now", '"completion":2.0']),
+        (made(limits=Limits(price=Price(prompt=1.0, completion=2.0))), ["limits.price is now", '"completion":2.0']),
         (made(system_prompt="x" * 500), ["system_prompt is now", "keeps the one that it began with"]),
         (made(terminal_tool=["finish", "pay"]), ["terminal_tool is now", 'pay: its effect is now "terminal"']),
     ],
@@ -127,20 +127,16 @@ def test_a_run_that_is_resumed_by_a_changed_workflow_is_told_so(
         command = [sys.executable, "-m", "forge", "resume", str(flow), str(journal), "--backend", "http://127.0.0.1:1"]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    harmless = resumed(FLOW.replace('="finish")', '="finish", max_repeats=3)'))
+    harmless = resumed(
+        FLOW.replace("forge import", "forge import Limits,").replace(
+            '="finish")', '="finish", limits=Limits(max_repeats=3))'
+        )
+    )
     assert (harmless.returncode, "done  finish returned" in harmless.stdout) == (0, True), harmless
-    assert "has changed since the run began: max_repeats is now 3; it was 2 (the default)" in harmless.stderr
+    assert "has changed since the run began: limits.max_repeats is now 3; it was 2 (the default)" in harmless.stderr
     other = resumed(FLOW.replace("amount: int", "amount: float"))
     assert other.returncode == 2
     assert '- pay: the schema of amount is now {"type":"number"}; it was {"type":"integer"}' in other.stderr
     with caplog.at_level(logging.WARNING, "forge"):
         same = resumed(FLOW)
     assert (same.returncode, same.stderr) == (0, "")
-
-
-def test_an_escalation_that_an_older_journal_calls_a_ladder_has_not_changed() -> None:
-    workflow = made(escalation=Escalation(levels=("pin",)))
-    today = definition_of(workflow)
-    older = {name: said for name, said in today.items() if name != "escalation"} | {"ladder": {"rungs": ["pin"]}}
-    assert changes(older, today) == ()
-    assert changes(older, definition_of(made())) != ()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forge import Workflow, run_sync, tool
+from forge import Limits, Workflow, run_sync, tool
 from forge.agent.headless.running import default_agent
 from forge.backends.servers import KNOWN, kept, remove
 from forge.backends.servers.download import parts_of, path_of
@@ -80,7 +80,7 @@ def finish() -> str:
     return "ok"
 
 
-TILL = Workflow("till \x1b[2J", tools=[pay, finish], terminal_tool="finish", max_iterations=3)
+TILL = Workflow("till \x1b[2J", tools=[pay, finish], terminal_tool="finish", limits=Limits(max_iterations=3))
 
 
 def recorded(folder: Path, name: str, script: list[Line], mode: Mode = "native") -> Path:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from returns.result import Failure
 
-from forge import Conversation, follow, run_sync
+from forge import Conversation, Limits, follow, run_sync
 from forge.errors import ForgeError, WatcherError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
@@ -46,7 +46,7 @@ def test_what_was_said_goes_on_and_what_went_wrong_does_not() -> None:
 
 
 def test_steps_and_budgets_are_those_of_each_message() -> None:
-    conversation, _ = talk(LOOK, FINISH, FINISH, LOOK, FINISH, max_iterations=3)
+    conversation, _ = talk(LOOK, FINISH, FINISH, LOOK, FINISH, limits=Limits(max_iterations=3))
     conversation.say_sync("First.").unwrap()
     again = conversation.say_sync("Second.").unwrap()
     assert again.state.ledger.budget.calls == 0
@@ -54,7 +54,7 @@ def test_steps_and_budgets_are_those_of_each_message() -> None:
 
 
 def test_after_a_halt_the_conversation_goes_on() -> None:
-    conversation, model = talk("Hm.", "Hm.", LOOK, FINISH, max_retries_per_step=1)
+    conversation, model = talk("Hm.", "Hm.", LOOK, FINISH, limits=Limits(max_retries_per_step=1))
     assert isinstance(conversation.say_sync("First."), Failure)
     conversation.say_sync("Second.").unwrap()
     assert outline(model_history(conversation))[:3] == ["System:Do the work.", "User:First.", "User:Second."]

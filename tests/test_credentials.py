@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from forge import run_sync, states
+from forge import run_sync
 from forge.backends import Server
 from forge.backends.credentials import headers_for, keys, secrets
 from forge.backends.profile import Profile, named_profile
 from forge.errors import ForgeError, as_error
+from forge.journal import states
 from forge.journal.records import read_journal
 from forge.masking import masked_reply
 from stages.effect import RawCall, Reply

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from returns.result import Success
 
-from forge import Finished, Halted, Workflow, resume_journal, run_sync, stream, tool
+from forge import Finished, Halted, Limits, Workflow, resume_journal, run_sync, stream, tool
 from forge.errors import WatcherError
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call
 from forge.runtime.event_stream import WAITING_LIMIT
@@ -42,7 +42,7 @@ def test_it_gives_the_events_of_the_observer_and_the_deltas_and_ends_with_the_ou
 
 
 def test_a_run_that_halts_ends_with_why() -> None:
-    *_, last = asyncio.run(whole(Desk(max_iterations=1).workflow, ["Hm."]))
+    *_, last = asyncio.run(whole(Desk(limits=Limits(max_iterations=1)).workflow, ["Hm."]))
     assert isinstance(last, Halted)
     assert type(last.halt).__name__ == "BudgetSpent"
 
@@ -133,7 +133,7 @@ def test_the_run_waits_for_its_reader() -> None:
         """Look."""
         return "7"
 
-    workflow = Workflow("w", tools=[look], on_text="accept", max_iterations=1_000, max_repeats=None)
+    workflow = Workflow("w", tools=[look], on_text="accept", limits=Limits(max_iterations=1_000, max_repeats=None))
 
     async def slow() -> int:
         model = Scripted([call("look")] * 1_000)

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forge import Tool as ToolOf
-from forge import Workflow, run_sync, tool
+from forge import Limits, Workflow, run_sync, tool
 from forge.connection import Setup
 from forge.interpreters.scripted import Scripted, call
+from forge.tools import Tool as ToolOf
 from forge.workflow.turn import turn_of
 from stages.effect import Budget, Replied, Reply, Send, Undelivered
 from stages.message import Assistant, History, Status, Tool, ToolCall, User
@@ -77,7 +77,7 @@ def test_a_turn_of_a_long_run_calls_no_more_functions_than_one_of_a_short_run(
         tools=[look, grounded, after, unasked_for, finish],
         required_steps=steps,
         terminal_tool="finish",
-        max_iterations=TURNS + 2,
+        limits=Limits(max_iterations=TURNS + 2),
     )
     first, turns = call("look", what="A-17", page=0), [call(used.name, what="A-17", page=n) for n in range(1, TURNS)]
     said = [first, *turns, call("finish")]

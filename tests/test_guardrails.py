@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from forge import ToolFailed, ToolResolutionError, Workflow, tool
+from forge import Calls, Limits, ToolFailed, ToolResolutionError, Workflow, tool
 from forge.errors import BackendError, DefinitionError, ForgeError, as_error
 from forge.guardrails import (
     Action,
@@ -78,7 +78,7 @@ SEQUENCES: dict[str, tuple[dict[str, object], Sequence[object], list[str]]] = {
         ["run look", "model"],
     ),
     "rescue can be switched off": (
-        {"rescue_enabled": False},
+        {"calls": Calls(rescue_enabled=False)},
         ['{"tool": "look", "args": {"what": "a"}}'],
         ["model user:retry_nudge:1"],
     ),
@@ -88,7 +88,7 @@ SEQUENCES: dict[str, tuple[dict[str, object], Sequence[object], list[str]]] = {
         ["model user:retry_nudge:1", "model user:retry_nudge:2", "model user:retry_nudge:3", "BadReplies"],
     ),
     "a good call sets the count back": (
-        {"max_retries_per_step": 1},
+        {"limits": Limits(max_retries_per_step=1)},
         ["Hm.", LOOK, OK, "Hm.", FINISH, OK],
         ["model user:retry_nudge:1", "run look", "model", "model user:retry_nudge:1", "run finish", "Completed"],
     ),
@@ -128,16 +128,20 @@ SEQUENCES: dict[str, tuple[dict[str, object], Sequence[object], list[str]]] = {
         ["run look", "model", "run look", "model", "run look", "ToolsFailing"],
     ),
     "what is not there is not counted, and no step": (
-        {"max_tool_errors": 0},
+        {"limits": Limits(max_tool_errors=0)},
         [LOOK, ToolResolutionError("no a"), FINISH],
         ["run look", "model", "model tool:step_nudge:1"],
     ),
     "nor what failed for good": (
-        {"max_tool_errors": 0},
+        {"limits": Limits(max_tool_errors=0)},
         [LOOK, ToolFailed("no printer")],
         ["run look", "model"],
     ),
-    "a failure in words is counted": ({"max_tool_errors": 0}, [LOOK, "it broke"], ["run look", "ToolsFailing"]),
+    "a failure in words is counted": (
+        {"limits": Limits(max_tool_errors=0)},
+        [LOOK, "it broke"],
+        ["run look", "ToolsFailing"],
+    ),
     "reads together, a write alone, the terminal call last": (
         {},
         [calls(("finish", {"result": "x"}), ("look", {"what": "a"}), ("look", {"what": "b"}))],
@@ -158,7 +162,7 @@ SEQUENCES: dict[str, tuple[dict[str, object], Sequence[object], list[str]]] = {
         ["run look (finish)", "model"],
     ),
     "model calls are bounded where you like": (
-        {"max_iterations": 2},
+        {"limits": Limits(max_iterations=2)},
         [LOOK, OK, LOOK, OK],
         ["run look", "model", "run look", "BudgetSpent"],
     ),
@@ -309,7 +313,7 @@ def test_out_of_turn_is_said_and_changes_nothing() -> None:
 
 
 def test_after_the_end_only_another_task_can_begin() -> None:
-    guard = guarded(max_retries_per_step=0)
+    guard = guarded(limits=Limits(max_retries_per_step=0))
     halted = guard.check("Hm.")
     assert isinstance(halted, Halted)
     assert "no usable tool call" in str(as_error(halted.halt, halted.state))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from forge import Workflow, run, tool
+from forge import Limits, Workflow, run, tool
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
 from stages.effect import Fault, Price, RawCall, Reply, Usage
@@ -57,7 +57,9 @@ def test_a_server_that_counts_backwards_does_not_lengthen_the_run(limits: dict[s
     ]
     told = [Reply(text="Hm.", usage=usage) for usage in counts]
     price = Price(prompt=1.0, completion=1.0, cached=0.1)
-    flow = Workflow("w", tools=[finish], terminal_tool="finish", max_retries_per_step=9, price=price, **limits)
+    flow = Workflow(
+        "w", tools=[finish], terminal_tool="finish", limits=Limits(max_retries_per_step=9, price=price), **limits
+    )
     halted = asyncio.run(run(flow, "Go.", backend=Scripted([*told, call("finish")]))).failure()
     assert isinstance(halted.halt, BudgetSpent)
     assert halted.halt.what == spent

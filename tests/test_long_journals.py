@@ -12,8 +12,9 @@ from types import FrameType
 
 import pytest
 
-from forge import Workflow, resume_journal, run_sync, states, tool
+from forge import Limits, Workflow, resume_journal, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.journal import states
 from forge.journal.ablation import ablate
 from forge.journal.bisection import bisect
 from forge.journal.records import read_journal
@@ -34,7 +35,7 @@ def finish() -> str:
     return "ok"
 
 
-WORKFLOW = Workflow("long", tools=[look, finish], terminal_tool="finish", max_iterations=LONG + 2)
+WORKFLOW = Workflow("long", tools=[look, finish], terminal_tool="finish", limits=Limits(max_iterations=LONG + 2))
 MODES: list[Mode] = ["native", "prompted"]
 
 

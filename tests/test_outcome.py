@@ -11,7 +11,19 @@ from hypothesis.vendor.pretty import pretty
 from returns.primitives.exceptions import UnwrapFailedError
 from returns.result import Failure, Result, Success
 
-from forge import Conversation, Finished, Halted, Workflow, replay, resume, resume_journal, run, run_or_raise, run_sync
+from forge import (
+    Conversation,
+    Finished,
+    Halted,
+    Limits,
+    Workflow,
+    replay,
+    resume,
+    resume_journal,
+    run,
+    run_or_raise,
+    run_sync,
+)
 from forge.backends import Local, Server
 from forge.errors import ForgeError, explain
 from forge.interpreters.scripted import Scripted, call
@@ -25,7 +37,7 @@ SENTENCE = "the run's budget of calls is spent after 1 model call; done: nothing
 
 
 def spent() -> Result[Finished, Halted]:
-    return run_sync(Desk(max_iterations=1).workflow, "Go.", backend=Scripted(["Hm."]))
+    return run_sync(Desk(limits=Limits(max_iterations=1)).workflow, "Go.", backend=Scripted(["Hm."]))
 
 
 def test_unwrapping_a_halted_run_says_the_sentence_of_the_halt() -> None:
@@ -73,7 +85,7 @@ def test_a_repr_says_what_matters_and_is_short_whatever_the_run_was() -> None:
 
 def test_a_repr_of_a_backend_says_where_its_model_is_and_no_key() -> None:
     used = Scripted(["Hm."])
-    run_sync(Desk(max_iterations=1).workflow, "Go.", backend=used)
+    run_sync(Desk(limits=Limits(max_iterations=1)).workflow, "Go.", backend=used)
     assert [repr(one) for one in (used, Scripted([]), Local())] == [
         "Scripted(1 of 1 answer used)",
         "Scripted(0 of 0 answers used)",

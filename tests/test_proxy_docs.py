@@ -30,7 +30,7 @@ def test_the_example_for_developers_runs() -> None:
 def test_the_policies_of_the_page_are_valid_and_do_what_it_says() -> None:
     rules, shaping = (policy_from_toml(block) for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
     assert rules.general.tools["edit_file"].grounded == ("path",)
-    assert (rules.of("Qwen3-4B").max_repeats, rules.of("Qwen3-4B").terminal_tool) == (1, "commit")
+    assert (rules.of("Qwen3-4B").limits.max_repeats, rules.of("Qwen3-4B").terminal_tool) == (1, "commit")
     assert shaping.of("qwen").overflow == "compact"
     names = ("read_file", "run_tests", "edit_file", "commit", "web_search")
     tools = tuple(ToolSpec(name=name, description="", parameters=SCHEMA) for name in names)

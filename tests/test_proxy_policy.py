@@ -20,7 +20,7 @@ from tests.test_proxy import run
 FILE = """
 required_steps = "read_file"
 terminal_tool = ["commit", "push"]
-max_repeats = 2
+limits = { max_repeats = 2, max_tool_calls = 40 }
 
 [[order]]
 tool = "search"
@@ -32,9 +32,9 @@ grounded = { path = "list_files" }
 
 [model."Qwen*"]
 required_steps = []
-max_repeats = 3
+limits.max_repeats = 3
 
-[model."*-coder"]
+[model."*-coder".calls]
 on_violation = "block_call"
 
 [model."*-coder".tools.commit]
@@ -46,7 +46,9 @@ def test_a_models_table_replaces_what_it_names_and_keeps_the_rest() -> None:
     policy = policy_from_toml(FILE)
     general, qwen, coder = policy.of("llama"), policy.of("qwen2.5-coder"), policy.of("Deep-CODER")
     assert (general.required_steps, qwen.required_steps, coder.required_steps) == ("read_file", (), "read_file")
-    assert (general.max_repeats, qwen.max_repeats, coder.max_repeats) == (2, 3, 2)
+    assert (general.limits.max_repeats, qwen.limits.max_repeats, coder.limits.max_repeats) == (2, 3, 2)
+    assert qwen.limits.max_tool_calls == 40
+    assert coder.calls.on_violation == "block_call"
     assert qwen.terminal_tool == ("commit", "push")
     assert qwen.order[0].at_most == 3
     assert qwen.tools["commit"] == general.tools["commit"]
@@ -54,7 +56,7 @@ def test_a_models_table_replaces_what_it_names_and_keeps_the_rest() -> None:
 
 
 def test_the_first_name_that_a_pattern_matches_counts() -> None:
-    one, other = ModelPolicy(max_repeats=1), ModelPolicy(max_repeats=9)
+    one, other = ModelPolicy(scope="answer"), ModelPolicy(scope="session")
     policy = Policy(models=(("gpt*", one), ("q*", other)))
     assert policy.of("gpt-4", "qwen") is one
     assert policy.of("tiny", "qwen") is other
@@ -63,7 +65,8 @@ def test_the_first_name_that_a_pattern_matches_counts() -> None:
 
 WRONG = """
 required_stps = ["a"]
-max_repeats = 0
+on_violation = "block_call"
+limits = { max_repeats = 0, max_seconds = 3 }
 terminal_tool = 3
 
 [[order]]
@@ -81,7 +84,7 @@ prerequisites = ["a", { tool = "read", match = "path" }]
 b = 3
 
 [model."qwen*"]
-on_violation = "block"
+calls.on_violation = "block"
 model = {}
 
 [model."qwen*".tools.commit]
@@ -91,7 +94,9 @@ grounded = 3
 FAULTS = [
     "required_stps: there is no such key",
     "Did you mean required_steps?",
-    "max_repeats is 0; it must be a whole number, at least 1",
+    "on_violation: it is a key of the table [calls]",
+    "[limits] max_repeats is 0; it must be a whole number, at least 1",
+    "[limits] max_seconds: there is no such key; there are: max_tool_calls, max_repeats.",
     "terminal_tool is 3; it must be a string or a list of strings",
     "[order number 1] at_mst: there is no such key",
     "[order number 2] at_most is '3'",
@@ -100,7 +105,7 @@ FAULTS = [
     "[tools.commit.prerequisites number 2] match: there is no such key",
     "Did you mean match_arg?",
     "[tools.b]: it must be a table",
-    "[model.\"qwen*\"] on_violation is 'block'; it must be one of block_all, block_call",
+    "[model.\"qwen*\".calls] on_violation is 'block'; it must be one of block_all, block_call",
     '[model."qwen*"] model: there is no such key',
     '[model."qwen*".tools.commit] grounded is 3',
 ]
@@ -550,7 +555,7 @@ RULES = {
         "You cannot call edit yet. First call read with the same path; call read now.",
     ),
     "repetition": (
-        "max_repeats = 2",
+        "limits.max_repeats = 2",
         [TEST, TEST],
         TEST,
         "[Repeated] test was not run: you have made this very call 2 times, and its answer stays the same.",
@@ -561,7 +566,7 @@ RULES = {
         ("edit", '{"path":"d.py","text":"x"}'),
         "[UngroundedArgument] edit was not run",
     ),
-    "placeholder": ("max_repeats = 9", [TEST], ("read", '{"path":"<path>"}'), "[Placeholder] read was not run"),
+    "placeholder": ("limits.max_repeats = 9", [TEST], ("read", '{"path":"<path>"}'), "[Placeholder] read was not run"),
 }
 
 
@@ -599,7 +604,7 @@ def test_each_of_a_list_is_called_before_the_end() -> None:
 
 def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> None:
     async def go() -> None:
-        async with client("max_tool_calls = 2", calls(READ), calls(TEST), calls(EDIT)) as there:
+        async with client("limits.max_tool_calls = 2", calls(READ), calls(TEST), calls(EDIT)) as there:
             await there.say("Go.")
             assert await there.went("fine") == ["test"]
             assert (await there.went("fine"), there.outcome) == ([], "exhausted")
@@ -611,7 +616,7 @@ def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> None:
 
 
 def test_of_a_reply_with_a_refused_call_the_others_go_on_where_the_policy_says_so() -> None:
-    policy = 'on_violation = "block_call"\n' + STEPS
+    policy = 'calls.on_violation = "block_call"\n' + STEPS
 
     async def go() -> None:
         async with client(policy, calls(READ, COMMIT)) as there:
@@ -786,7 +791,7 @@ def test_whatever_clients_send_a_request_under_a_policy_gets_an_answer(
 ) -> None:
     policy = """
 required_steps = "read"
-max_repeats = 1
+limits.max_repeats = 1
 [tools.edit]
 prerequisites = [{ tool = "read", match_arg = "path" }]
 grounded = { path = "read" }

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from returns.primitives.exceptions import UnwrapFailedError
 
-from forge import ToolFailed, ToolResolutionError, Workflow, resume_journal, run_or_raise, run_sync, tool
+from forge import Limits, ToolFailed, ToolResolutionError, Workflow, resume_journal, run_or_raise, run_sync, tool
 from forge.errors import ToolExecutionError, ToolOutcomeUnknown
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Scripted, call, calls
@@ -100,32 +100,32 @@ def test_what_a_tool_raises_for_the_model_to_hear_is_not_logged(caplog: pytest.L
 
 def test_it_is_the_cause_of_what_ends_the_run_and_not_blamed_on_the_model() -> None:
     with pytest.raises(ToolExecutionError) as raised:
-        run_or_raise(bank(max_tool_errors=0), "Go.", backend=Scripted([PAY]))
+        run_or_raise(bank(limits=Limits(max_tool_errors=0)), "Go.", backend=Scripted([PAY]))
     cause = raised.value.__cause__
     assert isinstance(cause, ValueError)
     assert cause.__traceback__ is not None
     assert str(raised.value).startswith("the tool pay raised ValueError: no account")
     assert "larger model" not in str(raised.value)
     with pytest.raises(UnwrapFailedError) as unwrapped:
-        run_sync(bank(max_tool_errors=0), "Go.", backend=Scripted([PAY])).unwrap()
+        run_sync(bank(limits=Limits(max_tool_errors=0)), "Go.", backend=Scripted([PAY])).unwrap()
     assert "KeyError" in "".join(traceback.format_exception(unwrapped.value))
 
 
 def test_of_a_batch_it_is_the_exception_that_the_halt_tells_of() -> None:
     both = calls(("look", {"what": "x"}), ("pay", {"account": "B-2", "pin": 1}))
-    halted = run_sync(bank(max_tool_errors=0), "Go.", backend=Scripted([both])).failure()
+    halted = run_sync(bank(limits=Limits(max_tool_errors=0)), "Go.", backend=Scripted([both])).failure()
     assert isinstance(halted.halt, ToolsFailing)
     assert (halted.halt.tool, type(halted.__cause__)) == ("pay", ValueError)
 
 
 def test_a_halt_for_wrong_arguments_has_no_cause() -> None:
-    halted = run_sync(bank(max_tool_errors=1), "Go.", backend=Scripted([PAY, call("pay")])).failure()
+    halted = run_sync(bank(limits=Limits(max_tool_errors=1)), "Go.", backend=Scripted([PAY, call("pay")])).failure()
     assert halted.__cause__ is None
     assert "Try a larger model" in str(halted)
 
 
 def test_neither_the_state_nor_the_journal_holds_it(tmp_path: Path) -> None:
-    workflow, path = bank(max_tool_errors=0), tmp_path / "run.jsonl"
+    workflow, path = bank(limits=Limits(max_tool_errors=0)), tmp_path / "run.jsonl"
     halted = run_sync(workflow, "Go.", backend=Scripted([PAY]), journal=path).failure()
     assert b"Traceback" not in save(halted.state) + path.read_bytes()
     again = asyncio.run(resume_journal(workflow, path, backend=Scripted([]))).failure()
@@ -151,7 +151,7 @@ def find(what: str) -> object:
     return RESULTS[what]
 
 
-FINDING = Workflow("finding", tools=[find, end], terminal_tool="end", max_tool_errors=0)
+FINDING = Workflow("finding", tools=[find, end], terminal_tool="end", limits=Limits(max_tool_errors=0))
 
 
 @pytest.mark.parametrize("what", ["odd", "within"])

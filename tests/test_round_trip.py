@@ -11,8 +11,9 @@ import msgspec
 import pydantic
 import pytest
 
-from forge import Tool, Workflow, run_sync, tool
+from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Scripted, call
+from forge.tools import Tool
 
 DAY, MOMENT = dt.date(2024, 1, 2), dt.datetime(2024, 1, 2, 3, 4)  # noqa: DTZ001 - users have naive ones too
 

@@ -9,7 +9,7 @@ from importlib import resources
 import pytest
 from msgspec import UNSET
 
-from forge import run_sync
+from forge import Limits, run_sync
 from forge.backends import Server
 from forge.backends.profile import Profile, low_temperature, named_profile, names, recommended, usual
 from forge.errors import ForgeError, explain
@@ -222,7 +222,9 @@ def test_a_message_that_says_nothing_is_refused(message: str) -> None:
 
 @pytest.mark.parametrize("reply", [Reply(text="I wi", finish="length"), calling('{"what":"a')])
 def test_a_run_that_ends_because_replies_may_not_be_longer_says_which_option(reply: Reply) -> None:
-    halted = run_sync(Desk(max_retries_per_step=1, max_tool_errors=1).workflow, "Go.", backend=Scripted([reply] * 4))
+    halted = run_sync(
+        Desk(limits=Limits(max_retries_per_step=1, max_tool_errors=1)).workflow, "Go.", backend=Scripted([reply] * 4)
+    )
     assert isinstance(halted.failure().halt, BadReplies | ToolsFailing)
     said = explain(halted.failure().halt)
     assert "reached the maximum number of tokens per reply" in said

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forge import replay, run_sync
+from forge import Calls, replay, run_sync
 from forge.backends import Server
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.errors import ForgeError
@@ -199,7 +199,7 @@ def test_ollama_says_which_model_it_has_not(server: str) -> None:
 
 def test_a_prompted_run_in_xml() -> None:
     """Rescue is off, so it is the asked form itself that is read."""
-    desk = Desk(rescue_enabled=False)
+    desk = Desk(calls=Calls(rescue_enabled=False))
     look, finish = (
         f'<invoke name="{name}"><parameter name="{key}">{value}</parameter></invoke>'
         for name, key, value in (("look", "what", "a"), ("finish", "result", "7"))

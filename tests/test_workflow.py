@@ -1,10 +1,16 @@
 """Definitions: what a workflow is made of, and every mistake said at once, before anything runs."""
 
+import re
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
-from forge import TieredCompact, Workflow, tool
+from forge import Agent, Calls, Context, Limits, Scripted, TieredCompact, Workflow, tool
 from forge.errors import DefinitionError
+from forge.guardrails import Guardrails
 from stages.message import System, User
+from stages.options import OptionError
 from stages.rules import Use
 from stages.tool import Prerequisite
 
@@ -47,37 +53,23 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"required_steps": ["lok"]}, "required_steps: there is no tool named 'lok'"),
         ({"required_steps": ["finish"]}, "finish is terminal and a required step"),
         ({"tools": [look, look, finish]}, "two tools are named look"),
-        ({"max_iterations": 0}, "max_iterations is 0"),
         ({"on_text": "acept"}, "on_text is 'acept'; it must be one of nudge, accept"),
         ({"tools": [tool(effect="reed")(look.function), finish]}, "effect is 'reed'; it must be one of read, write"),  # type: ignore[call-overload]  # wrong on purpose
         ({"required_steps": "lok"}, "required_steps: there is no tool named 'lok'"),
-        ({"max_tokens": 0}, "max_tokens is 0; it must be more than 0"),
-        ({"max_seconds": -1.5}, "max_seconds is -1.5; it must be more than 0"),
         ({"tools": look}, "it must be a list, each value a Tool or a function"),
         ({"tools": {"look": look}}, "it must be a list, each value a Tool or a function"),
         ({"tools": [look, 3]}, "tools[1] is 3; it must be a Tool or a function"),
-        ({"compactor": TieredCompact}, "compactor is the class TieredCompact; write TieredCompact()"),
-        ({"compactor": 3}, "compactor is 3; it must be a function"),
         ({"guards": 3}, "guards is 3; it must be a list, each value a function"),
         ({"guards": [3]}, "guards[0] is 3; it must be a function"),
         ({"order": ["look"]}, "order[0] is 'look'; it must be a Use"),
-        ({"families": [3]}, "families[0] is 3; it must be a Family"),
         ({"escalation": "pin"}, "escalation is 'pin'; it must be an Escalation"),
-        ({"summarize": "yes"}, "summarize is 'yes'; it must be True or False or a Summarize"),
-        ({"context_thresholds": 0.5}, "context_thresholds is 0.5; it must be a list of numbers"),
-        ({"max_iterations": "10"}, "max_iterations is '10'; it must be a whole number"),
-        ({"max_iterations": True}, "max_iterations is True; it must be a whole number"),
-        ({"max_seconds": float("nan")}, "max_seconds is nan; it must be a number or None"),
         ({"system_prompt": None}, "system_prompt is None; it must be a string"),
-        ({"compact_at": "a"}, "compact_at is 'a'; it must be a number"),
-        ({"price": 3}, "price is 3; it must be a Price or None"),
         ({"terminal_tool": 5}, "terminal_tool is 5; it must be a string or a list of strings"),
         ({"required_steps": [look]}, "required_steps[0] is Tool('look'"),
         ({"completion_checks": {"finish": 5}}, "completion_checks['finish'] is 5; it must be a function"),
         ({"nudges": {"arguments": 3}}, "nudges['arguments'] is 3; it must be a string or a function"),
         ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a string or a list"),
         ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
-        ({"on_context_threshold": 0.9}, "on_context_threshold is 0.9; it must be a string, a function or None"),
         ({"guards": [slow]}, "guards[0]: slow is async; it is asked for its answer at once, so define it with `def`"),
         (
             {"guards": [lambda calls: []]},
@@ -95,11 +87,6 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"tools": [tool(timeout="5")(look.function), finish]}, "tool look: timeout is '5'; it must be a number"),  # type: ignore[call-overload]  # wrong on purpose
         ({"tools": [tool(prerequisites=3)(look.function), finish]}, "tool look: prerequisites is 3; it must be a "),  # type: ignore[call-overload]  # wrong on purpose
         ({"tools": [tool(grounded=3)(look.function), finish]}, "tool look: grounded is 3; it must be a string, a list"),  # type: ignore[call-overload]  # wrong on purpose
-        ({"reasoning_replay": "all"}, "reasoning_replay is 'all'; it must be one of none, keep-last, full"),
-        ({"failed_attempts": "drop"}, "failed_attempts is 'drop'; it must be one of keep, collapse"),
-        ({"max_tool_errors": -1}, "max_tool_errors is -1"),
-        ({"context_thresholds": [0.5, 80]}, "context_thresholds: 80 is no fraction of the context"),
-        ({"iteration_warning": -1}, "iteration_warning is -1"),
         ({"tools": [tool(prerequisites=["loo"])(look.function), finish]}, "its prerequisite 'loo' is not a tool"),
         ({"tools": [tool(prerequisites=["finish"])(look.function), finish]}, "its prerequisite finish is terminal"),
         (
@@ -124,19 +111,76 @@ def test_a_mistake_is_said_in_a_sentence(options: dict[str, object], says: str) 
     assert any(says in problem for problem in problems(**options)), problems(**options)
 
 
+@pytest.mark.parametrize(
+    ("group", "options", "says"),
+    [
+        (Limits, {"max_iterations": 0}, "max_iterations is 0; it must be a whole number, at least 1 or None"),
+        (Limits, {"max_iterations": "10"}, "max_iterations is '10'; it must be a whole number"),
+        (Limits, {"max_iterations": True}, "max_iterations is True; it must be a whole number"),
+        (Limits, {"max_tokens": 0}, "max_tokens is 0; it must be a whole number, at least 1"),
+        (Limits, {"max_seconds": -1.5}, "max_seconds is -1.5; it must be a number, over 0"),
+        (Limits, {"max_seconds": float("nan")}, "max_seconds is nan; it must be a number, over 0 or None"),
+        (Limits, {"price": 3}, "price is 3; it must be a Price or None"),
+        (Limits, {"max_tool_errors": -1}, "max_tool_errors is -1; it must be a whole number, at least 0"),
+        (Context, {"compactor": TieredCompact}, "compactor is the class TieredCompact; write TieredCompact()"),
+        (Context, {"compactor": 3}, "compactor is 3; it must be a function"),
+        (Context, {"summarize": "yes"}, "summarize is 'yes'; it must be True or False or a Summarize"),
+        (Context, {"compact_at": "a"}, "compact_at is 'a'; it must be a number"),
+        (Context, {"compact_at": 0.5, "compact_to": 0.6}, "compact_to is 0.6; it cannot be over compact_at, which is"),
+        (Context, {"context_thresholds": 0.5}, "context_thresholds is 0.5; it must be a list"),
+        (Context, {"context_thresholds": [0.5, 80]}, "context_thresholds[1] is 80; it must be a number, over 0 and"),
+        (Context, {"on_context_threshold": 0.9}, "on_context_threshold is 0.9; it must be a string, a function or"),
+        (Context, {"iteration_warning": -1}, "iteration_warning is -1; it must be a whole number, at least 0"),
+        (Context, {"reasoning_replay": "all"}, "reasoning_replay is 'all'; it must be one of none, keep-last, full"),
+        (Context, {"failed_attempts": "drop"}, "failed_attempts is 'drop'; it must be one of keep, collapse"),
+        (Calls, {"families": [3]}, "families[0] is 3; it must be a Family"),
+        (Calls, {"max_parallel": 0}, "max_parallel is 0; it must be a whole number, at least 1"),
+    ],
+)
+def test_a_group_of_options_looks_at_them_when_it_is_made(
+    group: Callable[..., object], options: dict[str, object], says: str
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        group(**options)
+    assert any(problem.startswith(f"{group.__name__}: {says}") for problem in caught.value.problems), caught.value
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "says"),
+    [
+        (problems, {"max_iterations": 5, "batch": "all"}, "write limits=Limits(max_iterations=5); write calls=Calls("),
+        (problems, {"max_iteration": 5}, "Did you mean limits=Limits(max_iterations=…)?"),
+        (problems, {"required_step": "look"}, "there is no option 'required_step'; there are: name, tools, terminal_"),
+        (problems, {"required_step": "look"}, "Did you mean required_steps?"),
+        (Limits, {"max_iteration": 5}, "Did you mean max_iterations?"),
+        (Guardrails, {"max_tool_errors": 1}, "write limits=Limits(max_tool_errors=1)"),
+        (partial(Agent, "a", backend=Scripted([])), {"recall": True}, "write context=Context(recall=True)"),
+        (partial(Agent, "a", backend=Scripted([])), {"instruction": ""}, "Did you mean instructions?"),
+    ],
+)
+def test_an_option_that_there_is_not_is_answered_with_what_to_write(
+    make: Callable[..., object], options: dict[str, object], says: str
+) -> None:
+    with pytest.raises(TypeError, match=re.escape(says)):
+        make(**options)
+
+
 def test_all_mistakes_are_said_at_once() -> None:
     def bare(what) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001 - wrong on purpose
         return str(what)
 
-    found = problems(tools=[look, bare, finish], required_steps=["nope"], terminal_tool="end", max_iterations=0)
+    found = problems(tools=[look, bare, finish], required_steps=["nope"], terminal_tool="end", limits=3)
     assert len(found) == 4
     assert any("bare" in problem and "what" in problem for problem in found)
 
 
 def test_mistakes_of_every_kind_are_said_at_once_and_none_that_only_follows_from_another() -> None:
-    found = problems(max_iterations="10", compact_at="a", compact_to=0.9, price="low", max_cost=1.0, required_steps="x")
-    assert [problem.split(" is ")[0] for problem in found[:3]] == ["max_iterations", "price", "compact_at"]
-    assert found[3:] == ("required_steps: there is no tool named 'x'; the tools are: look, write, finish",)
+    found = problems(limits=3, system_prompt=None, required_steps="x")
+    assert [problem.split(" is ")[0] for problem in found[:2]] == ["system_prompt", "limits"]
+    assert found[2:] == ("required_steps: there is no tool named 'x'; the tools are: look, write, finish",)
+    with pytest.raises(OptionError) as caught:
+        Limits(max_iterations="10", max_tokens=0, max_cost=1.0)  # type: ignore[arg-type]  # wrong on purpose
+    assert [problem.split()[1] for problem in caught.value.problems] == ["max_iterations", "max_tokens", "max_cost"]
     (only,) = problems(terminal_tool=3, on_text="nudge")
     assert only.startswith("terminal_tool is 3")
 

@@ -1,9 +1,12 @@
 """The examples of docs/workflow.md, guardrails.md and pipeline.md are executed, in one namespace a page."""
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
+
+from forge import Calls, Context, Limits, Workflow
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -20,3 +23,11 @@ def test_the_examples_hold(name: str, count: int, tmp_path: Path, monkeypatch: p
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for link in re.findall(r"\]\(([^)#:]+)\)", prose):
         assert (DOCS / link).exists(), link
+
+
+def test_the_tables_have_all_options() -> None:
+    page = (DOCS / "workflow.md").read_text(encoding="utf-8")
+    text = page[page.index("## All options") : page.index("## Tools")]
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\|([^|]*)\|", text, re.MULTILINE)))
+    options = [option.name for option in dataclasses.fields(Workflow)]
+    assert named == [*options, *(name for group in (Limits, Context, Calls) for name in group.__struct_fields__)]

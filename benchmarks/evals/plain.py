@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from forge import ToolResolutionError, Workflow, tool
+from forge import Limits, ToolResolutionError, Workflow, tool
 from forge.evals import PerformedCall, Scenario, Trajectory, World
 from forge.evals.suite.helpers import FAMILY_NAMES, Draw, answer, mentions, same, told
 
@@ -69,7 +69,7 @@ def world(plain: Plain) -> World:
         tools=tools,
         on_text="accept",
         system_prompt="You are a helpful assistant.",
-        max_iterations=6,
+        limits=Limits(max_iterations=6),
     )
     return World(workflow=workflow, messages=(plain.asks,), right=right, harm=harm)
 

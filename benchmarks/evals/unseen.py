@@ -7,7 +7,7 @@ write others then.
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from forge import Workflow, tool
+from forge import Limits, Workflow, tool
 from forge.errors import ToolFailed, ToolResolutionError
 from forge.evals import PerformedCall, Scenario, Trajectory, World
 from stages.rules import Each, Use
@@ -272,7 +272,7 @@ def _driest_bed(seed: int) -> World:
         tools=[list_beds, get_moisture, water],
         terminal_tool="water",
         order=[Use(tool="get_moisture", each_of=Each(tool="list_beds", argument="bed_id"))],
-        max_iterations=12,
+        limits=Limits(max_iterations=12),
     )
     right, harm = _once("water", bed_id=driest)
     text = "Look at all beds, all 4 of them, and water the one with the least moisture."

@@ -14,6 +14,7 @@ from _aio import wait
 from replies import scripted
 
 import forge
+from forge import Limits
 from forge.connection import Connection, Setup
 from forge.interpreters.http import Http
 from stages.effect import Fault, Replied, Send, Undelivered
@@ -78,7 +79,7 @@ def define(functions: list[Callable[..., object]]) -> forge.Workflow:
         tools=functions,
         terminal_tool=TERMINAL,
         system_prompt=workload.SYSTEM,
-        max_iterations=2000,
+        limits=Limits(max_iterations=2000),
     )
 
 

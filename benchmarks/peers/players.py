@@ -30,7 +30,8 @@ from stages.state import Completed, Ending
 def told(workflow: Workflow[Any]) -> Workflow[Any]:
     """The workflow without what no peer knows: grounding, calculations, an own tool for answers in words."""
     plain = ABLATIONS["no_calculation"].apply(ABLATIONS["no_grounding"].apply(workflow))
-    return replace(plain, on_text="accept" if plain.on_text == "respond" else plain.on_text, recall=False)
+    words = "accept" if plain.on_text == "respond" else plain.on_text
+    return replace(plain, on_text=words, context=msgspec.structs.replace(plain.context, recall=False))
 
 
 async def _play(task: Task, *, script: str, python: Callable[[], Path | None]) -> RunEnd:
@@ -126,9 +127,9 @@ def _order(task: Task, workflow: Workflow[Any], url: str) -> dict[str, object]:
         "required": rules.required,
         "terminal": rules.terminal,
         "words": workflow.on_text != "nudge",
-        "iterations": workflow.max_iterations,
-        "retries": workflow.max_retries_per_step,
-        "tool_errors": workflow.max_tool_errors,
+        "iterations": workflow.budget.calls,
+        "retries": workflow.limits.max_retries_per_step,
+        "tool_errors": workflow.limits.max_tool_errors,
         "context": task.connection.setup.context_tokens,
     }
 

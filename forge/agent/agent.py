@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from forge.agent.definition import AgentOptions, AnyTool, BuiltIn, Definition
+from forge.agent.definition import AnyTool, BuiltIn, Definition
 from forge.agent.events import AgentEvent
 from forge.agent.memory.protocol import Facts
 from forge.agent.telling import OnEvent, Teller, followed, reader, same_progress, to_parent
@@ -30,7 +30,7 @@ from forge.runtime.reaching import Held, reached
 from forge.runtime.runs import resume, synchronously
 from forge.runtime.watching import Watching, announce
 from forge.workflow.checks import OnText, fill
-from forge.workflow.workflow import Workflow
+from forge.workflow.workflow import TurnOptions, Workflow
 from stages.deliver import reopened
 from stages.effect import Budget, HandOff
 from stages.halt import JournalFailed
@@ -291,7 +291,7 @@ class Agent(Generic[R_co]):
         on_text: OnText = "accept",
         built_in_tools: Sequence[BuiltIn] | None = None,
         result: "type[R_co] | _SpecialForm | None" = None,
-        **options: Unpack[AgentOptions],
+        **options: Unpack[TurnOptions],
     ) -> None:
         self._definition: Definition[R_co] = Definition(
             name,

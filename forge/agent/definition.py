@@ -3,97 +3,45 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Generic, Literal, get_args
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from forge.errors import DefinitionError
 from forge.outcome import R_co
-from forge.tools.definition import Calculations, Grounds, Tool, tool
-from forge.workflow.checks import Nudges, OnText, literal
-from forge.workflow.workflow import StageName, Workflow
-from stages import Stage
-from stages.compaction import Compactor
-from stages.confidence.measure import WhenUnsure
-from stages.effect import NeedsInput, Price, Said
-from stages.fold import FailedAttempts, Reasoning
+from forge.tools.definition import Tool, tool
+from forge.workflow.checks import OnText, literal
+from forge.workflow.workflow import Context, TurnOptions, Workflow
+from stages.effect import NeedsInput, Said
 from stages.guards import no_echoes
 from stages.nudges import how_to_end
-from stages.objection import Guard
-from stages.rescue import Family
-from stages.rules import BatchPolicy, CompletionCheck, Escalation, InDoubtPolicy, OnViolation, RepairLimits, Use
-from stages.view.notes import ContextWarning, Section, joined, sections_of
-from stages.view.summary import Summarize
+from stages.rules import Limits
+from stages.view.notes import Section, joined, sections_of
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
 
 
-# The options that an agent has in common with a workflow, and what an agent makes of them.
+# What an agent makes of the options that it has in common with a workflow.
 
 MAX_ITERATIONS = 20
 """Maximum number of model calls for one message, unless the agent says otherwise."""
 
 
-class AgentOptions(TypedDict, total=False):
-    """Options of `forge.Workflow`, by the same names, for each turn of an agent."""
-
-    terminal_tool: str | Sequence[str]
-    required_steps: str | Sequence[str]
-    optional_steps: str | Sequence[str]
-    max_iterations: int
-    max_tool_calls: int | None
-    max_tokens: int | None
-    max_seconds: float | None
-    max_cost: float | None
-    price: Price | None
-    max_retries_per_step: int
-    max_tool_errors: int
-    max_repeats: int | None
-    value_checks: bool
-    iteration_warning: int
-    progress_notes: bool
-    rescue_enabled: bool
-    repair_limits: RepairLimits | None
-    families: Sequence[Family]
-    nudges: Nudges | None
-    escalation: Escalation | None
-    without: Collection[str]
-    stages: Sequence[StageName | Stage]
-    guards: Sequence[Guard]
-    grounded: Mapping[str, Grounds] | None
-    calculated: Mapping[str, Calculations] | None
-    order: Sequence[Use]
-    completion_checks: Mapping[str, CompletionCheck] | None
-    unsure: WhenUnsure | None
-    batch: BatchPolicy
-    on_violation: OnViolation
-    max_parallel: int
-    max_calls_per_reply: int
-    in_doubt: InDoubtPolicy
-    compactor: Compactor | None
-    compact_at: float
-    compact_to: float
-    recall: bool
-    summarize: bool | Summarize
-    reasoning_replay: Reasoning
-    failed_attempts: FailedAttempts
-    context_thresholds: Sequence[float]
-    on_context_threshold: ContextWarning | None
-
-
-def with_defaults(options: AgentOptions) -> AgentOptions:
+def with_defaults(options: TurnOptions) -> TurnOptions:
     """The options, bounded: 20 model calls a message, and a warning when a fifth of them is left.
 
     In a conversation an answer in words costs one model call, so none is asked about (`without=["ask_once"]`).
     """
-    most = options.get("max_iterations", MAX_ITERATIONS)
-    warning = max(1, most // 5) if isinstance(most, int) else 0  # of anything else the workflow says what is wrong
+    limits, context = options.get("limits", Limits()), options.get("context", Context())
+    most = limits.max_iterations or MAX_ITERATIONS
+    warning = max(1, most // 5) if context.iteration_warning is None else context.iteration_warning
     return {
-        "max_iterations": MAX_ITERATIONS,
-        "iteration_warning": warning,
         "without": ("ask_once",),
         **options,
+        "limits": replace(limits, max_iterations=most),
+        "context": replace(context, iteration_warning=warning),
     }
 
 
@@ -180,7 +128,7 @@ class Definition(Generic[R_co]):
     on_text: OnText
     built_in_tools: Sequence[BuiltIn] | None
     result: "type[R_co] | _SpecialForm | None"
-    options: AgentOptions
+    options: TurnOptions
 
     @cached_property
     def built_in(self) -> tuple[BuiltIn, ...]:
@@ -203,7 +151,7 @@ class Definition(Generic[R_co]):
         if taken := sorted({made.name for made in own} & {*self.built_in}):
             raise DefinitionError(tuple(_RESERVED.format(name=name) for name in taken))
         echoes = (no_echoes("ask_question", "question"),) if "ask_question" in self.built_in else ()
-        options: AgentOptions = {**self.options, "guards": (*echoes, *self.options.get("guards", ()))}
+        options: TurnOptions = {**self.options, "guards": (*echoes, *self.options.get("guards", ()))}
         return Workflow(
             self.name,
             tools=(*own, *built_in_tools(self.built_in)),

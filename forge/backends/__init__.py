@@ -15,7 +15,7 @@ from forge.backends.servers.process import Tell
 from forge.backends.servers.server_manager import ServerManager, log_loading, setup_backend
 from forge.connection import Backend, Connection, Setup
 from forge.errors import ForgeError
-from forge.workflow.checks import nearest
+from stages.options import nearest
 
 __all__ = [
     "Anthropic",

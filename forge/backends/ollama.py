@@ -9,7 +9,7 @@ from forge.backends.budget import OllamaSays
 from forge.backends.endpoints import OllamaModel, OllamaRunningList, OllamaTagList
 from forge.backends.questions import ServerAnswer, ask
 from forge.errors import ForgeError
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 
 
 async def context_to_ask_for(

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from forge.backends.address import address_parts, spelt_out
 from forge.errors import ForgeError
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 from stages.wire.deltas import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, Constrain, Dialect, ToolChoice, WireName, wire

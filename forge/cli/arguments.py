@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from forge.cli.parser import Parser, command_of
+from stages.wire.deltas import DEFAULT_MAX_TOKENS
 
 # Options shared by several commands: backend, model, journal, redaction.
 
@@ -60,7 +61,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="use the sampling options that the model's makers recommend, if known",
     )
     add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
-    add("--max-tokens", type=_tokens, default=512, help="maximum tokens per reply (default: %(default)s)")
+    add(
+        "--max-tokens", type=_tokens, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)"
+    )
     add(
         "--port",
         type=port,

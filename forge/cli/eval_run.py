@@ -34,8 +34,8 @@ from forge.evals.serving import ModelServer, Serving, serving
 from forge.evals.suite import SUITES
 from forge.evals.unsure_variants import asks_larger
 from forge.runtime.watching import TOOL_LOGGER
-from forge.workflow.checks import did_you_mean
 from forge.workflow.toml_tables import table_faults
+from stages.options import did_you_mean
 
 # The options of `forge eval run`: from the command line, and from a TOML file with one or several models.
 

@@ -12,7 +12,7 @@ from forge.cli.console import Console
 from forge.cli.layout import LabelledText, show
 from forge.cli.progress import downloading
 from forge.errors import ForgeError
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 
 
 class _ModelRow(Struct, frozen=True, kw_only=True):

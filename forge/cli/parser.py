@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 
 RunCommand = Callable[[argparse.Namespace], int]
 

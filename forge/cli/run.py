@@ -42,12 +42,12 @@ from forge.outcome import Finished, Halted
 from forge.runtime.recovery import resume_journal
 from forge.runtime.runs import run
 from forge.runtime.watching import Watching
-from forge.workflow.checks import did_you_mean
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Outcome, Replied, Results, Undelivered, Usage
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
+from stages.options import did_you_mean
 
 # The last lines of a run: model calls, journal, calls with an unknown outcome, how to resume.
 

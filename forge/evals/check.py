@@ -9,7 +9,7 @@ from forge.errors import ForgeError, quantity
 from forge.evals.report import labels
 from forge.evals.row import Configuration, Row
 from forge.evals.statistics import ALPHA, Comparison, Pairing, compare, family, paired
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 
 _Runs = Mapping[Configuration, Sequence[Row]]
 

@@ -39,6 +39,18 @@ def _options(**changes: Any) -> _Change:
     return lambda workflow: replace(workflow, **changes)
 
 
+def _limits(**changes: object) -> _Change:
+    return lambda workflow: replace(workflow, limits=structs.replace(workflow.limits, **changes))
+
+
+def _context(**changes: object) -> _Change:
+    return lambda workflow: replace(workflow, context=structs.replace(workflow.context, **changes))
+
+
+def _calls(**changes: object) -> _Change:
+    return lambda workflow: replace(workflow, calls=structs.replace(workflow.calls, **changes))
+
+
 def _tools(**changes: object) -> _Change:
     """The same tools with other specs."""
 
@@ -58,19 +70,19 @@ def _naming(workflow: Workflow[Any], *, withheld: bool = False) -> Workflow[Any]
     return replace(workflow, optional_steps=writes)
 
 
-_no_rescue = _options(rescue_enabled=False)
-_no_nudge = _options(rescue_enabled=False, max_retries_per_step=0)
+_no_rescue = _calls(rescue_enabled=False)
+_no_nudge: _Change = compose_left(_no_rescue, _limits(max_retries_per_step=0))
 _no_steps = _options(required_steps=(), order=())
-_no_recovery = _options(max_tool_errors=0)
-_no_compact = _options(compactor=NoCompact(), summarize=False)
-_no_grounding: _Change = compose_left(_naming, _options(grounded=None, value_checks=False), _tools(grounded=()))
+_no_recovery = _limits(max_tool_errors=0)
+_no_compact = _context(compactor=NoCompact(), summarize=False)
+_no_grounding: _Change = compose_left(_naming, _options(grounded=None), _calls(value_checks=False), _tools(grounded=()))
 _no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
 _no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
 _no_checks: _Change = compose_left(_naming, _options(guards=(), completion_checks=None))
 _no_escalation = _options(escalation=Escalation(levels=()), without=frozenset({"look_first", "last_call"}))
-_no_repeats = _options(max_repeats=None)
+_no_repeats = _limits(max_repeats=None)
 _no_withholding: _Change = partial(_naming, withheld=True)
-_no_notes = _options(progress_notes=False, iteration_warning=0, context_thresholds=())
+_no_notes = _context(progress_notes=False, iteration_warning=0, context_thresholds=())
 
 _BARE = (
     _no_nudge,
@@ -131,7 +143,7 @@ def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -
     changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
     if configuration.unsure:
         changed = replace(changed, unsure=_for_workflow(unsure_variant(configuration.unsure), changed))
-    return replace(changed, compactor=COMPACTORS[configuration.compact]) if configuration.compact else changed
+    return _context(compactor=COMPACTORS[configuration.compact])(changed) if configuration.compact else changed
 
 
 def _for_workflow(unsure: WhenUnsure, workflow: Workflow[Any]) -> WhenUnsure:

@@ -22,7 +22,7 @@ from forge.evals.scenario_digest import scenario_digest
 from forge.evals.series import RunOptions, Series
 from forge.evals.serving import ModelServer, ModeName, Serving, serving
 from forge.evals.unsure_variants import asks_larger, unsure_variant
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 from stages.wire.target import Mode
 
 # The source of the running forge: which commit it is, for rows that can be told apart later.

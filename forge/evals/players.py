@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 from returns.result import Failure, Success
 
 from forge.connection import Connection
@@ -95,7 +95,8 @@ def tools_tail(workflow: Workflow[Any]) -> Raw:
 def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
     """The workflow as it is told to who knows nothing of forge: an answer in words is text."""
     words = "accept" if workflow.on_text == "respond" else workflow.on_text
-    return replace(ABLATIONS["bare"].apply(workflow), on_text=words, recall=False)
+    bare = ABLATIONS["bare"].apply(workflow)
+    return replace(bare, on_text=words, context=structs.replace(bare.context, recall=False))
 
 
 async def _play_plainly(task: Task) -> RunEnd:
@@ -127,7 +128,7 @@ class _Loop:
     async def say(self, message: str) -> Ending | RunEnd:
         """What the message came to; or how the loop ended without an answer."""
         self._messages.append({"role": "user", "content": message})
-        for turn in range(self._workflow.max_iterations):
+        for turn in range(self._workflow.budget.calls):
             replied = await asked(self._task, self.perform, self._messages, self._tail, turn)
             if isinstance(replied, RunEnd):
                 return replied
@@ -137,7 +138,7 @@ class _Loop:
             for call in replied.calls:
                 if (done := await self._run(call)) is not None:
                     return done
-        return RunEnd("iterations", f"no end after {self._workflow.max_iterations} model calls")
+        return RunEnd("iterations", f"no end after {self._workflow.budget.calls} model calls")
 
     async def _run(self, call: RawCall) -> Ending | None:
         """Run the call and tell the model; the outcome if that ends the loop."""

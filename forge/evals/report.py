@@ -32,7 +32,7 @@ from forge.evals.statistics import (
     risk_at,
     risk_coverage,
 )
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 
 # Report: configurations by scenarios, and what each pair of configurations shows. A pure function of rows.
 

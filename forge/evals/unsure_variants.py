@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 from forge.errors import ForgeError
 from forge.journal.priors import read_priors
-from forge.workflow.checks import did_you_mean
 from stages.confidence.measure import AskLarger, MeasuredPriors, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
+from stages.options import did_you_mean
 
 _STEPS: Mapping[str, UnsureStep | None] = MappingProxyType(
     {"measure": None, "priors": None, "stop": StopRun(), "think": ThinkFirst(), "vote": Vote(), "larger": AskLarger()}

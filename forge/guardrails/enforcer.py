@@ -1,7 +1,7 @@
 """Guardrails: the rules of a workflow, asked by a loop of the user's own."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypedDict, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 import msgspec
 from msgspec import Raw, Struct
@@ -33,15 +33,14 @@ from forge.runtime.loop import checked_options
 from forge.runtime.runs import accepted
 from forge.tools.definition import Tool, tool
 from forge.workflow.checks import OnText
-from forge.workflow.workflow import Workflow
+from forge.workflow.workflow import StepOptions, Workflow
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
 from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
 from stages.nudges import refusals, render
 from stages.objection import Guard, Stop, mistake_of, with_mistakes
 from stages.repair.decoding import decode, sound
-from stages.rescue import Family
-from stages.rules import RepairLimits, Rules, completed, pending
+from stages.rules import Calls, Limits, Rules, completed, pending
 from stages.saved import without_memory
 from stages.state import Answered, Ledger, State, Success, Vetted, mistake_count
 from stages.tool import Prerequisite, ToolSpec
@@ -65,22 +64,6 @@ E = TypeVar("E", Send, Execute, Ask)
 _checkpoint = msgspec.json.Decoder(Checkpoint)
 
 
-class Limits(TypedDict, total=False):
-    """Options of `Workflow` that concern replies and calls."""
-
-    terminal_tool: str | Sequence[str]
-    required_steps: str | Sequence[str]
-    optional_steps: str | Sequence[str]
-    max_iterations: int
-    max_retries_per_step: int
-    max_tool_errors: int
-    on_text: OnText
-    rescue_enabled: bool
-    repair_limits: RepairLimits
-    guards: Sequence[Guard]
-    families: Sequence[Family]
-
-
 class Guardrails:
     """The state of one task in a loop of yours. All decisions are those of `forge.run` with the same workflow.
 
@@ -100,13 +83,15 @@ class Guardrails:
         *,
         tools: Sequence[AnyTool] = (),
         message: str = "",
-        **limits: Unpack[Limits],
+        on_text: OnText = "nudge",
+        **options: Unpack[StepOptions],
     ) -> None:
-        if workflow is not None and (tools or limits):
+        if workflow is not None and (tools or options or on_text != "nudge"):
             raise TypeError("give Guardrails a workflow, or tools and options, not both: a workflow has its own")
-        limits.setdefault("max_iterations", UNBOUNDED)
-        limits["optional_steps"] = optional_steps(limits.get("optional_steps", ()), tools)
-        self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), **limits)
+        limits = options.get("limits", Limits())
+        options["limits"] = replace(limits, max_iterations=limits.max_iterations or UNBOUNDED)
+        options["optional_steps"] = optional_steps(options.get("optional_steps", ()), tools)
+        self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), on_text=on_text, **options)
         if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
             raise DefinitionError((f"{', '.join(calculating)}: {NO_CALCULATION}",))
         self._turn = judge_of(self._workflow)
@@ -288,7 +273,9 @@ class ResponseValidator:
         if problems := tuple(problem for one in made for problem in one.problems):
             raise DefinitionError(problems)
         rules = Rules(
-            tools=tuple(one.spec for one in made), rescue=rescue_enabled, max_retries=PATIENT, max_tool_errors=PATIENT
+            tools=tuple(one.spec for one in made),
+            calls=Calls(rescue_enabled=rescue_enabled),
+            limits=Limits(max_retries_per_step=PATIENT, max_tool_errors=PATIENT),
         )
         self._stage = validate(rules)
 

@@ -134,20 +134,26 @@ def _constrains(before: Step, after: Step) -> bool:
 def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     """The workflow without each of its guardrails, by the guardrail's name."""
     rules = workflow.rules
-    unguessing = replace(rules, repair_limits=RepairLimits(read=0, write=0, terminal=0))
+    unguessing = replace(rules.calls, repair_limits=RepairLimits(read=0, write=0, terminal=0))
     rescue = "finds calls in text and repairs damaged ones"
     guesses = "repairs what is ambiguous, within the limits"
     tool_errors = "lets the model try again after an error"
     of_replies = {
-        "rescue": (rescue, workflow.under(replace(rules, rescue=False))),
-        "guesses": (guesses, workflow.under(unguessing)),
+        "rescue": (rescue, workflow.under(replace(rules, calls=replace(rules.calls, rescue_enabled=False)))),
+        "guesses": (guesses, workflow.under(replace(rules, calls=unguessing))),
         "coercion": ("converts values to the schema's type", workflow.checked_by(_exact)),
         "schema": ("refuses arguments that do not match", workflow.checked_by(_unchecked)),
-        "retry nudges": ("corrects a reply without a usable call", workflow.under(replace(rules, max_retries=0))),
-        "tool error nudges": (tool_errors, workflow.under(replace(rules, max_tool_errors=0))),
+        "retry nudges": (
+            "corrects a reply without a usable call",
+            workflow.under(replace(rules, limits=replace(rules.limits, max_retries_per_step=0))),
+        ),
+        "tool error nudges": (
+            tool_errors,
+            workflow.under(replace(rules, limits=replace(rules.limits, max_tool_errors=0))),
+        ),
         **{name: ("a guard", workflow.without(name)) for name in workflow.guards},
     }
-    uncompacted = replace(workflow, compactor=NoCompact(), summary=None)
+    uncompacted = replace(workflow, context=replace(workflow.context, compactor=NoCompact(), summarize=False))
     compaction = _Variant(does="makes the prompt fit", where="prompt", workflow=uncompacted)
     judging = {name: _Variant(does=does, where="reply", workflow=other) for name, (does, other) in of_replies.items()}
     return {**judging, "compaction": compaction, **_offers(workflow)}

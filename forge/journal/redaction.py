@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -317,10 +317,10 @@ class Redact(Struct, frozen=True, kw_only=True):
     part of a result.
     """
 
-    arguments: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
+    arguments: Sequence[str] = ()
+    results: Sequence[str] = ()
+    values: Sequence[str] = ()
+    patterns: Sequence[str] = ()
     where: Callable[[Field], bool] | None = None
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from forge.mcp.protocol import McpServer, local_names, progress_text
 from forge.mcp.session import Session
 from forge.runtime.loop import checked_options
 from forge.tools.definition import Returned, Tool, ToolOptions
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 from stages.schema.value import Json
 
 # Offers: the tools of the servers that were reached, as forge's tools; or what is wrong with what was asked for.

@@ -1,10 +1,10 @@
 """Policies: the rules of a proxy, from a file, for each model."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta, Raw, Struct, field
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from forge.proxy.shaping import Shaping
@@ -14,6 +14,7 @@ from stages.effect import Budget
 from stages.guards import guards_of, tool_calls
 from stages.message import History, Tool, with_calls
 from stages.objection import Guard
+from stages.options import AtLeastOne
 from stages.reading.toolset import parameters_of
 from stages.rules import Change, Each, OnViolation, Rules, Use, last_question, matches, recount
 from stages.state import Cleared, Ledger
@@ -61,21 +62,33 @@ class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     errors: tuple[str, ...] | None = None
 
 
+class PolicyLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Those of the `Limits` that a proxy can keep, as a table: the client's own loop decides on the others."""
+
+    max_tool_calls: AtLeastOne | None = None
+    max_repeats: AtLeastOne | None = None
+
+
+class PolicyCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """That of the `Calls` which no client decides, as a table."""
+
+    on_violation: OnViolation = "block_all"
+
+
 class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
     """What holds for a model, in the words of `Workflow`. A rule that is not written is not enforced.
 
-    `required_steps` come before a call of a `terminal_tool`, and before an answer in words. `max_tool_calls` is the
-    number of calls that the client may have run. `errors` are patterns of results that are errors, with `*` for
-    anything. `scope` is what the rules look at: the whole `session`, or what came since the last `answer` in words.
-    How requests are shaped is in `Shaping`.
+    `required_steps` come before a call of a `terminal_tool`, and before an answer in words. `max_tool_calls` of the
+    `limits` is the number of calls that the client may have run. `errors` are patterns of results that are errors, with
+    `*` for anything. `scope` is what the rules look at: the whole `session`, or what came since the last `answer` in
+    words. How requests are shaped is in `Shaping`.
     """
 
     required_steps: Names = ()
     terminal_tool: Names = ()
     order: tuple[PolicyUse, ...] = ()
-    max_repeats: Annotated[int, Meta(ge=1)] | None = None
-    max_tool_calls: Annotated[int, Meta(ge=1)] | None = None
-    on_violation: OnViolation = "block_all"
+    limits: PolicyLimits = PolicyLimits()
+    calls: PolicyCalls = PolicyCalls()
     scope: Literal["session", "answer"] = "session"
     errors: tuple[str, ...] = ERRORS
     tools: Mapping[str, ToolPolicy] = field(default_factory=dict)
@@ -122,7 +135,7 @@ class Applied(Struct, frozen=True, kw_only=True):
         if not self.guards:
             return Ledger()
         counted = history if self.policy.scope == "session" else history[last_question(history) :]
-        budget = Budget(tool_calls=self.policy.max_tool_calls)
+        budget = Budget(tool_calls=self.policy.limits.max_tool_calls)
         return recount(self.rules, counted, budget=budget, is_error=self._is_error)
 
     def record(self, given: History, sent: History) -> tuple[Cleared, ...]:
@@ -155,10 +168,10 @@ def applied(policy: ModelPolicy, rules: Rules) -> Applied:
         tools=tuple(replace(tool, effect="terminal") if tool.name in ends else tool for tool in tools),
         required=tuple(name for name in _several(policy.required_steps) if name in known),
         order=tuple(_among(use, known) for use in policy.order if use.tool in known),
-        max_repeats=policy.max_repeats,
+        limits=replace(rules.limits, max_repeats=policy.limits.max_repeats),
     )
     absent = tuple(dict.fromkeys((*(name for name in _named(policy) if name not in known), *_lacking(policy, known))))
-    limit = (tool_calls(ruled),) if policy.max_tool_calls is not None else ()
+    limit = (tool_calls(ruled),) if policy.limits.max_tool_calls is not None else ()
     if ruled == readable and not limit:
         return Applied(rules=rules, guards=(), policy=policy, absent=absent)
     return Applied(rules=ruled, guards=(*guards_of(ruled), *limit), policy=policy, absent=absent)
@@ -169,7 +182,7 @@ def contradictions(policy: ModelPolicy) -> tuple[str, ...]:
     schema = Raw(msgspec.json.encode({"type": "object", "properties": {name: {} for name in _arguments(policy)}}))
     tools = (ToolSpec(name=name, description="", parameters=schema) for name in dict.fromkeys(_named(policy)))
     rules = applied(policy, Rules(tools=tuple(tools), on_text="accept")).rules
-    return (*mistakes(rules, Budget(), {*rules.terminal}), *guard_mistakes(rules, {}))
+    return (*mistakes(rules, {*rules.terminal}), *guard_mistakes(rules, {}))
 
 
 def _named(policy: ModelPolicy) -> Iterator[str]:

@@ -89,8 +89,8 @@ def _converted(tables: Mapping[str, object]) -> Policy:
 
 def _over(table: Mapping[str, object], general: Mapping[str, object]) -> dict[str, object]:
     """A model's table with what it leaves to the general one; of `tools`, each table stands for itself."""
-    tools = {"tools": {**_table(general, "tools"), **_table(table, "tools")}}
-    return {**general, **table, **tools}
+    inner = {name: {**_table(general, name), **_table(table, name)} for name in ("tools", "limits", "calls")}
+    return {**general, **table, **inner}
 
 
 def _table(tables: Mapping[str, object], name: str) -> dict[str, object]:

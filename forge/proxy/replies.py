@@ -49,7 +49,7 @@ def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply)
     own = sifted.reading.calls
     made = own if request.parallel else own[:1]
     if guard.applied.guards:
-        made = made[: guard.rules.max_calls]
+        made = made[: guard.rules.calls.max_calls_per_reply]
     calls = [_handed_on(request, guard, n, judged) for n, judged in enumerate(made, start=1)]
     going = [call for call in calls if call is not None]
     said = reply.text.strip() and not calls
@@ -98,7 +98,7 @@ def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
     for rule in guard.applied.guards if known else ():
         match rule(calm, known):
             case Stop():  # the guard of the session's calls alone stops here
-                return f"the session may run {guard.applied.policy.max_tool_calls} calls, and has"
+                return f"the session may run {guard.applied.policy.limits.max_tool_calls} calls, and has"
             case [objection, *_]:
                 return unprefixed(objection)
             case _:

@@ -8,18 +8,18 @@ from functools import cached_property, partial
 import msgspec
 
 from forge.proxy.policy import NO_POLICY, Applied, ModelPolicy, applied
-from forge.workflow.checks import did_you_mean
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.batch_selection import kept_calls
 from stages.effect import Execute
 from stages.message import ToolCall
+from stages.options import did_you_mean
 from stages.reading.provenance import Sift, sieve
 from stages.reading.replies import ReplyRead, reader
 from stages.reading.toolset import Toolset, parameters_of
 from stages.rescue.holding import Holding
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import name_search
-from stages.rules import RepairLimits, Rules
+from stages.rules import Calls, Limits, Rules
 from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
@@ -101,14 +101,10 @@ class Guards:
         asked = Rules(
             tools=request.specs,
             on_text="nudge" if request.choice.mode == "required" else "accept",
-            rescue=self._rescue,
-            repair_limits=RepairLimits(),
-            max_retries=self._max_retries,
-            max_tool_errors=self._max_retries,
+            limits=Limits(max_retries_per_step=self._max_retries, max_tool_errors=self._max_retries, max_repeats=None),
+            calls=Calls(rescue_enabled=self._rescue, batch="all" if request.parallel else "first"),
             max_premature=UNLIMITED,
             max_prerequisite_violations=UNLIMITED,
-            max_repeats=None,
-            batch="all" if request.parallel else "first",
         )
         under = applied(policy, asked)
         self._tell(under.absent, request)
@@ -122,7 +118,7 @@ class Guards:
         in_text, form = self._mode != "native", FORMS[self._form]
         judge = validate(rules, Target(mode=self._mode, form=form, families=self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
-        allowing = enforce(*under.guards, on_violation=policy.on_violation, keep=keep)
+        allowing = enforce(*under.guards, on_violation=policy.calls.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)
         reading = partial(reader, rules, in_text=in_text, families=self._openers, tools=tools, form=form)
         return Guard(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
@@ -140,7 +136,7 @@ class Guards:
 def _judged_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
     """The calls that go on: what rules of order cost grows with the square of the calls of a reply."""
     kept, told = kept_calls(rules, state, calls)
-    return kept[: rules.max_calls], told
+    return kept[: rules.calls.max_calls_per_reply], told
 
 
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def with_constrained_retries(turn: Turn, request: ServerRequest, guard: Guard, s
     whatever it is told. Where the client demands a call, it can make no more than a call: servers take the demand and
     do not enforce it. The reply is text, so calls must be looked for there; what has no noun would be lost.
     """
-    if not guard.rules.rescue or any(foreign.fate != "dropped" for foreign in request.foreign):
+    if not guard.rules.calls.rescue_enabled or any(foreign.fate != "dropped" for foreign in request.foreign):
         return turn
 
     def constraining(state: State) -> Stage | None:

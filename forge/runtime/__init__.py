@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from forge.runtime.conversation import Conversation
     from forge.runtime.event_stream import stream
     from forge.runtime.loop import Observer, drive
-    from forge.runtime.runs import follow, resume, run, run_or_raise, run_sync
+    from forge.runtime.runs import follow, resume, resume_sync, run, run_or_raise, run_sync
     from forge.runtime.watching import Watching
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "drive",
     "follow",
     "resume",
+    "resume_sync",
     "run",
     "run_or_raise",
     "run_sync",
@@ -33,7 +34,7 @@ if not TYPE_CHECKING:
             "forge.runtime.conversation": ("Conversation",),
             "forge.runtime.event_stream": ("stream",),
             "forge.runtime.loop": ("Observer", "drive"),
-            "forge.runtime.runs": ("follow", "resume", "run", "run_or_raise", "run_sync"),
+            "forge.runtime.runs": ("follow", "resume", "resume_sync", "run", "run_or_raise", "run_sync"),
             "forge.runtime.callbacks": ("OnChunk",),
             "forge.runtime.watching": ("Watching",),
         },

@@ -17,7 +17,6 @@ from forge.interpreters import Interpreter
 from forge.interpreters.tools import leave
 from forge.outcome import Finished, Halted
 from forge.runtime.log import log_event, logging_turns
-from forge.workflow.checks import did_you_mean
 from stages import events
 from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Effect, Outcome
@@ -30,7 +29,7 @@ from stages.state import Awaiting, Done, Executed, State
 
 # Checked: public functions hold their options to their annotations; a wrong one is a DefinitionError, in words.
 
-checked_options = checking(DefinitionError, did_you_mean)
+checked_options = checking(DefinitionError)
 
 
 # One application of a turn for everything in forge that runs one: the loop, replay, the middleware.

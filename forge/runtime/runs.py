@@ -239,6 +239,20 @@ def run_sync(
     return synchronously(started, "await forge.run(…)")
 
 
+@checked_options
+def resume_sync(
+    workflow: Workflow[_R],
+    state: State,
+    *,
+    backend: AnyBackend,
+    budget: Budget | None = None,
+    **watching: Unpack[Watching],
+) -> Result[Finished[_R], Halted]:
+    """`resume` for code without an event loop."""
+    started = resume(workflow, state, backend=backend, budget=budget, **watching)
+    return synchronously(started, "await forge.resume(…)")
+
+
 def synchronously(started: Coroutine[object, object, _T], instead: str) -> _T:
     """The result of the coroutine. ForgeError, with what to write instead, if an event loop is running."""
     if not _looping():

@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from types import NoneType
 from typing import Literal, get_args
 
@@ -13,24 +12,18 @@ from msgspec.structs import replace
 
 from forge.runtime.callbacks import placed, placed_guard
 from forge.tools.definition import Grounds, grounds
-from stages.compaction import Compacted, Compactor, TieredCompact
+from stages.compaction import Compacted, Compactor
 from stages.confidence.measure import Prior, WhenUnsure, closed_arguments
-from stages.effect import Budget, Price
-from stages.fold import FailedAttempts, Reasoning
 from stages.guards import GUARDS
 from stages.halt import CannotFit
 from stages.nudges import Correction, Reword
 from stages.objection import Guard, NudgeKind
 from stages.offer import NARROWINGS
-from stages.options import unfit_function
+from stages.options import did_you_mean, unfit_function
 from stages.rescue import Family
 from stages.rescue.found import Read
 from stages.rules import (
-    BatchPolicy,
     CompletionCheck,
-    EscalationLevel,
-    InDoubtPolicy,
-    OnViolation,
     PastCall,
     Rules,
     Use,
@@ -38,34 +31,6 @@ from stages.rules import (
 )
 from stages.tool import Prerequisite, ToolSpec
 from stages.view.notes import ContextWarning
-
-# Suggestions: what somebody may have meant who wrote a name that there is not.
-
-_MOST = 200
-"""Maximum number of known names that are compared."""
-
-LONGEST = 80
-"""Characters of a wrong name that are compared: the comparison takes time with their product."""
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that is written most like the word; None where none is near."""
-    import difflib  # noqa: PLC0415 - only a mistake needs it
-
-    by_lower, wrong = {name.lower(): name for name in islice(known, _MOST)}, word[:LONGEST].lower()
-    swapped = [name for name in by_lower if sorted(name) == sorted(wrong)]
-    beginnings = {name[: len(wrong) + 1]: name for name in by_lower}
-    for names in ({name: name for name in by_lower}, beginnings):
-        if close := swapped or difflib.get_close_matches(wrong, names, n=1):
-            return by_lower[names.get(close[0], close[0])]
-    return None
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question to end a refusal with, ` Did you mean X?`; empty where no known name is near."""
-    meant = nearest(word, known)
-    return f" Did you mean {meant}?" if meant else ""
-
 
 # Templates: a text with `{placeholders}` in which every other brace stands for itself.
 
@@ -121,18 +86,18 @@ def own_order(order: Sequence[Use]) -> tuple[Use, ...]:
 
 def own_families(families: Sequence[Family]) -> tuple[Family, ...]:
     """The user's grammars of calls."""
-    places = ((family, f"families[{i}].read") for i, family in enumerate(families))
+    places = ((family, f"calls.families[{i}].read") for i, family in enumerate(families))
     return tuple(replace(family, read=placed(family.read, place, Read, NoneType)) for family, place in places)
 
 
-def own_compactor(compactor: Compactor | None) -> Compactor:
-    """The user's compactor, or forge's."""
-    return placed(compactor, "compactor", Compacted, CannotFit) if compactor else TieredCompact()
+def own_compactor(compactor: Compactor | None) -> Compactor | None:
+    """The user's compactor."""
+    return placed(compactor, "context.compactor", Compacted, CannotFit) if compactor else None
 
 
 def own_warning(warning: ContextWarning | None) -> ContextWarning | None:
     """What the user has the model told of its context."""
-    return placed(warning, "on_context_threshold", str, NoneType) if callable(warning) else warning
+    return placed(warning, "context.on_context_threshold", str, NoneType) if callable(warning) else warning
 
 
 # Nudges in the user's words: texts with placeholders, or functions, in the place of forge's.
@@ -258,26 +223,9 @@ def _with_sources(spec: ToolSpec) -> ToolSpec:
 
 def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:
     """Everything that is wrong with the guards of a workflow, a sentence each."""
-    levels = get_args(EscalationLevel)
     names = [spec.name for spec in rules.tools]
-    known = ", ".join(levels)
     found = [
-        f"escalation: {level!r} is no level; the levels are: {known}"
-        for level in rules.escalation.levels
-        if level not in levels
-    ]
-    found += [
         f"escalation: writes has {name!r}, which is no tool" for name in rules.escalation.writes if name not in names
-    ]
-    if rules.max_repeats is not None and rules.max_repeats < 1:
-        found.append(
-            f"max_repeats is {rules.max_repeats}; a call must be allowed at least once (None: any number of times)"
-        )
-    choices = {"batch": (rules.batch, BatchPolicy), "on_violation": (rules.on_violation, OnViolation)}
-    found += [
-        f"{option} is {value!r}; it must be one of {', '.join(get_args(known))}"
-        for option, (value, known) in choices.items()
-        if value not in get_args(known)
     ]
     found += [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
     found += [problem for spec in rules.tools if spec.grounded for problem in _grounding(spec, names)]
@@ -393,7 +341,7 @@ OnText = Literal["nudge", "accept", "respond"]
 """What bare text means to a workflow."""
 
 
-def mistakes(rules: Rules, budget: Budget, ends: set[str], optional: Sequence[str] = ()) -> tuple[str, ...]:
+def mistakes(rules: Rules, ends: set[str], optional: Sequence[str] = ()) -> tuple[str, ...]:
     """Everything that is wrong with the rules of a workflow, a sentence each."""
     names = [spec.name for spec in rules.tools]
     known = ", ".join(names) or "none"
@@ -416,68 +364,6 @@ def mistakes(rules: Rules, budget: Budget, ends: set[str], optional: Sequence[st
             "there is no terminal_tool: nothing could end the run; name one, or set on_text to accept or respond"
         )
     found += [sentence for spec in rules.tools for sentence in _prerequisite_mistakes(spec, rules)]
-    if rules.on_text not in get_args(OnText):
-        found.append(f"on_text is {rules.on_text!r}; it must be one of {', '.join(get_args(OnText))}")
-    found += _budget_mistakes(budget)
-    counts = {"max_parallel": rules.max_parallel, "max_calls_per_reply": rules.max_calls}
-    found += [f"{name} is {value}; it must be at least 1" for name, value in counts.items() if value < 1]
-    if rules.in_doubt not in get_args(InDoubtPolicy):
-        found.append(f"in_doubt is {rules.in_doubt!r}; it must be one of {', '.join(get_args(InDoubtPolicy))}")
-    limits = {"max_retries_per_step": rules.max_retries, "max_tool_errors": rules.max_tool_errors}
-    found += [f"{name} is {value}; it cannot be negative" for name, value in limits.items() if value < 0]
-    return tuple(found)
-
-
-def _budget_mistakes(budget: Budget) -> list[str]:
-    found = [] if budget.calls >= 1 else [f"max_iterations is {budget.calls}; a run needs at least 1 model call"]
-    limits = {
-        "max_tool_calls": budget.tool_calls,
-        "max_tokens": budget.tokens,
-        "max_seconds": budget.seconds,
-        "max_cost": budget.cost,
-    }
-    given = {name: most for name, most in limits.items() if most is not None}
-    found += [f"{name} is {most}; it must be more than 0" for name, most in given.items() if most <= 0]
-    price = budget.price
-    if min(price.prompt, price.completion, price.cached or 0) < 0:
-        found.append(f"price is {price}; no price is negative")
-    if budget.cost is not None and price == Price():
-        found.append("max_cost needs price=Price(prompt=…, completion=…): what a million tokens cost")
-    return found
-
-
-def view_mistakes(reasoning: str, failed_attempts: str) -> tuple[str, ...]:
-    """What is wrong with what the model is shown of its own past, a sentence each."""
-    choices = {"reasoning_replay": (reasoning, Reasoning), "failed_attempts": (failed_attempts, FailedAttempts)}
-    return tuple(
-        f"{option} is {value!r}; it must be one of {', '.join(get_args(known))}"
-        for option, (value, known) in choices.items()
-        if value not in get_args(known)
-    )
-
-
-def warning_mistakes(context_thresholds: Sequence[float], iteration_warning: int) -> tuple[str, ...]:
-    """What is wrong with the points at which the model is warned, a sentence each."""
-    found = [
-        f"context_thresholds: {fraction!r} is no fraction of the context; it must be over 0 and at most 1"
-        for fraction in context_thresholds
-        if not 0 < fraction <= 1
-    ]
-    if iteration_warning < 0:
-        found.append(f"iteration_warning is {iteration_warning}; it cannot be negative")
-    return tuple(found)
-
-
-def compaction_mistakes(compact_at: float, compact_to: float) -> tuple[str, ...]:
-    """What is wrong with the points at which compaction begins and ends, a sentence each."""
-    fractions = {"compact_at": compact_at, "compact_to": compact_to}
-    found = [
-        f"{name} is {value}; it is a fraction of the context, over 0 and at most 1"
-        for name, value in fractions.items()
-        if not 0 < value <= 1
-    ]
-    if not found and compact_to > compact_at:
-        found.append(f"compact_to is {compact_to}; it cannot be over compact_at, which is {compact_at}")
     return tuple(found)
 
 

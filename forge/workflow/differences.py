@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from forge.journal.records import Journal
-from forge.workflow.workflow import Workflow
+from forge.workflow.workflow import Context, Workflow
+from stages.rules import Calls, Limits
 from stages.tool import ToolSpec
 
 SHOWN = 100
@@ -15,6 +16,9 @@ SHOWN = 100
 
 Definition = Mapping[str, object]
 """What a workflow says, by its options, and by its tools' names what each of them is."""
+
+GROUPS: Mapping[str, type[Struct]] = {"limits": Limits, "context": Context, "calls": Calls}
+"""Options that are groups: each of theirs is compared by itself."""
 
 STAYS = {"system_prompt": ", and this run keeps the one that it began with"}
 """Options whose change makes no difference to a run that has begun."""
@@ -34,14 +38,14 @@ def changes(before: Definition, after: Definition) -> tuple[str, ...]:
     """What the second says differently, a sentence each; nothing where the first was not written down."""
     if not before:
         return ()
-    before = _with_new_names(before)
     old, new = _table(before.get("tools")), _table(after.get("tools"))
-    options = [option for option in fields(Workflow) if option.name != "tools"]
+    options = [option for option in fields(Workflow) if option.name not in {"tools", *GROUPS}]
     return (
         *(f"the tool {name} is gone" for name in old if name not in new),
         *(f"the tool {name} is new" for name in new if name not in old),
         *(said for name in new if name in old for said in _of_tool(name, _table(old[name]), _table(new[name]))),
         *(said for o in options for said in _of_option(o.name, o.name, before, after, o.default)),
+        *(said for name, kind in GROUPS.items() for said in _of_group(name, kind, before, after)),
     )
 
 
@@ -50,13 +54,10 @@ def changed_since(journal: Journal, workflow: Workflow) -> tuple[str, ...]:
     return changes(journal.header.definition, definition_of(workflow))
 
 
-def _with_new_names(written: Definition) -> Definition:
-    """The definition as it is written today: `escalation` was `ladder`, and its `levels` were `rungs`."""
-    if "ladder" not in written:
-        return written
-    given = _table(written["ladder"])
-    levels = {"levels" if name == "rungs" else name: value for name, value in given.items()}
-    return {name: value for name, value in written.items() if name != "ladder"} | {"escalation": levels}
+def _of_group(name: str, kind: type[Struct], before: Definition, after: Definition) -> Iterator[str]:
+    old, new = _table(before.get(name)), _table(after.get(name))
+    for option in structs.fields(kind):
+        yield from _of_option(f"{name}.{option.name}", option.name, old, new, option.default)
 
 
 def _of_tool(tool: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:

@@ -7,8 +7,7 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
-from forge.workflow.checks import did_you_mean
-from stages.options import wrong_options
+from stages.options import OptionError, did_you_mean, wrong_options
 
 
 def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = "") -> Iterator[str]:
@@ -17,6 +16,8 @@ def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = 
     for key, value in table.items():
         if (field := known.get(key)) is not None:
             yield from _wrong(value, field.type, header, key)
+        elif table_with_it := next((name for name, one in known.items() if key in _keys(one.type)), None):
+            yield f"{_at(header)}{key}: it is a key of the table [{joined(header, table_with_it)}]"
         else:
             meant = did_you_mean(key, known)
             yield f"{_at(header)}{key}: there is no such key; there are: {', '.join(known)}.{meant}"
@@ -53,9 +54,25 @@ def _misfit(value: object, hint: object, header: str, key: str) -> Iterator[str]
 
 def _wrong_table(table: object, kind: type[Struct], header: str) -> Iterator[str]:
     if isinstance(table, dict):
-        yield from table_faults(table, kind, header)
+        faults = tuple(table_faults(table, kind, header))
+        yield from faults or _contradictions(table, kind, header)
     else:
         yield f"[{header}]: it must be a table"
+
+
+def _contradictions(table: Mapping[str, object], kind: type[Struct], header: str) -> Iterator[str]:
+    """What a group of options says of its keys together."""
+    try:
+        msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        said = error.__cause__.problems if isinstance(error.__cause__, OptionError) else (str(error),)
+        yield from (f"[{header}] {problem.removeprefix(f'{kind.__name__}: ')}" for problem in said)
+
+
+def _keys(hint: object) -> tuple[str, ...]:
+    """The keys of a value that is one table."""
+    inner = _struct_in(hint) if _is_one(hint) else None
+    return () if inner is None else inner.__struct_encode_fields__
 
 
 def _struct_in(hint: object) -> type[Struct] | None:

@@ -13,7 +13,7 @@ from forge.errors import ForgeError
 from forge.workflow.workflow import CompiledWorkflow, StageName, arranged
 from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.batch_selection import kept_calls
-from stages.compaction import ContextBudget, Meter
+from stages.compaction import ContextBudget, Meter, TieredCompact
 from stages.confidence.decide import LARGER, ask_again, hear, settle, think_first, weigh
 from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
@@ -137,7 +137,7 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     asking: dict[StageName, dict[str, Stage]] = {
         "compact": _compacting(here.workflow, budget, setup.targets.get(SUMMARY)),
         "fold": {
-            "fold": fold(workflow.reasoning, workflow.failed_attempts),
+            "fold": fold(workflow.context.reasoning_replay, workflow.context.failed_attempts),
             **_warnings(here, budget),
         },
         "serialize": {"serialize": serialize(workflow.rules, targets)},
@@ -164,7 +164,7 @@ def _judging(workflow: CompiledWorkflow, targets: Mapping[str, Target]) -> dict[
     return {
         "send": {"send": send(rules)},
         "validate": {"validate": read},
-        "enforce": {"enforce": enforce(*guards, on_violation=rules.on_violation, keep=keep, say=say)},
+        "enforce": {"enforce": enforce(*guards, on_violation=rules.calls.on_violation, keep=keep, say=say)},
         "execute": {"execute": execute(rules)},
     }
 
@@ -184,7 +184,7 @@ def asked_first(workflow: CompiledWorkflow, state: State, setup: Setup) -> Resul
     """
     here = _on(workflow, setup)
     asking: dict[StageName, dict[str, Stage]] = {
-        "fold": {"fold": fold(workflow.reasoning, workflow.failed_attempts)},
+        "fold": {"fold": fold(workflow.context.reasoning_replay, workflow.context.failed_attempts)},
         "serialize": {"serialize": serialize(workflow.rules, here.target)},
         "send": {"send": send(here.workflow.rules)},
     }
@@ -195,7 +195,7 @@ def _context(here: _OnBackend) -> ContextBudget:
     """What the history may take of the model's context, beside a reply."""
     workflow, setup = here.workflow, here.setup
     beside = overhead(workflow.rules, here.target)
-    return replace(workflow.limits, tokens=_room(setup), meter=Meter(overhead=beside))
+    return replace(workflow.prompt, tokens=_room(setup), meter=Meter(overhead=beside))
 
 
 def _room(setup: Setup) -> int:
@@ -204,7 +204,7 @@ def _room(setup: Setup) -> int:
 
 
 def _compacting(workflow: CompiledWorkflow, budget: ContextBudget, other: Setup | None) -> dict[str, Stage]:
-    compactor, policy = workflow.compactor, workflow.summary
+    compactor, policy = workflow.context.compactor or TieredCompact(), workflow.context.summary
     # Of a server that does not say how much context it has, as much is expected as of the run's own.
     elsewhere = None if other is None else _room(other) if other.context_tokens else budget.tokens
     asked = {"summarize": ask_for_summary(policy, compactor, budget, elsewhere=elsewhere)} if policy else {}
@@ -216,11 +216,13 @@ def _warnings(here: _OnBackend, budget: ContextBudget) -> dict[str, Stage]:
 
     A model that is good at native calls has no need of that; where it was not measured, it is not said.
     """
-    workflow, rules = here.workflow, here.workflow.rules
-    thresholds, left = workflow.thresholds, workflow.iteration_warning
-    notes = workflow.progress_notes and here.setup.mode != "native"
+    context, rules = here.workflow.context, here.workflow.rules
+    thresholds, left = tuple(context.context_thresholds), context.iteration_warning
+    notes = context.progress_notes and here.setup.mode != "native"
     return {
-        **({"warn_of_context": warn_of_context(thresholds, budget, workflow.context_warning)} if thresholds else {}),
+        **(
+            {"warn_of_context": warn_of_context(thresholds, budget, context.on_context_threshold)} if thresholds else {}
+        ),
         **({"warn_of_calls": warn_of_calls(rules, left)} if left else {}),
         **({"note_progress": note_progress(rules)} if notes else {}),
     }

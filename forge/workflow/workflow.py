@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import chain, count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, Literal, Self, get_args
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypedDict, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +28,6 @@ from forge.workflow.checks import (
     Nudges,
     OnText,
     check_mistakes,
-    compaction_mistakes,
     count_mistakes,
     grounded_specs,
     guard_mistakes,
@@ -44,32 +43,27 @@ from forge.workflow.checks import (
     rewords,
     tell_unruled,
     tell_withheld,
-    view_mistakes,
-    warning_mistakes,
     without_mistakes,
 )
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from stages import rescue
 from stages.compaction import Compactor, ContextBudget
 from stages.confidence.measure import WhenUnsure
-from stages.effect import Budget, Price
+from stages.effect import Budget
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import guards_of, tool_calls
 from stages.message import History
 from stages.nudges import Reword
 from stages.objection import Guard, NudgeKind, not_a_guard
-from stages.options import wrong_options
+from stages.options import Count, Options, Share, refuse_strangers, wrong_options
 from stages.pipeline import Acting, Composed, Stage, name_of, not_a_stage
 from stages.reading.toolset import Toolset, toolset_of
-from stages.rescue import Family
 from stages.rescue.markers import Openers, openers
 from stages.rules import (
-    BatchPolicy,
+    Calls,
     CompletionCheck,
     Escalation,
-    InDoubtPolicy,
-    OnViolation,
-    RepairLimits,
+    Limits,
     Rules,
     Use,
     required_tools,
@@ -229,6 +223,48 @@ def _free(name: str, taken: Collection[str]) -> str:
     return next(one for one in chain([name], numbered) if one not in taken)
 
 
+# Context: what the model is shown of a run.
+
+
+class Context(Options, frozen=True, kw_only=True):
+    """What the model is shown of a run: how the history is made to fit, and what is said at its end.
+
+    `compact_at` is the fraction of the context from which on the `compactor` shortens the history, `compact_to` the
+    part of it, beside the tools and the user's request, that it then aims at. `recall` gives the model one more tool,
+    with which it reads again what compaction cut. `summarize` asks the model for a summary where the compactor's own
+    tiers do not make room enough: True, or a policy. `reasoning_replay`: how much of its earlier reasoning is shown
+    again. `failed_attempts`: whether attempts that failed are shown after a later success.
+
+    `iteration_warning` is the number of model calls left from which on the model is told so; 0: never; None: never in
+    a workflow, the last fifth in an agent. `progress_notes`: after calls that went well and were no step, it is told
+    which steps are done and which not. `context_thresholds` are fractions of the context at which it is warned, each
+    once; what it is told is `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty:
+    nothing).
+    """
+
+    compactor: Compactor | None = None
+    compact_at: Share = 0.75
+    compact_to: Share = 0.25
+    recall: bool = False
+    summarize: bool | Summarize = False
+    reasoning_replay: Reasoning = "none"
+    failed_attempts: FailedAttempts = "keep"
+    iteration_warning: Count | None = None
+    progress_notes: bool = True
+    context_thresholds: Sequence[Share] = ()
+    on_context_threshold: ContextWarning | None = None
+
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """An aim over the mark."""
+        if not {"compact_at", "compact_to"} & {*wrong} and self.compact_to > self.compact_at:
+            yield f"compact_to is {self.compact_to}; it cannot be over compact_at, which is {self.compact_at}"
+
+    @property
+    def summary(self) -> Summarize | None:
+        """When the model is asked for a summary; None: never."""
+        return (Summarize() if self.summarize is True else self.summarize) or None
+
+
 # A workflow compiled: what its runs share, whatever the backend. Made once, and never changed.
 
 
@@ -263,7 +299,7 @@ def _name(guard: Guard) -> str:
 class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     """All of a workflow that its turns are made of; `forge.workflow.turn` adds what a backend decides.
 
-    `openers` are of the grammars of calls: the user's, which are the first `own_families`, then forge's. `limits` is
+    `openers` are of the grammars of calls: the user's, which are the first `own_families`, then forge's. `prompt` is
     the budget of a prompt without its tokens. Functions of the user's are wrapped: one that fails is told with its
     place.
     """
@@ -276,15 +312,8 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     own_families: int
     guard_list: GuardList
     guards: Mapping[str, Guard]
-    limits: ContextBudget
-    compactor: Compactor
-    summary: Summarize | None
-    reasoning: Reasoning
-    failed_attempts: FailedAttempts
-    thresholds: tuple[float, ...]
-    context_warning: ContextWarning | None
-    iteration_warning: int
-    progress_notes: bool
+    prompt: ContextBudget
+    context: Context
     rewords: Mapping[NudgeKind, Reword]
     stages: tuple[StageName | Stage, ...]
 
@@ -303,12 +332,55 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
         return replace(self, guard_list=fewer, guards=fewer.named(self.rules))
 
 
+# Options of a workflow that others take as well, by the same names: a type checker needs each of them once more.
+
+
+class StepOptions(TypedDict, total=False):
+    """Those that say which calls a run needs and may have: of an agent, and of Guardrails."""
+
+    terminal_tool: str | Sequence[str]
+    required_steps: str | Sequence[str]
+    optional_steps: str | Sequence[str]
+    guards: Sequence[Guard]
+    limits: Limits
+    calls: Calls
+
+
+class TurnOptions(StepOptions, total=False):
+    """Those of a workflow that forge's own loop runs: of an agent, for each message."""
+
+    order: Sequence[Use]
+    completion_checks: Mapping[str, CompletionCheck] | None
+    grounded: Mapping[str, Grounds] | None
+    calculated: Mapping[str, Calculations] | None
+    nudges: Nudges | None
+    escalation: Escalation | None
+    without: Collection[str]
+    unsure: WhenUnsure | None
+    stages: Sequence[StageName | Stage]
+    context: Context
+
+
 # Workflow: what a run may do, from functions and rules; every mistake in it is told before anything runs.
 
-LIKES = ({"compact_at", "compact_to"}, {"price", "max_cost"}, {"tools", "terminal_tool"})
-"""Options that are judged together: where one cannot be read, nothing is said of the other."""
+
+_LIMITS, _CONTEXT, _CALLS = Limits(), Context(), Calls()
 
 
+def _naming(workflow: "type[Workflow[R_co]]") -> "type[Workflow[R_co]]":
+    """The class, saying in words what is wrong with the name of an option."""
+    make, hints = workflow.__init__, {option.name: option.type for option in fields(workflow)}
+
+    @wraps(make)
+    def made(self: "Workflow[R_co]", *args: object, **options: object) -> None:
+        refuse_strangers(options, hints, lambda: hints)
+        make(self, *args, **options)  # type: ignore[arg-type]  # __post_init__ looks at them
+
+    workflow.__init__ = made  # type: ignore[method-assign]
+    return workflow
+
+
+@_naming
 @dataclass(frozen=True, eq=False, repr=False)
 class Workflow(Generic[R_co]):
     """Tools, the steps that are required, and the tool that ends the run.
@@ -321,38 +393,23 @@ class Workflow(Generic[R_co]):
     (docs/guards.md, Plain requests).
     `on_text` is what bare text means: `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
     model is given one more terminal tool, `respond`, to answer in words with.
-    `compact_at` is the fraction of the context from which on the history is compacted, `compact_to` the part of it,
-    beside the tools and the user's request, that compaction then aims at.
-    `recall` gives the model one more tool, with which it reads again what compaction cut.
-    `summarize` asks the model for a summary where the compactor's own tiers do not make room enough: True, or a policy.
-    `max_iterations` bounds the model calls of a run (retries too), `max_tool_calls` its tool calls, `max_tokens`,
-    `max_seconds` and `max_cost` what it takes; the latter by `price`, of a million tokens.
-    `context_thresholds` are fractions of the context at which the model is warned, each once; what it is told is
-    `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty: nothing).
     `grounded` names, for a tool, the arguments whose values must have been seen, `calculated` the numbers that the
     model writes as calculations (see `tool`).
     `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
     arguments, or of the arguments and the calls that have succeeded (`stages.rules.PastCall`): what it says is wrong,
     the model is told, and the call is not run.
-    `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
-    `escalation` says what a reply is offered after others without progress; a call that was answered the same
-    `max_repeats` times (if it writes: in whatever way) is not run again (None: it is), unless its tool is `repeatable`.
+    `escalation` says what a reply is offered after others without progress.
     `without` names guards and narrowings of the offer that are off (docs/guards.md).
-    `value_checks=False` lets placeholders pass, and forge's own words as an answer (docs/guards.md).
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
     `Correction` (see `stages.nudges`).
     `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
     instance of it.
     `stages` are those of a turn, in running order: a name stands for forge's own, a function is one of yours.
-    `progress_notes`: after calls that went well and were no step, the model is told which steps are done and which not.
-    `iteration_warning` is the number of model calls left from which on it is told so; 0: never.
-
     `unsure` says what follows calls that the model is not sure of (docs/confidence.md); the backend has to give
     log-probabilities.
 
-    `max_parallel` reads run at the same time, at most; of one reply `max_calls_per_reply` calls are run, at most.
-    `in_doubt` says when a person is asked about a call whose outcome is unknown: at once (`ask`), or before the next
-    call of its tool (`report`; at once, too, where the run cannot end without the tool).
+    `limits` bound what a run may take, `context` says what the model is shown of it, `calls` how the calls of a reply
+    are found and run: see `Limits`, `Context`, `Calls`.
 
     Made of them: `rules` (the core's form of it), `budget`, `functions` by tool name, `execute` (the interpreter that
     runs them), and `compiled`, all that the runs of the workflow share. `forge.workflow.turn` makes the stages of a
@@ -368,51 +425,21 @@ class Workflow(Generic[R_co]):
     system_prompt: str = ""
     result: "type[R_co] | _SpecialForm | None" = None
 
-    unsure: WhenUnsure | None = None
-
-    max_iterations: int = 10
-    max_tool_calls: int | None = None
-    max_tokens: int | None = None
-    max_seconds: float | None = None
-    max_cost: float | None = None
-    price: Price | None = None
-    max_retries_per_step: int = 3
-    max_tool_errors: int = 2
-    max_repeats: int | None = 2
-    value_checks: bool = True
-    iteration_warning: int = 0
-    progress_notes: bool = True
-
     on_text: OnText = "nudge"
-    rescue_enabled: bool = True
-    repair_limits: RepairLimits | None = None
-    families: Sequence[Family] = ()
-    nudges: Nudges | None = None
-    escalation: Escalation | None = None
-    without: Collection[str] = ()
-    stages: Sequence[StageName | Stage] = STAGES
-
+    order: Sequence[Use] = ()
+    completion_checks: Mapping[str, CompletionCheck] | None = None
     guards: Sequence[Guard] = ()
     grounded: Mapping[str, Grounds] | None = None
     calculated: Mapping[str, Calculations] | None = None
-    order: Sequence[Use] = ()
-    completion_checks: Mapping[str, CompletionCheck] | None = None
+    nudges: Nudges | None = None
+    escalation: Escalation | None = None
+    without: Collection[str] = ()
+    unsure: WhenUnsure | None = None
+    stages: Sequence[StageName | Stage] = STAGES
 
-    batch: BatchPolicy = "auto"
-    on_violation: OnViolation = "block_all"
-    max_parallel: int = 4
-    max_calls_per_reply: int = 32
-    in_doubt: InDoubtPolicy = "report"
-
-    compactor: Compactor | None = None
-    compact_at: float = 0.75
-    compact_to: float = 0.25
-    recall: bool = False
-    summarize: bool | Summarize = False
-    reasoning_replay: Reasoning = "none"
-    failed_attempts: FailedAttempts = "keep"
-    context_thresholds: Sequence[float] = ()
-    on_context_threshold: ContextWarning | None = None
+    limits: Limits = _LIMITS
+    context: Context = _CONTEXT
+    calls: Calls = _CALLS
 
     def __post_init__(self) -> None:
         # Of what a type may be, `result_tool` knows more than an annotation can say.
@@ -423,7 +450,9 @@ class Workflow(Generic[R_co]):
 
     def _beside(self, wrong: Collection[str]) -> tuple[str, ...]:
         """The mistakes beside those options of another kind, found with the defaults for them and for their likes."""
-        unread = {*wrong}.union(*(likes for likes in LIKES if not likes.isdisjoint(wrong)))
+        unread = {*wrong}
+        if unread & {"tools", "terminal_tool"}:  # they are judged together
+            unread |= {"tools", "terminal_tool"}
         defaults = {option.name: option.default for option in fields(self) if option.name in unread}
         if MISSING in defaults.values():
             return ()
@@ -439,10 +468,7 @@ class Workflow(Generic[R_co]):
         """The mistakes in what it says, a sentence each: none, or it could not have been made."""
         return (
             *(problem for made in self._tools for problem in made.problems),
-            *mistakes(self.rules, self.budget, self._ends, _names(self.optional_steps)),
-            *warning_mistakes(self.context_thresholds, self.iteration_warning),
-            *compaction_mistakes(self.compact_at, self.compact_to),
-            *view_mistakes(self.reasoning_replay, self.failed_attempts),
+            *mistakes(self.rules, self._ends, _names(self.optional_steps)),
             *nudge_mistakes(self.nudges or {}),
             *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
             *check_mistakes(self.completion_checks or {}),
@@ -475,23 +501,14 @@ class Workflow(Generic[R_co]):
         """The workflow as the core's stages and guards read it."""
         specs = calculated_specs(self._grounded, self.calculated or {})
         stated = Rules(
-            tools=(*specs, RECALL) if self.recall else specs,
+            tools=(*specs, RECALL) if self.context.recall else specs,
             required=_names(self.required_steps),
             on_text="nudge" if self.on_text == "respond" else self.on_text,
-            rescue=self.rescue_enabled,
-            repair_limits=self.repair_limits or RepairLimits(),
-            max_retries=self.max_retries_per_step,
-            max_tool_errors=self.max_tool_errors,
-            max_repeats=self.max_repeats,
-            value_checks=self.value_checks,
+            limits=self.limits,
+            calls=self.calls,
             escalation=self.escalation or Escalation(),
             checks=own_checks(self.completion_checks or {}),
             order=own_order(self.order),
-            batch=self.batch,
-            on_violation=self.on_violation,
-            max_parallel=self.max_parallel,
-            max_calls=self.max_calls_per_reply,
-            in_doubt=self.in_doubt,
             without=frozenset(self.without),
         )
         named = (*_names(self.optional_steps), *(self.completion_checks or {}))
@@ -501,14 +518,7 @@ class Workflow(Generic[R_co]):
     @cached_property
     def budget(self) -> Budget:
         """What each run of it may take."""
-        return Budget(
-            calls=self.max_iterations,
-            tool_calls=self.max_tool_calls,
-            tokens=self.max_tokens,
-            seconds=self.max_seconds,
-            cost=self.max_cost,
-            price=self.price or Price(),
-        )
+        return self.limits.budget()
 
     @cached_property
     def functions(self) -> Mapping[str, Callable[..., object]]:
@@ -523,42 +533,40 @@ class Workflow(Generic[R_co]):
     @cached_property
     def compiled(self) -> CompiledWorkflow:
         """What its runs share: made when the first of them begins, and the same for all."""
-        rules, policy = self.rules, Summarize() if self.summarize is True else self.summarize
+        rules, context = self.rules, self.context
         tell_withheld(self.name, rules.withheld)
         tell_unruled(self.name, rules.unruled)
-        guards = GuardList(limited=self.budget.tool_calls is not None, own=own_guards(self.guards))
+        guards = GuardList(limited=self.limits.max_tool_calls is not None, own=own_guards(self.guards))
         return CompiledWorkflow(
             rules=rules,
             unsure=self.unsure,
             tools=toolset_of(rules.tools),
             schemas=compiled_schemas(rules.tools),
-            openers=openers((*own_families(self.families), *rescue.FAMILIES)),
-            own_families=len(self.families),
+            openers=openers((*own_families(self.calls.families), *rescue.FAMILIES)),
+            own_families=len(self.calls.families),
             guard_list=guards,
             guards=guards.named(rules),
-            limits=self._limits,
-            compactor=own_compactor(self.compactor),
-            summary=policy or None,
-            reasoning=self.reasoning_replay,
-            failed_attempts=self.failed_attempts,
-            thresholds=tuple(self.context_thresholds),
-            context_warning=own_warning(self.on_context_threshold),
-            iteration_warning=self.iteration_warning,
-            progress_notes=self.progress_notes and bool(required_tools(rules)),
+            prompt=self._prompt,
+            context=replace(
+                context,
+                compactor=own_compactor(context.compactor),
+                on_context_threshold=own_warning(context.on_context_threshold),
+                progress_notes=context.progress_notes and bool(required_tools(rules)),
+            ),
             rewords=MappingProxyType(rewords(self.nudges or {})),
             stages=tuple(self.stages),
         )
 
     @property
-    def _limits(self) -> ContextBudget:
+    def _prompt(self) -> ContextBudget:
+        context, checks = self.context, (self.completion_checks or {}).values()
         return ContextBudget(
             tokens=0,
-            threshold=self.compact_at,
-            low=self.compact_to,
-            reasoning=self.reasoning_replay != "none",
-            recall=self.recall,
-            record=any(spec.grounded or spec.calculated for spec in self.rules.tools)
-            or any(map(sees_results, (self.completion_checks or {}).values())),
+            threshold=context.compact_at,
+            low=context.compact_to,
+            reasoning=context.reasoning_replay != "none",
+            recall=context.recall,
+            record=any(spec.grounded or spec.calculated for spec in self.rules.tools) or any(map(sees_results, checks)),
         )
 
     @cached_property

@@ -81,8 +81,8 @@ def reader(
     `in_text`: calls are asked for as text (`stages.wire.prompted.forms`), so that very form is read even where
     rescue is off. `families` are the grammars that rescue knows; without any it is off.
     """
-    judge = _Judge(tools=tools or toolset_of(rules.tools), limits=rules.repair_limits)
-    found_in = rescue.rescuer(families) if rules.rescue and families != () else None
+    judge = _Judge(tools=tools or toolset_of(rules.tools), limits=rules.calls.repair_limits)
+    found_in = rescue.rescuer(families) if rules.calls.rescue_enabled and families != () else None
 
     def read(reply: Reply) -> Reading:
         thought, text = split_reasoning(reply.text)

@@ -5,18 +5,19 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 import pytest
 from returns.result import Failure
 
-from forge import Workflow, replay, tool
-from forge.agent import Agent, AgentOptions
+from forge import Limits, Workflow, replay, tool
+from forge.agent import Agent
 from forge.agent.memory import Fact, Facts, InProcessStore, Session, SQLiteStore
 from forge.errors import DefinitionError, ForgeError, MaxIterationsError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
+from forge.workflow.workflow import StepOptions, TurnOptions
 from stages.effect import Approved, Ask, Budget, Fault, HandOff, NeedsInput, Said
 from stages.events import CallsAccepted, Event, Warned
 from stages.halt import BackendFailed, BudgetSpent, Cancelled, JournalFailed
@@ -148,8 +149,6 @@ def test_an_agent_may_end_with_a_value_of_a_type() -> None:
     ("options", "said"),
     [
         ({"tools": [tool(name="task_completion")(lambda: None)]}, "task_completion is the name of a built-in tool"),
-        ({"max_iterations": 0}, "max_iterations is 0"),
-        ({"max_cost": 1.0}, "max_cost needs price"),
         ({"on_text": "never"}, "on_text"),
         ({"tools": [look, look]}, "two tools are named look"),
         ({"built_in_tools": ["finish"]}, "built_in_tools"),
@@ -163,7 +162,8 @@ def test_a_wrong_definition_is_refused(options: dict[str, object], said: str) ->
 def test_an_agent_takes_the_options_of_a_workflow() -> None:
     own = {"name", "tools", "system_prompt", "result", "on_text"}
     options = {option.name: option.type for option in dataclasses.fields(Workflow) if option.name not in own}
-    assert AgentOptions.__annotations__ == options
+    assert get_type_hints(TurnOptions, include_extras=True) == options
+    assert StepOptions.__annotations__.items() <= options.items()
 
 
 def test_tools_can_be_added_and_wrong_ones_change_nothing() -> None:
@@ -183,7 +183,7 @@ def test_tools_can_be_added_and_wrong_ones_change_nothing() -> None:
 
 
 def test_it_is_bounded_and_says_so_when_the_end_is_near() -> None:
-    agent, _ = helper(*[LOOK] * 5, max_iterations=5, max_repeats=None)
+    agent, _ = helper(*[LOOK] * 5, limits=Limits(max_iterations=5, max_repeats=None))
     events: list[Event] = []
     ended = agent.process_sync("Go.", observer=events.append)
     assert isinstance(ended.failure().halt, BudgetSpent)
@@ -194,7 +194,7 @@ def test_it_is_bounded_and_says_so_when_the_end_is_near() -> None:
 
 
 def test_a_halt_is_a_value_or_the_exception_of_its_kind_and_the_conversation_goes_on() -> None:
-    agent, _ = helper(LOOK, LOOK, "Seven.", max_iterations=1)
+    agent, _ = helper(LOOK, LOOK, "Seven.", limits=Limits(max_iterations=1))
     assert isinstance(agent.process_sync("Go."), Failure)
     with pytest.raises(MaxIterationsError):
         asyncio.run(agent.process_or_raise("Go on."))
@@ -202,7 +202,7 @@ def test_a_halt_is_a_value_or_the_exception_of_its_kind_and_the_conversation_goe
 
 
 def test_what_halted_is_resumed_with_more_budget() -> None:
-    agent, _ = helper(LOOK, "Seven.", max_iterations=1)
+    agent, _ = helper(LOOK, "Seven.", limits=Limits(max_iterations=1))
     assert isinstance(agent.process_sync("Go."), Failure)
     assert asyncio.run(agent.resume(budget=Budget(calls=1))).unwrap().value == "Seven."
     with pytest.raises(ForgeError, match="nothing to resume"):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forge import tool
+from forge import Context, Limits, tool
 from forge.agent import Agent
 from forge.agent.events import (
     AgentEvent,
@@ -195,7 +195,7 @@ def test_what_is_told_of_each_kind_of_turn(script: list[Line], spelling: str, wa
 
 
 def test_a_turn_that_halts_says_why() -> None:
-    *_, error, last = events_of(agent(LOOK, max_iterations=1))
+    *_, error, last = events_of(agent(LOOK, limits=Limits(max_iterations=1)))
     assert isinstance(error, ErrorEvent)
     assert "budget of calls" in error.text
     assert isinstance(last, TurnCompleteEvent)
@@ -206,7 +206,7 @@ def test_a_compaction_and_a_summary_are_told_too() -> None:
     why = "because the answer may be there " * 8
     looks = [call("look", what=f"{number}, {why}") for number in range(8)]
     model = Scripted([*looks, DONE], context_tokens=1024 + 1400)  # its summary is a call, so it cannot be used
-    working = Agent("told", backend=model, tools=[look], summarize=True)
+    working = Agent("told", backend=model, tools=[look], context=Context(summarize=True))
     events: list[AgentEvent] = []
     working.process_sync("Go.", on_event=events.append)
     assert any(isinstance(event, ModelCallStartEvent) and event.purpose == "summary" for event in events)
@@ -275,7 +275,10 @@ def test_a_turn_that_raises_is_complete_too() -> None:
 
 
 def test_a_resumed_turn_begins_and_ends_as_well() -> None:
-    working, events = agent(LOOK, "Seven.", max_iterations=1, iteration_warning=0), list[AgentEvent]()
+    working, events = (
+        agent(LOOK, "Seven.", limits=Limits(max_iterations=1), context=Context(iteration_warning=0)),
+        list[AgentEvent](),
+    )
     working.process_sync("Go.")
     asyncio.run(working.resume(budget=Budget(calls=1), on_event=events.append))
     assert spelled(events) == "S()M."
@@ -320,7 +323,7 @@ def test_leaving_the_stream_cancels_the_work_and_the_conversation_goes_on() -> N
 
 def test_the_agent_waits_for_a_slow_reader() -> None:
     model = Scripted([LOOK] * 1000)
-    working = Agent("told", backend=model, tools=[look], max_iterations=1000, max_repeats=None)
+    working = Agent("told", backend=model, tools=[look], limits=Limits(max_iterations=1000, max_repeats=None))
 
     async def slow() -> int:
         async with aclosing(working.stream("Go.")) as events:

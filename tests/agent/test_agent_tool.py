@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from forge import Workflow, follow, tool
+from forge import Limits, Workflow, follow, tool
 from forge.agent import Agent, agent_tool
 from forge.agent.events import (
     AgentEvent,
@@ -69,7 +69,9 @@ def told(agent: Agent, name: str = "expert") -> str:
 
 def test_what_it_spends_its_caller_has_spent() -> None:
     child = (costing(call("nothing")), costing("Seven."))
-    boss, _ = two(*child, parent=(costing(TASK), costing("It is 7.")), max_iterations=10, max_tokens=1000)
+    boss, _ = two(
+        *child, parent=(costing(TASK), costing("It is 7.")), limits=Limits(max_iterations=10, max_tokens=1000)
+    )
     state = boss.process_sync("What is 3 and 4?").unwrap().state
     assert state.ledger.budget.calls == 10 - 4
     assert state.ledger.budget.tokens == 1000 - 400
@@ -77,7 +79,7 @@ def test_what_it_spends_its_caller_has_spent() -> None:
 
 
 def test_it_is_never_given_more_than_its_caller_has_left() -> None:
-    boss, _ = two(*[call("nothing")] * 9, parent=(TASK, "I could not."), max_iterations=4)
+    boss, _ = two(*[call("nothing")] * 9, parent=(TASK, "I could not."), limits=Limits(max_iterations=4))
     state = boss.process_sync("What is 3 and 4?").unwrap().state
     assert "budget of calls is spent" in told(boss)
     assert state.ledger.budget.calls == 0  # one for the call, two for the expert, one kept for the answer
@@ -85,16 +87,18 @@ def test_it_is_never_given_more_than_its_caller_has_left() -> None:
 
 def test_its_tokens_are_its_callers() -> None:
     child = [costing(call("nothing"), 400)] * 9
-    boss, _ = two(*child, parent=(costing(TASK), "I could not."), max_tokens=1000)
+    boss, _ = two(*child, parent=(costing(TASK), "I could not."), limits=Limits(max_tokens=1000))
     ended = boss.process_sync("What is 3 and 4?")
     assert isinstance(ended.failure().halt, BudgetSpent)  # 100, then three times 400
     assert ended.failure().state.ledger.tokens_used == 1300
 
 
 def test_its_cost_is_counted_by_its_own_price_or_by_its_callers() -> None:
-    def cost(**expert: Price) -> float:
+    def cost(price: Price | None = None) -> float:
         child = (costing("Seven.", 1_000_000),)
-        boss, _ = two(*child, max_cost=100.0, price=Price(prompt=2.0), expert=expert)
+        boss, _ = two(
+            *child, limits=Limits(max_cost=100.0, price=Price(prompt=2.0)), expert={"limits": Limits(price=price)}
+        )
         return boss.process_sync("What is 3 and 4?").unwrap().state.ledger.cost
 
     assert cost() == 2.0
@@ -107,7 +111,7 @@ def test_several_at_once_share_what_is_left() -> None:
         agent_tool(Agent(name, backend=model), description="Reads.", effect="read") for name, model in answers.items()
     ]
     parent = Scripted([calls(("one", {"task": "Read."}), ("other", {"task": "Read."})), "Neither could."])
-    boss = Agent("boss", backend=parent, tools=tools, max_iterations=6)
+    boss = Agent("boss", backend=parent, tools=tools, limits=Limits(max_iterations=6))
     state = boss.process_sync("Read.").unwrap().state
     assert [len(model.requests) for model in answers.values()] == [2, 2]
     assert state.ledger.budget.calls == 0
@@ -118,7 +122,7 @@ def test_what_it_had_spent_counts_where_it_came_to_no_end() -> None:
         raise ValueError("broken")
 
     expert: dict[str, Any] = {"tools": [add], "completion_checks": {"add": broken}}
-    boss, _ = two(costing(call("add")), parent=(TASK, "Sorry."), max_iterations=5, expert=expert)
+    boss, _ = two(costing(call("add")), parent=(TASK, "Sorry."), limits=Limits(max_iterations=5), expert=expert)
     state = boss.process_sync("What is 3 and 4?").unwrap().state
     assert "broken" in told(boss)
     assert state.ledger.budget.calls == 5 - 3
@@ -133,7 +137,7 @@ def test_a_saved_state_does_not_say_what_it_may_spend() -> None:
 
     model = Scripted([call("nothing")] * 9)
     tools = [agent_tool(Agent("expert", backend=model), description="Sums.", effect="read")]
-    boss = Workflow("boss", tools=tools, on_text="accept", max_iterations=4)
+    boss = Workflow("boss", tools=tools, on_text="accept", limits=Limits(max_iterations=4))
     asyncio.run(run(boss, "Add.", backend=Scripted([TASK, "Sorry."]), keep=keep)).unwrap()
     begun = next(s for s in saved if isinstance(s.phase, Awaiting) and isinstance(s.phase.effect, Execute))
     assert isinstance(begun.phase, Awaiting)
@@ -246,7 +250,7 @@ def test_a_damaged_conversation_is_a_failed_call() -> None:
 
 def test_a_workflow_may_have_an_agent_as_a_tool() -> None:
     expert = agent_tool(asker("expert", WHICH, "A-17 is paid."), description="Knows.")
-    desk = Workflow("desk", tools=[expert], on_text="accept", max_iterations=5)
+    desk = Workflow("desk", tools=[expert], on_text="accept", limits=Limits(max_iterations=5))
 
     async def talk() -> Finished:
         asked = (await run(desk, "Is it paid?", backend=Scripted([TASK]))).unwrap()
@@ -396,8 +400,13 @@ def test_cancelling_its_caller_ends_it_and_its_events() -> None:
 
 def test_it_waits_for_a_slow_reader_too() -> None:
     model = Scripted([call("add")] * 1000)
-    expert = Agent("expert", backend=model, tools=[add], max_iterations=1000, max_repeats=None)
-    boss = Agent("boss", backend=Scripted([TASK]), tools=[agent_tool(expert, description="Sums.")], max_iterations=1000)
+    expert = Agent("expert", backend=model, tools=[add], limits=Limits(max_iterations=1000, max_repeats=None))
+    boss = Agent(
+        "boss",
+        backend=Scripted([TASK]),
+        tools=[agent_tool(expert, description="Sums.")],
+        limits=Limits(max_iterations=1000),
+    )
 
     async def slow() -> int:
         async with aclosing(boss.stream("Add.")) as events:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from returns.result import Failure, Success
 
-from forge import tool
+from forge import Limits, tool
 from forge.agent import Agent, Provider
 from forge.errors import CallbackError, DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call
@@ -92,7 +92,7 @@ def test_the_next_message_begins_with_the_first_model() -> None:
 
 
 def test_a_budget_is_spent_on_all_models_together() -> None:
-    agent, models = chain([call("look", what="a")], ["Never asked."], max_iterations=1)
+    agent, models = chain([call("look", what="a")], ["Never asked."], limits=Limits(max_iterations=1))
     assert isinstance(agent.process_sync("Go.").failure().halt, BudgetSpent)
     assert not models[1].requests
 

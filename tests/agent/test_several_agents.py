@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from returns.result import Failure, Result
 
-from forge import tool
+from forge import Limits, tool
 from forge.agent import Agent, Handled, NotHandedOver, agent_tool, hand_off_tool, history_brief, run_with_hand_offs
 from forge.agent.events import AgentEvent, MessageEvent
 from forge.errors import DefinitionError
@@ -44,7 +44,7 @@ def result_of(agent: Agent) -> Tool:
 )
 def test_what_an_agent_comes_to_is_the_result_of_the_call(reply: Line, status: str, text: str) -> None:
     tools = [hand_off_tool({"other": "Does other things."})]
-    agent, _ = nested(reply, tools=tools, built_in_tools=["task_completion"], max_iterations=1)
+    agent, _ = nested(reply, tools=tools, built_in_tools=["task_completion"], limits=Limits(max_iterations=1))
     assert agent.process_sync("What is 3 and 4?").unwrap().value == "It is 7."
     assert result_of(agent).status == status
     assert text in result_of(agent).text
@@ -133,7 +133,9 @@ def test_a_halt_is_told_as_it_is() -> None:
     assert isinstance(run(agents), Failure)
     itself = run(team(desk=[handed("desk")])).failure()
     assert isinstance(itself, NotHandedOver)
-    desk = Agent("desk", backend=Scripted([call("nothing")]), tools=[hand_off_tool({"a": "b"})], max_iterations=1)
+    desk = Agent(
+        "desk", backend=Scripted([call("nothing")]), tools=[hand_off_tool({"a": "b"})], limits=Limits(max_iterations=1)
+    )
     halted = run({"desk": desk}).failure()
     assert isinstance(halted, Halted)
     assert isinstance(halted.halt, BudgetSpent)

@@ -112,4 +112,4 @@ def test_every_ablation_can_be_applied_to_any_workflow() -> None:
     plain = Workflow("p", tools=[look], on_text="accept")
     for ablation in ABLATIONS.values():
         assert ablation.apply(plain).rules.tools[0].name == "look"
-        assert plain.rescue_enabled
+        assert plain.calls.rescue_enabled

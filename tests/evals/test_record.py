@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from forge import Conversation, ToolDef, Workflow, tool
+from forge import Conversation, Limits, ToolDef, Workflow, tool
 from forge.evals.record import Record
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.tools import IdempotencyKey
@@ -22,7 +22,7 @@ def played(*tools: object, replies: list[object], **options: object) -> Record:
         return "ended"
 
     record = Record()
-    workflow = record.recorded(Workflow("w", tools=[*tools, end], max_tool_errors=9, **options))  # type: ignore[list-item, arg-type]
+    workflow = record.recorded(Workflow("w", tools=[*tools, end], limits=Limits(max_tool_errors=9), **options))  # type: ignore[list-item, arg-type]
     talk = Conversation(workflow, backend=Scripted([*replies, call("end")]))  # type: ignore[list-item]
     record.outcomes.append(asyncio.run(talk.say("Go.", observer=record.observe)).unwrap().outcome)
     return record

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from forge import Agent, Workflow, run, run_sync
+from forge import Agent, Limits, Workflow, run, run_sync
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.mcp import Http, McpError, McpTools, Stdio
@@ -42,7 +42,7 @@ def results(tools: Tools, *calls: Line) -> list[object]:
         if isinstance(event, ToolsReturned):
             came.extend(event.results)
 
-    flow = Workflow("test", tools=tools, on_text="accept", max_iterations=30, max_tool_errors=20)
+    flow = Workflow("test", tools=tools, on_text="accept", limits=Limits(max_iterations=30, max_tool_errors=20))
     run_sync(flow, "Go.", backend=Scripted([*calls, "done"]), observer=watch)
     return came
 

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from forge import Finished, Halted, ToolFailed, ToolResolutionError, Workflow, respond_tool, run_sync, tool
+from forge import Finished, Halted, ToolFailed, ToolResolutionError, Workflow, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.guardrails.judge import Action
 from forge.interpreters.scripted import Scripted, calls
+from forge.tools import respond_tool
 from stages.effect import Reply
 from stages.state import State
 from stages.tool import Prerequisite

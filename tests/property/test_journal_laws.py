@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from forge import Workflow, run_sync, states
+from forge import Workflow, run_sync
 from forge.connection import Setup
 from forge.errors import ForgeError, JournalError
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.journal import states
 from forge.journal.file import continuing, recording
 from forge.journal.records import Header, Journal, read_journal
 from forge.testing import states as any_states

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from returns.result import Success
 
-from forge import Workflow, run_sync, tool
+from forge import Calls, Context, Limits, Workflow, run_sync, tool
 from forge.errors import ToolFailed, ToolResolutionError
 from forge.interpreters.scripted import Scripted, call
 from stages.compaction import NoCompact
@@ -111,16 +111,20 @@ def runs(draw: st.DrawFn, *guards: Guard) -> tuple[Workflow[Any], State]:
         terminal_tool="send",
         required_steps=draw(st.sampled_from(["look", ("wait", "note"), ()])),
         order=draw(ORDERS),
-        max_repeats=draw(st.sampled_from([None, 1, 2])),
-        max_tool_calls=draw(st.sampled_from([None, 3, 12])),
-        batch=draw(st.sampled_from(["all", "first", "independent"])),
-        on_violation=draw(st.sampled_from(["block_all", "block_call"])),
+        limits=Limits(
+            max_repeats=draw(st.sampled_from([None, 1, 2])),
+            max_tool_calls=draw(st.sampled_from([None, 3, 12])),
+            max_iterations=12,
+            max_tool_errors=9,
+            max_retries_per_step=9,
+        ),
+        calls=Calls(
+            batch=draw(st.sampled_from(["all", "first", "independent"])),
+            on_violation=draw(st.sampled_from(["block_all", "block_call"])),
+        ),
+        context=Context(compactor=NoCompact()),
         on_text=draw(st.sampled_from(["nudge", "accept"])),
         guards=guards,
-        max_iterations=12,
-        max_tool_errors=9,
-        max_retries_per_step=9,
-        compactor=NoCompact(),
     )
     replies = draw(st.lists(REPLIES, min_size=1, max_size=12))
     result = run_sync(workflow, "Go.", backend=Scripted([*replies, *["Hm."] * 12]))

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from forge import ForgeError, Redact, ToolDef, Workflow, replay, run_sync, tool
+from forge import ForgeError, Limits, Redact, ToolDef, Workflow, replay, run_sync, tool
 from forge.backends import Server
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Scripted
@@ -33,10 +33,7 @@ class Echoing:
             tools=[self.echo, self.fail, self.table, tool(approval=True)(self.pay), self.finish],
             terminal_tool="finish",
             system_prompt=system_prompt,
-            max_iterations=30,
-            max_retries_per_step=20,
-            max_tool_errors=20,
-            max_repeats=None,
+            limits=Limits(max_iterations=30, max_retries_per_step=20, max_tool_errors=20, max_repeats=None),
             nudges={"retry": lambda _: f"Again: {text}"},
         )
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from forge import Workflow, run_sync
+from forge import Limits, Workflow, run_sync
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.mcp import McpTools, Stdio
 from stages.message import Tool as ToolMessage
@@ -26,7 +26,7 @@ def test_two_servers_of_others_in_one_workflow(tmp_path: Path) -> None:
     ]
     with McpTools(servers) as tools:
         assert [one.name for one in tools if one.name.startswith("time_")] == ["time_convert_time"]
-        flow = Workflow("flights", tools=tools, on_text="accept", max_tool_errors=9)
+        flow = Workflow("flights", tools=tools, on_text="accept", limits=Limits(max_tool_errors=9))
         ended = run_sync(flow, "When does it leave, in Tokyo?", backend=Scripted(script)).unwrap()
     told = [one.text for one in ended.state.history if isinstance(one, ToolMessage)]
     assert "16:30" in told[2]

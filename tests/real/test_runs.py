@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge import Finished, Halted, replay, run_sync
+from forge import Finished, Halted, Limits, replay, run_sync
 from forge.backends import Server
 from forge.cli import demo
 from forge.connection import Connection
@@ -23,7 +23,7 @@ from stages.wire.deltas import Sampling
 from stages.wire.openai.chat import encode_history
 from stages.wire.target import Mode
 
-SHORT = dataclasses.replace(demo.workflow, max_iterations=3)
+SHORT = dataclasses.replace(demo.workflow, limits=Limits(max_iterations=3))
 """What holds of ten turns holds of three."""
 
 MODES: list[Mode] = ["native", "prompted", "constrained"]
@@ -82,7 +82,7 @@ def test_constrained_a_model_of_half_a_billion_finishes(qwen: str) -> None:
 @pytest.mark.parametrize("request_", ["Which orders are A-17 and B-42?", "Thank you, goodbye."])
 def test_a_constrained_conversation_answers_in_words_or_calls(qwen: str, request_: str) -> None:
     """The server takes the schema of a list of calls or an answer, and what it makes of it is read."""
-    chat = dataclasses.replace(demo.workflow, required_steps=(), on_text="accept", max_iterations=3)
+    chat = dataclasses.replace(demo.workflow, required_steps=(), on_text="accept", limits=Limits(max_iterations=3))
     run = state_of(run_sync(chat, request_, backend=on(qwen, "constrained", seed=1)))
     assert run.state.prompt.mode == "constrained"
     assert run.state.ledger.successes or (isinstance(run, Finished) and isinstance(run.outcome, Said))

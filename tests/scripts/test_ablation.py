@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forge import Workflow, run_sync, tool
+from forge import Limits, Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.ablation import Ablated, ablate
 from stages.effect import RawCall, Reply
@@ -84,7 +84,7 @@ def test_compaction_acts_on_the_prompt(tmp_path: Path) -> None:
     def finish() -> None:
         """Finish."""
 
-    workflow = Workflow("reader", tools=[read, finish], terminal_tool="finish", max_iterations=20)
+    workflow = Workflow("reader", tools=[read, finish], terminal_tool="finish", limits=Limits(max_iterations=20))
     script: list[Line] = [*(call("read", page=n) for n in range(1, 8)), call("finish")]
     rows = ablated(tmp_path, script, workflow, room=1024 + 1700)
     acted = rows["compaction"].acted

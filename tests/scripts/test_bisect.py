@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from forge import SlidingWindowCompact, run_sync
+from forge import Calls, Context, Limits, SlidingWindowCompact, run_sync
 from forge.errors import JournalError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.bisection import bisect
@@ -35,10 +35,15 @@ def test_a_workflow_does_not_part_from_itself(journal: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "stage", "turn", "path"),
     [
-        ({"rescue_enabled": False}, "validate", 2, "history[4]"),
-        ({"failed_attempts": "collapse"}, "fold", 2, "phase.view[2].text"),
-        ({"context_thresholds": [0.0001]}, "warn_of_context", 0, "kept"),
-        ({"compact_at": 0.01, "compact_to": 0.01, "compactor": SlidingWindowCompact(keep_recent=1)}, "compact", 2, ""),
+        ({"calls": Calls(rescue_enabled=False)}, "validate", 2, "history[4]"),
+        ({"context": Context(failed_attempts="collapse")}, "fold", 2, "phase.view[2].text"),
+        ({"context": Context(context_thresholds=[0.0001])}, "warn_of_context", 0, "kept"),
+        (
+            {"context": Context(compact_at=0.01, compact_to=0.01, compactor=SlidingWindowCompact(keep_recent=1))},
+            "compact",
+            2,
+            "",
+        ),
     ],
 )
 def test_the_stage_that_made_the_difference_is_named(
@@ -51,7 +56,7 @@ def test_the_stage_that_made_the_difference_is_named(
 
 
 def test_one_that_halts_where_the_other_goes_on(journal: Path) -> None:
-    parting = bisect(journal, Desk().workflow, Desk(max_retries_per_step=0).workflow)
+    parting = bisect(journal, Desk().workflow, Desk(limits=Limits(max_retries_per_step=0)).workflow)
     assert parting is not None
     assert parting.step == 3
     assert isinstance(parting.first, State)
@@ -62,7 +67,7 @@ def test_one_that_halts_where_the_other_goes_on(journal: Path) -> None:
 def test_pipelines_by_hand_are_compared_by_the_names_of_their_stages(journal: Path) -> None:
     workflow = Desk().workflow
     first = stages_of(workflow.compiled, read_journal(journal).header.setup)
-    second = {**first, "validate": validate(replace(workflow.rules, rescue=False))}
+    second = {**first, "validate": validate(replace(workflow.rules, calls=Calls(rescue_enabled=False)))}
     parting = bisect(journal, first, second)
     assert parting is not None
     assert (parting.stage, parting.turn) == ("validate", 2)
@@ -82,6 +87,6 @@ def test_a_stage_that_only_one_of_them_has(tmp_path: Path) -> None:
 
 
 def test_two_that_both_are_not_the_recorded_one(journal: Path) -> None:
-    other = Desk(failed_attempts="collapse").workflow
+    other = Desk(context=Context(failed_attempts="collapse")).workflow
     with pytest.raises(JournalError, match="both pipelines differ from the recorded run"):
         bisect(journal, other, other)

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import forge
-from forge import Workflow, tool
+from forge import Context, Limits, Workflow, tool
 from forge.agent import Agent
 from forge.backends import ByPurpose
 from forge.connection import Connection, Setup
@@ -41,7 +41,7 @@ def reading(page: int) -> Reply:
     return call("read", page=page, reason="because the answer may be on this page " * 8)
 
 
-WORKFLOW = Workflow("reader", tools=[read, finish], max_iterations=20, summarize=True)
+WORKFLOW = Workflow("reader", tools=[read, finish], limits=Limits(max_iterations=20), context=Context(summarize=True))
 SCRIPT = (*map(reading, range(1, PAGES)), call("finish", result="found"))
 
 
@@ -72,7 +72,10 @@ def test_summaries_are_asked_of_the_other_model_and_nothing_else() -> None:
 
 def test_it_is_paid_for_out_of_the_same_budget_and_says_nothing_of_this_models_tokens() -> None:
     priced = Workflow(
-        "reader", tools=[read, finish], max_iterations=20, summarize=True, price=Price(prompt=1.0), max_cost=9.0
+        "reader",
+        tools=[read, finish],
+        limits=Limits(max_iterations=20, price=Price(prompt=1.0), max_cost=9.0),
+        context=Context(summarize=True),
     )
     counted = Reply(text=NOTE, usage=Usage(prompt=1_000_000, completion=50))
     state = run(model(*SCRIPT), model(counted, room=8192), priced).state
@@ -145,7 +148,7 @@ def test_an_agent_has_a_model_for_summaries_and_another_to_fall_back_on() -> Non
         backend=ByPurpose(down, summaries=summaries),
         fallbacks=[model("Found.")],
         tools=[read],
-        summarize=True,
+        context=Context(summarize=True),
     )
     assert agent.process_sync("Find it.").unwrap().value == "Found."
     summaries.assert_complete()

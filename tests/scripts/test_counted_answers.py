@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from forge import Workflow, replay, run_sync, tool
+from forge import Calls, Limits, Workflow, replay, run_sync, tool
 from forge.agent import Agent
 from forge.errors import CallbackError, DefinitionError
 from forge.guardrails import Guardrails
@@ -95,7 +95,7 @@ def test_after_an_answer_that_says_no_what_may_mend_it_is_offered_and_the_note_q
     project = Project(["1 failed"] * 4 + ["0 failed"])
     script: list[Line] = [text(one) for one in (WRITE, TEST, TEST, TEST, TEST, AGAIN, TEST, END)]
     model = Scripted(script, mode="constrained")
-    run_sync(project.workflow(order=[PASSED], max_repeats=None), "Mend it.", backend=model).unwrap()
+    run_sync(project.workflow(order=[PASSED], limits=Limits(max_repeats=None)), "Mend it.", backend=model).unwrap()
     others = {"read_code", "write_code"}
     assert offered(model.requests[2]) == {*others, "run_tests"}
     # Where the model only repeats the call, the others alone: never the end.
@@ -119,7 +119,9 @@ def notes(request: bytes) -> str:
 def test_the_last_answer_to_a_call_decides() -> None:
     project = Project(["0 failed", "1 failed"])
     script = [WRITE, TEST, TEST, END]
-    halted = run_sync(project.workflow(order=[PASSED], max_iterations=4), "Go.", backend=Scripted(script)).failure()
+    halted = run_sync(
+        project.workflow(order=[PASSED], limits=Limits(max_iterations=4)), "Go.", backend=Scripted(script)
+    ).failure()
     assert told(halted.state)[-1].startswith("[StepEnforcementError]")
 
 
@@ -135,7 +137,7 @@ def test_an_answer_that_says_no_is_no_prerequisite_either() -> None:
 def test_nobody_knows_what_a_call_in_the_same_reply_will_answer() -> None:
     project = Project(["0 failed", "1 failed", "0 failed"])
     both = calls(("run_tests", {}), ("finish", {}))
-    workflow = project.workflow(order=[PASSED], on_violation="block_call")
+    workflow = project.workflow(order=[PASSED], calls=Calls(on_violation="block_call"))
     ended = run_sync(workflow, "Go.", backend=Scripted([WRITE, TEST, both, TEST, END])).unwrap()
     assert "a call before it in the same reply makes run_tests necessary again" in "\n".join(told(ended.state))
 
@@ -190,7 +192,7 @@ def test_a_loop_of_one_s_own_is_held_to_it() -> None:
 
 
 def test_a_history_is_recounted_by_the_same_rule() -> None:
-    workflow = Project(["0 failed", "1 failed"]).workflow(order=[PASSED], max_iterations=3)
+    workflow = Project(["0 failed", "1 failed"]).workflow(order=[PASSED], limits=Limits(max_iterations=3))
     state = run_sync(workflow, "Go.", backend=Scripted([WRITE, TEST, TEST])).failure().state
     again = recount(workflow.rules, state.history)
     assert again.successes == state.ledger.successes
@@ -249,7 +251,7 @@ def test_a_rule_that_cannot_be_asked_is_refused_at_once(use: Use, told: str) -> 
 def test_without_a_rule_the_other_legal_tools_stay_beside_the_end_and_the_note_quotes_the_answer() -> None:
     project = Project([f"1 failed{'.' * 500}"] * 4)
     model = Scripted([text(one) for one in (WRITE, TEST, TEST, TEST, TEST, END)], mode="constrained")
-    run_sync(project.workflow(max_repeats=None), "Mend it.", backend=model).unwrap()
+    run_sync(project.workflow(limits=Limits(max_repeats=None)), "Mend it.", backend=model).unwrap()
     others = {"read_code", "write_code", "deploy", "finish"}
     assert offered(model.requests[2]) == {*others, "run_tests"}
     assert [offered(request) for request in model.requests[3:5]] == [others] * 2
@@ -261,7 +263,9 @@ def test_without_a_rule_the_other_legal_tools_stay_beside_the_end_and_the_note_q
 
 def test_a_look_up_before_anything_was_written_is_no_answer_about_it() -> None:
     project = Project(["1 failed"] * 3)
-    workflow = project.workflow(required_steps=["run_tests"], optional_steps=["write_code"], max_repeats=None)
+    workflow = project.workflow(
+        required_steps=["run_tests"], optional_steps=["write_code"], limits=Limits(max_repeats=None)
+    )
     model = Scripted([text(one) for one in (TEST, TEST, TEST, END)], mode="constrained")
     run_sync(workflow, "Go.", backend=model).unwrap()
     assert "run_tests answered" not in notes(model.requests[1])

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
-from forge import Finished, Halted, Workflow, replay, resume, run, run_sync, states, tool
+from forge import Context, Finished, Halted, Limits, Workflow, replay, resume, run, run_sync, tool
 from forge.errors import JournalError, as_error
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.journal import states
 from forge.journal.file import JournalFile
 from forge.journal.records import LARGEST_JOURNAL, Header, read_journal
 from forge.journal.replaying import DivergenceError
@@ -42,7 +43,7 @@ def test_a_replay_with_another_workflow_says_where_it_parts(tmp_path: Path) -> N
     path = tmp_path / "run.jsonl"
     run_sync(Desk().workflow, "Go.", backend=Scripted(SCRIPT), journal=str(path))
     with pytest.raises(DivergenceError) as error:
-        replay(path, Desk(failed_attempts="collapse").workflow)
+        replay(path, Desk(context=Context(failed_attempts="collapse")).workflow)
     assert "effect 4 (the model call of turn 3) is not the recorded one" in str(error.value)
     assert error.value.found[0].path == "request.messages[2].content"
 
@@ -250,7 +251,9 @@ def test_a_full_journal_ends_the_run_before_the_next_effect(tmp_path: Path) -> N
 
 def test_a_saved_state_goes_on_elsewhere() -> None:
     """A halted run, saved as JSON, is resumed with a fresh budget and keeps what was done."""
-    first = run_sync(Desk(max_iterations=2).workflow, "Go.", backend=Scripted(["Hm.", call("look", what="a")]))
+    first = run_sync(
+        Desk(limits=Limits(max_iterations=2)).workflow, "Go.", backend=Scripted(["Hm.", call("look", what="a")])
+    )
     saved = save(first.failure().state)
     desk = Desk()
     state = load(saved)
@@ -289,7 +292,7 @@ def test_a_journal_grows_with_the_run_not_with_its_square(tmp_path: Path) -> Non
     def lines(turns: int) -> list[bytes]:
         path = tmp_path / f"{turns}.jsonl"
         script = [*[call("look", what="a" * 200)] * turns, call("finish", result="ok")]
-        workflow = Desk(max_iterations=200).workflow
+        workflow = Desk(limits=Limits(max_iterations=200)).workflow
         run_sync(workflow, "Go.", backend=Scripted(script, context_tokens=100_000), journal=str(path))
         return path.read_bytes().splitlines()
 

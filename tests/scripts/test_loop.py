@@ -3,17 +3,20 @@
 import asyncio
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 
-from forge import Finished, Halted, Workflow, respond_tool, resume, run_or_raise, run_sync
+from forge import Calls, Finished, Halted, Limits, Workflow, resume, run_or_raise, run_sync
 from forge import errors as forge_errors
-from forge.errors import CallbackError, DefinitionError
+from forge.errors import CallbackError
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call, calls
+from forge.tools import respond_tool
 from stages import halt as halts
 from stages.effect import Fault, Price, RawCall, Reply, Said, Usage
 from stages.message import Assistant, Kind, Tool, ToolCall, User
 from stages.objection import BareText, Custom, Objection
+from stages.options import OptionError
 from stages.rescue import Claim, Family, Names, Read
 from stages.rules import RepairLimits
 from stages.state import Completed
@@ -115,7 +118,7 @@ def test_a_call_that_changes_something_is_never_guessed() -> None:
     run = finished(desk, [guess, LOOK, FINISH])
     assert "too important to guess" in nudges(run)[0][1]
     assert desk.log == ["look a", "finish"]
-    bold = Desk(repair_limits=RepairLimits(write=1))
+    bold = Desk(calls=Calls(repair_limits=RepairLimits(write=1)))
     finished(bold, [guess, LOOK, FINISH])
     assert bold.log == ["fail for good", "look a", "finish"]
 
@@ -131,7 +134,7 @@ def test_a_grammar_of_one_s_own_is_one_option() -> None:
         claim = Claim(name="look", arguments='{"what":"a"}')
         return Read(start=start, end=start + 2, claims=(claim,), keep="") if names.knows("look") else None
 
-    run = finished(Desk(families=[Family(name="bang", first="!", opener="!!", read=read)]), ["!!", FINISH])
+    run = finished(Desk(calls=Calls(families=[Family(name="bang", first="!", opener="!!", read=read)])), ["!!", FINISH])
     said = run.state.history[2]
     assert isinstance(said, Assistant)
     assert said.calls[0].origin == "bang"
@@ -199,7 +202,7 @@ def test_a_call_after_a_damaged_one_and_one_that_would_end_the_run_wait_for_it(r
 
 
 def test_rescue_can_be_switched_off() -> None:
-    run = finished(Desk(rescue_enabled=False), ['{"tool": "look", "args": {"what": "a"}}', LOOK, FINISH])
+    run = finished(Desk(calls=Calls(rescue_enabled=False)), ['{"tool": "look", "args": {"what": "a"}}', LOOK, FINISH])
     assert len(nudges(run)) == 1
 
 
@@ -299,7 +302,7 @@ def test_a_clean_batch_sets_the_count_of_errors_back() -> None:
 
 
 def test_data_that_is_not_there_is_not_counted_and_not_a_step() -> None:
-    desk = Desk(max_repeats=None)
+    desk = Desk(limits=Limits(max_repeats=None))
     run = finished(desk, [*[call("look", what="nothing")] * 4, FINISH, LOOK, FINISH])
     assert results(run)[0].startswith("[ToolResolutionError] There is nothing")
     assert [kind for kind, _ in nudges(run)] == [Kind.STEP_NUDGE]
@@ -333,13 +336,13 @@ def test_bare_text_halts_after_its_retries_with_the_last_reply() -> None:
 
 
 def test_every_model_call_costs_an_iteration() -> None:
-    run = halted(Desk(max_iterations=3), ["No.", LOOK, LOOK])
+    run = halted(Desk(limits=Limits(max_iterations=3)), ["No.", LOOK, LOOK])
     assert run.halt == halts.BudgetSpent(what="calls", turns=3, completed=("look",), pending=())
 
 
 def test_a_token_budget_ends_the_run() -> None:
     costly = Reply(calls=LOOK.calls, usage=Usage(prompt=90, completion=20))
-    run = halted(Desk(max_tokens=100), [costly])
+    run = halted(Desk(limits=Limits(max_tokens=100)), [costly])
     assert isinstance(run.halt, halts.BudgetSpent)
     assert run.halt.what == "tokens"
 
@@ -347,32 +350,32 @@ def test_a_token_budget_ends_the_run() -> None:
 def test_a_budget_of_money_ends_the_run_and_the_ledger_says_what_it_cost() -> None:
     costly = Reply(calls=LOOK.calls, usage=Usage(prompt=1_000, cached=400, completion=200))
     price = Price(prompt=3.0, completion=15.0, cached=0.3)
-    run = halted(Desk(max_cost=0.009, price=price), [costly, costly])
+    run = halted(Desk(limits=Limits(max_cost=0.009, price=price)), [costly, costly])
     assert isinstance(run.halt, halts.BudgetSpent)
     assert (run.halt.what, run.halt.turns) == ("cost", 2)
     assert run.state.ledger.cost == pytest.approx(2 * (600 * 3.0 + 400 * 0.3 + 200 * 15.0) / 1e6)
 
 
 def test_a_reply_with_more_calls_than_are_left_is_not_run() -> None:
-    desk = Desk(max_tool_calls=3)
+    desk = Desk(limits=Limits(max_tool_calls=3))
     run = halted(desk, [LOOK, calls(("look", {"what": "b"}), ("look", {"what": "c"})), call("look", what="d")])
     assert isinstance(run.halt, halts.BudgetSpent)
     assert (run.halt.what, len(desk.log)) == ("tool calls", 3)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("made", "said"),
     [
-        ({"max_cost": 1.0}, "max_cost needs price="),
-        ({"max_cost": 0, "price": Price(prompt=1)}, "max_cost is 0; it must be more than 0"),
-        ({"max_tool_calls": 0}, "max_tool_calls is 0"),
-        ({"max_tokens": -1}, "max_tokens is -1"),
-        ({"price": Price(prompt=-1)}, "no price is negative"),
+        (lambda: Limits(max_cost=1.0), "max_cost needs price="),
+        (lambda: Limits(max_cost=0, price=Price(prompt=1)), "max_cost is 0; it must be a number, over 0"),
+        (lambda: Limits(max_tool_calls=0), "max_tool_calls is 0"),
+        (lambda: Limits(max_tokens=-1), "max_tokens is -1"),
+        (lambda: Limits(price=Price(prompt=-1)), "no price is negative"),
     ],
 )
-def test_budgets_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
-    with pytest.raises(DefinitionError, match=re.escape(said)):
-        Desk(**options)
+def test_budgets_that_make_no_sense_are_refused(made: Callable[[], object], said: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(said)):
+        made()
 
 
 def test_a_reply_that_was_cut_off_leaves_room_for_the_next_in_a_small_context() -> None:

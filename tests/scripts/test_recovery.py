@@ -17,14 +17,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge import Finished, Halted, IdempotencyKey, Workflow, replay, resume, resume_journal, run, states, tool
+from forge import Calls, Finished, Halted, Workflow, replay, resume, resume_journal, run, tool
 from forge.connection import Connection
 from forge.errors import JournalError
 from forge.interpreters import Answer as Answered
 from forge.interpreters.scripted import Line, Scripted, call, calls
+from forge.journal import states
 from forge.journal.records import read_journal
 from forge.journal.redaction import Redact
 from forge.testing import assert_answered
+from forge.tools import IdempotencyKey
 from stages import events
 from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Settled, Undelivered
 from stages.events import Event
@@ -328,7 +330,7 @@ def test_with_nobody_to_ask_it_ends_and_can_be_gone_on_with(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("said", "paid"), [(None, [5]), (no, [5]), (yes, [5, 5]), (it_did, [5]), (it_did_not, [5, 5])])
 def test_a_person_may_be_asked_at_once(tmp_path: Path, said: Reply | None, paid: list[int]) -> None:
-    till = Till(in_doubt="ask")
+    till = Till(calls=Calls(in_doubt="ask"))
     run, asked = reopened(till, tmp_path / "j", call("finish"), said=said)
     assert till.paid == paid
     assert len(asked) == (said is not None)
@@ -360,7 +362,7 @@ def test_a_tool_that_the_run_cannot_end_without_is_the_user_s_to_settle(
         "before the end": {"terminal_tool": "end"},
         "in the order": {"terminal_tool": "end", "order": [Use(tool="pay", at_step=1)]},
     }
-    till.workflow = Workflow("till", tools=[tool(till.pay), end], in_doubt=policy, **options[place])  # type: ignore[arg-type]
+    till.workflow = Workflow("till", tools=[tool(till.pay), end], calls=Calls(in_doubt=policy), **options[place])  # type: ignore[arg-type]
     run, asked = reopened(till, tmp_path / "j", call("end"), said=said)
     assert len(asked) == (said is not None)
     assert till.paid == ([5, 5] if said in {yes, it_did_not} else [5])
@@ -409,7 +411,7 @@ def test_a_tool_that_is_safe_to_retry_is_never_barred(options: dict[str, object]
 
 
 def test_a_yes_is_for_one_time(tmp_path: Path) -> None:
-    path, till, asked = tmp_path / "j", Till(in_doubt="ask"), []
+    path, till, asked = tmp_path / "j", Till(calls=Calls(in_doubt="ask")), []
 
     async def ask(effect: Ask) -> Approved:
         asked.append(effect)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from forge import Workflow, resume, run, states, tool
+from forge import Limits, Workflow, resume, run, tool
 from forge.connection import Connection
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted, call
+from forge.journal import states
 from forge.testing import assert_answered
 from stages.effect import Budget, Execute, Fault
 from stages.message import Tool as Answer
@@ -38,7 +39,7 @@ class Ollama(Scripted):
 
 
 def test_the_request_that_a_server_did_not_answer_is_written_anew_for_the_next_one() -> None:
-    flow = Workflow("flow", tools=[finish], terminal_tool="finish", max_iterations=1)
+    flow = Workflow("flow", tools=[finish], terminal_tool="finish", limits=Limits(max_iterations=1))
     gone = Scripted([Fault(kind="unreachable", detail="nobody there")])
     halted = asyncio.run(run(flow, "Go.", backend=gone)).failure()
     other = Ollama([call("finish")])
@@ -51,7 +52,7 @@ def test_the_request_that_a_server_did_not_answer_is_written_anew_for_the_next_o
 
 
 def test_an_outcome_in_place_of_its_state_is_told_where_that_is() -> None:
-    flow = Workflow("flow", tools=[finish], terminal_tool="finish", max_iterations=1)
+    flow = Workflow("flow", tools=[finish], terminal_tool="finish", limits=Limits(max_iterations=1))
     halted = asyncio.run(run(flow, "Go.", backend=Scripted(["Hm."]))).failure()
     finished = asyncio.run(resume(flow, halted.state, backend=Scripted([call("finish")]), budget=Budget())).unwrap()
     for ended in (halted, finished):

@@ -12,12 +12,14 @@ from typing import Literal
 import msgspec
 import pytest
 
-from forge import IdempotencyKey, ToolDef, Workflow, run_sync, tool
+from forge import Calls, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
+from forge.tools import IdempotencyKey
 from stages.effect import HandOff, NeedsInput
 from stages.events import Event, ToolProgressed
 from stages.message import Tool as Answer
+from stages.options import OptionError
 from stages.tool import RESULT_LIMIT
 
 
@@ -462,7 +464,9 @@ def test_so_many_reads_run_at_once_and_so_many_calls_of_a_reply() -> None:
         running -= 1
         return "read"
 
-    shown, _ = run_once(read, script=[calls(*[("read", {"page": page}) for page in range(5)])], max_calls_per_reply=4)
+    shown, _ = run_once(
+        read, script=[calls(*[("read", {"page": page}) for page in range(5)])], calls=Calls(max_calls_per_reply=4)
+    )
     assert most == [2]
     assert shown == ["read"] * 4 + [
         "[NotRun] read was not run: of one reply, the first 4 calls are run. Call it again if it is still needed."
@@ -484,9 +488,9 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, int], says: s
 
 
 def test_limits_of_a_workflow_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(DefinitionError) as caught:
-        Workflow("w", tools=[count_sync], terminal_tool="count_sync", max_parallel=0, max_calls_per_reply=0)
+    with pytest.raises(OptionError) as caught:
+        Calls(max_parallel=0, max_calls_per_reply=0)
     assert caught.value.problems == (
-        "max_parallel is 0; it must be at least 1",
-        "max_calls_per_reply is 0; it must be at least 1",
+        "Calls: max_parallel is 0; it must be a whole number, at least 1",
+        "Calls: max_calls_per_reply is 0; it must be a whole number, at least 1",
     )

@@ -9,7 +9,7 @@ import pytest
 from returns.result import Failure, Result, Success
 
 import forge
-from forge import Workflow
+from forge import Limits, Workflow
 from forge.backends import Cascade
 from forge.errors import ForgeError, UnsureError
 from forge.interpreters.scripted import Line, Scripted, call, worded
@@ -176,10 +176,10 @@ def test_a_thought_comes_before_the_call_without_a_schema_and_stays_out_of_the_r
 
 
 def test_every_call_counts_in_the_budget_and_in_the_bound_of_the_steps() -> None:
-    out_of_budget = run(Desk(Vote(samples=3), max_iterations=2), READ, route("sales", 0.5))[0]
+    out_of_budget = run(Desk(Vote(samples=3), limits=Limits(max_iterations=2)), READ, route("sales", 0.5))[0]
     assert value_of(out_of_budget) == "sales"  # there is no room for the vote, so the decision stands
     other = worded('{"tool": "read", "args": {"ticket": 8}}')
-    spent = run(Desk(Vote(samples=3), max_iterations=3), READ, READ, other)[0]
+    spent = run(Desk(Vote(samples=3), limits=Limits(max_iterations=3)), READ, READ, other)[0]
     assert isinstance(spent.failure().halt, BudgetSpent)
     bounded = Desk((Vote(samples=3), StopRun()), max_calls=2)
     unsure_read = worded('{"tool": "read", "args": {"ticket": 7}}', read=0.5)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from returns.result import Result, Success
 
-from forge import Finished, Halted, Workflow, run, run_sync, tool
+from forge import Finished, Halted, Limits, Workflow, run, run_sync, tool
 from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.testing import assert_answered
@@ -65,7 +65,7 @@ def test_on_message_hears_each_new_message_once_and_nothing_of_an_earlier_conver
 
 def test_on_compact_hears_each_compaction() -> None:
     heard: list[Compaction] = []
-    desk = Desk(max_iterations=30)
+    desk = Desk(limits=Limits(max_iterations=30))
     script = [*(call("look", what="a" * 200) for _ in range(20)), FINISH]
     done = run_sync(desk.workflow, "Go.", backend=Scripted(script, context_tokens=2600), on_compact=heard.append)
     assert heard
@@ -74,7 +74,7 @@ def test_on_compact_hears_each_compaction() -> None:
 
 def test_a_halt_is_observed_too() -> None:
     heard: list[Event] = []
-    run_sync(Desk(max_iterations=1).workflow, "Go.", backend=Scripted(["Hm."]), observer=heard.append)
+    run_sync(Desk(limits=Limits(max_iterations=1)).workflow, "Go.", backend=Scripted(["Hm."]), observer=heard.append)
     assert isinstance(heard[-1], events.RunHalted)
 
 

@@ -22,8 +22,7 @@ from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 POLICY = """
 required_steps = ["read", "test"]
 terminal_tool = "commit"
-max_repeats = 2
-max_tool_calls = 9
+limits = { max_repeats = 2, max_tool_calls = 9 }
 order = [
   { tool = "test", again_after = [{ tool = "edit", match_arg = "path" }] },
   { tool = "edit", each_of = { tool = "list", argument = "path" } },

@@ -21,6 +21,7 @@ from stages.effect import (
 from stages.execution import call_digest
 from stages.halt import ToolsFailing
 from stages.message import Assistant, Tool, ToolCall, User
+from stages.rules import Calls
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from tests.property.machine import RULES
 
@@ -85,7 +86,7 @@ def test_what_a_guard_refused_is_answered_and_the_others_run() -> None:
 
 
 def test_calls_beyond_the_maximum_of_a_reply_are_answered_without_being_run() -> None:
-    phase = execute(replace(RULES, max_calls=1))(vetted(LOOK, AGAIN)).unwrap().phase
+    phase = execute(replace(RULES, calls=Calls(max_calls_per_reply=1)))(vetted(LOOK, AGAIN)).unwrap().phase
     assert isinstance(phase, Awaiting)
     assert phase.effect == Execute(calls=(LOOK,), run="run", retriable=True)
     (unrun,) = phase.batch.results
@@ -140,11 +141,11 @@ def test_the_run_does_not_end_before_the_model_has_read_what_the_user_said() -> 
 
 
 def test_errors_of_tools_in_a_row_end_the_run() -> None:
-    after = execute(RULES)(came((LOOK,), broken(LOOK), tool_errors=RULES.max_tool_errors - 1)).unwrap()
-    assert (after.ledger.tool_errors, type(after.phase)) == (RULES.max_tool_errors, Ready)
-    halt = execute(RULES)(came((LOOK,), broken(LOOK), tool_errors=RULES.max_tool_errors)).failure()
+    after = execute(RULES)(came((LOOK,), broken(LOOK), tool_errors=RULES.limits.max_tool_errors - 1)).unwrap()
+    assert (after.ledger.tool_errors, type(after.phase)) == (RULES.limits.max_tool_errors, Ready)
+    halt = execute(RULES)(came((LOOK,), broken(LOOK), tool_errors=RULES.limits.max_tool_errors)).failure()
     assert halt == ToolsFailing(
-        tool="look", attempts=RULES.max_tool_errors + 1, error="ValueError: broken", call_id=LOOK.id
+        tool="look", attempts=RULES.limits.max_tool_errors + 1, error="ValueError: broken", call_id=LOOK.id
     )
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from forge import run_sync
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.testing import assert_answered
+from forge.workflow.workflow import Context
 from stages import fold
 from stages.fold import FailedAttempts, Reasoning
 from stages.message import Assistant, History, Kind, Status, System, Tool, ToolCall, User
@@ -75,7 +76,7 @@ def test_a_batch_of_which_one_call_succeeded_is_no_failed_attempt() -> None:
             call("finish", result="ok"),
         ]
     )
-    run_sync(Desk(failed_attempts="collapse").workflow, "Go.", backend=model).unwrap()
+    run_sync(Desk(context=Context(failed_attempts="collapse")).workflow, "Go.", backend=model).unwrap()
     assert b"[ToolError]" in model.requests[-1]
     assert b"a is 7" in model.requests[-1]
 
@@ -83,7 +84,7 @@ def test_a_batch_of_which_one_call_succeeded_is_no_failed_attempt() -> None:
 def test_a_tool_that_raised_is_not_taken_for_one_that_succeeded() -> None:
     """A run, so that the fact is recorded where it is made."""
     model = Scripted(["Hm.", call("fail", how="badly"), call("look", what="a"), call("finish", result="ok")])
-    result = run_sync(Desk(failed_attempts="collapse").workflow, "Go.", backend=model)
+    result = run_sync(Desk(context=Context(failed_attempts="collapse")).workflow, "Go.", backend=model)
     after_error, after_success = model.requests[2], model.requests[3]
     assert b"Hm." in after_error, "nothing has succeeded yet"
     assert b"Hm." not in after_success

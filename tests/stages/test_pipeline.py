@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace as changed
 from returns.result import Failure, Result, Success
 
-from forge import Conversation, Workflow, drive, replay, resume, resume_journal, run_sync
+from forge import Conversation, Workflow, replay, resume, resume_journal, run_sync
 from forge.errors import CallbackError, DefinitionError, PipelineError
 from forge.guardrails import Guardrails
 from forge.guardrails.judge import RunCalls
@@ -18,6 +18,7 @@ from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.bisection import bisect
 from forge.outcome import Halted
+from forge.runtime import drive
 from forge.workflow.workflow import STAGES, StageName
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
@@ -26,6 +27,7 @@ from stages.halt import BadReplies, BudgetSpent, Halt
 from stages.message import ToolCall
 from stages.objection import Verdict
 from stages.pipeline import StageError, StuckError, advance
+from stages.rules import Limits
 from stages.state import Answered, Awaiting, Executed, Folded, Phase, Prepared, Ready, State, Vetted
 from stages.wire.deltas import Delta, TextDelta
 from tests.flows import Desk
@@ -51,7 +53,9 @@ def desk(*own: Stage) -> Workflow:
 
 
 def test_without_the_stage_the_run_is_another() -> None:
-    assert isinstance(run_sync(Desk(max_retries_per_step=0).workflow, "Go.", backend=Scripted(SCRIPT)), Failure)
+    assert isinstance(
+        run_sync(Desk(limits=Limits(max_retries_per_step=0)).workflow, "Go.", backend=Scripted(SCRIPT)), Failure
+    )
 
 
 def test_a_stage_of_ones_own_runs_is_journaled_replayed_and_resumed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from stages.effect import Ask, Budget, Request, Send
 from stages.execution import call_digest
 from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
 from stages.message import ToolCall
-from stages.rules import Use
+from stages.rules import Calls, InDoubtPolicy, Use
 from stages.state import Awaiting, Prepared, State, Success
 from tests.property.machine import RULES
 
@@ -74,8 +74,8 @@ def test_who_leaves_that_open_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize(("policy", "effect"), [("report", Send), ("ask", Ask)])
-def test_a_call_that_the_run_can_do_without_is_asked_about_only_by_policy(policy: str, effect: type) -> None:
-    rules = replace(RULES, in_doubt=policy)
+def test_a_call_that_the_run_can_do_without_is_asked_about_only_by_policy(policy: InDoubtPolicy, effect: type) -> None:
+    rules = replace(RULES, calls=Calls(in_doubt=policy))
     after = send(rules)(prepared(in_doubt=(WRITE,), ids=1)).unwrap()
     assert isinstance(after.phase, Awaiting)
     assert isinstance(after.phase.effect, effect)

@@ -14,7 +14,7 @@ from forge.agent.files.editing import Unfound, edit, ending, lines_of, lines_wit
 from forge.agent.files.root import Entry, Parts, Root, is_machinery, shown, walked
 from forge.errors import DefinitionError, ToolResolutionError, quantity
 from forge.tools.definition import tool
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 
 # Tools that read the files of a folder: `read_file`, `list_files`, `search_files`.
 

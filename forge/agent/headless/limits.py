@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from forge.agent.files.editing import kept_lines, lines_of
-from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
-from stages.rules import matches
+from stages.options import AtLeastOne
+from stages.rules import Limits, matches
 from stages.schema.value import cut_text
 from stages.state import State
 from stages.tool import ToolEffect
@@ -138,21 +138,16 @@ WRITES = ("write_file", "edit_file")
 """The tools whose paths are held to `write` and `never_write`."""
 
 
-class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table `[limits]` of a task file; docs/headless.md says what each key means."""
+class TaskLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `[limits]` of a task file: those of a run, and what it may do (docs/headless.md)."""
 
     read_only: bool = False
     tools: tuple[str, ...] | None = None
     write: tuple[str, ...] = ()
     never_write: tuple[str, ...] = ()
     commands: tuple[tuple[str, ...], ...] = ()
-    max_files: int | None = None
-    max_lines: int | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_seconds: float | None = None
-    max_cost: float | None = None
-    price: Price = Price()
+    max_files: AtLeastOne | None = None
+    max_lines: AtLeastOne | None = None
 
 
 class ToolForbidden(Struct, frozen=True, kw_only=True, tag="tool_forbidden"):
@@ -198,7 +193,7 @@ Violation = ToolForbidden | FileForbidden | TooManyFiles | TooManyLines | Comman
 class Bounds(Struct, frozen=True, kw_only=True):
     """Limits of a folder and of an agent: the real path of the one, the effects of the tools of the other."""
 
-    limits: Limits
+    limits: TaskLimits
     root: str
     effects: Mapping[str, ToolEffect]
 
@@ -297,7 +292,7 @@ def _change_violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violati
     return None
 
 
-def not_written(limits: Limits, path: Path) -> Literal["not_named", "never"] | None:
+def not_written(limits: TaskLimits, path: Path) -> Literal["not_named", "never"] | None:
     """Why a file of that path below the root must not be written; None: it may be."""
     # A file system may take two spellings for one file, so what is forbidden is forbidden in any case.
     if any(covers(pattern, path, any_case=True) for pattern in limits.never_write):
@@ -305,7 +300,7 @@ def not_written(limits: Limits, path: Path) -> Literal["not_named", "never"] | N
     return None if any(covers(pattern, path) for pattern in limits.write) else "not_named"
 
 
-def _refusal(violation: Violation, limits: Limits) -> str:
+def _refusal(violation: Violation, limits: TaskLimits) -> str:
     """What the model is told, and what it may do instead."""
     match violation:
         case ToolForbidden(tool=tool):

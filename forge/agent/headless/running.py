@@ -23,7 +23,7 @@ from forge.agent.files.editing import ending, lines_of
 from forge.agent.files.root import Parts, Root, shown, walked
 from forge.agent.headless.limits import (
     Bounds,
-    Limits,
+    TaskLimits,
     Violation,
     change_after_failure,
     changes_of,
@@ -42,13 +42,14 @@ from forge.runtime.recovery import resume_journal
 from forge.runtime.runs import run
 from forge.runtime.watching import Watching
 from forge.tools.definition import Explicit, Tool, tool
-from forge.workflow.checks import did_you_mean, literal
-from forge.workflow.workflow import Workflow
+from forge.workflow.checks import literal
+from forge.workflow.workflow import Context, Workflow
 from stages import halt as halts
 from stages.effect import Execute, HandOff, NeedsInput, Replied, Results, Said, Unresolved
 from stages.events import MessageAdded
 from stages.message import Assistant
-from stages.rules import Escalation
+from stages.options import did_you_mean
+from stages.rules import Escalation, Limits
 from stages.state import Awaiting, Completed, Done
 from stages.tool import ToolEffect
 
@@ -281,7 +282,7 @@ _LOOKED_AT, _READ = 2_000, 20
 """Maximum files whose names are looked at, and of those that are read."""
 
 
-def overview(root: Root, limits: Limits, said: str) -> str:
+def overview(root: Root, limits: TaskLimits, said: str) -> str:
     """The files that may be changed or that are named in what is said of the task, whole, as many as there is room for.
 
     Those that are named come first, each as it is, to be copied. Empty where there are none. Hidden files,
@@ -300,7 +301,7 @@ def overview(root: Root, limits: Limits, said: str) -> str:
     return "\n\n".join(told)
 
 
-def _may_be_changed(parts: Parts, limits: Limits) -> bool:
+def _may_be_changed(parts: Parts, limits: TaskLimits) -> bool:
     return not_written(limits, parts) is None and not any(name.startswith(".") for name in parts)
 
 
@@ -354,8 +355,9 @@ def default_agent(backend: AnyBackend) -> Agent:
         tools=[_completion],
         on_text="nudge",
         built_in_tools=[],
-        max_iterations=_MAX_CALLS,
-        iteration_warning=0,  # It says to end now. Gates that fail would refuse that, and nobody reads a half answer.
+        limits=Limits(max_iterations=_MAX_CALLS),
+        # It says to end now. Gates that fail would refuse that, and nobody reads a half answer.
+        context=Context(iteration_warning=0),
         # An agent that is stuck should try something else, not be left with nothing but to say that it is done.
         escalation=Escalation(levels=()),
     )
@@ -403,7 +405,7 @@ def _not_there(task: AgentTask) -> Iterator[str]:
             yield f"[gates number {number}] command: there is no program {program!r} here{separate}"
 
 
-def _folder_tools(folder: str, limits: Limits) -> list[Tool[..., object]]:
+def _folder_tools(folder: str, limits: TaskLimits) -> list[Tool[..., object]]:
     """The tools of the folder that the limits leave any use for. Nobody is asked: the limits say what may be done."""
     made = file_tools(
         folder,
@@ -438,7 +440,7 @@ def _gated(made: Tool[..., object], gates: Gates) -> Tool[..., object]:
     return Tool(functools.wraps(function)(after_gates), made.spec, made.problems)
 
 
-def _misnamed(limits: Limits, effects: Mapping[str, ToolEffect]) -> Iterator[str]:
+def _misnamed(limits: TaskLimits, effects: Mapping[str, ToolEffect]) -> Iterator[str]:
     """What the limits say of tools that the agent does not have, or that contradict them."""
     for name in limits.tools or ():
         if name not in effects:
@@ -448,16 +450,12 @@ def _misnamed(limits: Limits, effects: Mapping[str, ToolEffect]) -> Iterator[str
             yield f"[limits] read_only and tools: {name} changes something; leave one of them out"
 
 
-def _limited(workflow: Workflow, limits: Limits) -> Workflow:
+def _limited(workflow: Workflow, limits: TaskLimits) -> Workflow:
     """The workflow with the limits' numbers, where they have any."""
-    return dataclasses.replace(
-        workflow,
-        max_iterations=limits.max_calls or workflow.max_iterations,
-        max_tokens=limits.max_tokens or workflow.max_tokens,
-        max_seconds=limits.max_seconds or workflow.max_seconds,
-        max_cost=limits.max_cost or workflow.max_cost,
-        price=limits.price if limits.max_cost else workflow.price,
-    )
+    usual = Limits()
+    said = {name: getattr(limits, name) for name in Limits.__struct_fields__}
+    changed = {name: value for name, value in said.items() if value != getattr(usual, name)}
+    return dataclasses.replace(workflow, limits=msgspec.structs.replace(workflow.limits, **changed))
 
 
 def _told(task: AgentTask) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from forge.agent.headless.limits import WRITES, Limits
+from forge.agent.headless.limits import WRITES, TaskLimits
 from forge.errors import DefinitionError
 from forge.workflow.toml_tables import table_faults
 
@@ -35,7 +35,7 @@ class AgentTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     backend: str | None = None
     model: str | None = None
     gate_attempts: int = 3
-    limits: Limits = Limits()
+    limits: TaskLimits = TaskLimits()
     gates: tuple[Gate, ...] = ()
 
 
@@ -78,7 +78,6 @@ def contradictions(task: AgentTask) -> Iterator[str]:
     if limits.tools is not None:
         yield from _unusable(limits, frozenset(limits.tools))
     yield from (f"[limits] {one} is in write and in never_write" for one in limits.write if one in limits.never_write)
-    yield from _wrong_numbers(limits)
     for name, patterns in (("write", limits.write), ("never_write", limits.never_write)):
         for one in patterns:
             if not one.strip("/ ") or one.startswith("/") or ".." in one.split("/"):
@@ -93,7 +92,7 @@ def contradictions(task: AgentTask) -> Iterator[str]:
             yield f"[gates number {number}] seconds: it is {gate.seconds:g}; it must be more than 0"
 
 
-def _unusable(limits: Limits, tools: frozenset[str]) -> Iterator[str]:
+def _unusable(limits: TaskLimits, tools: frozenset[str]) -> Iterator[str]:
     if limits.write and tools.isdisjoint(WRITES):
         yield f"[limits] write and tools: files may be changed, but tools has neither {' nor '.join(WRITES)}"
     if limits.commands and "run_command" not in tools:
@@ -102,13 +101,6 @@ def _unusable(limits: Limits, tools: frozenset[str]) -> Iterator[str]:
         yield "[limits] tools: it has a tool that changes files, but no file may be changed: write is missing"
     if not limits.commands and "run_command" in tools:
         yield "[limits] tools: it has run_command, but no command may be run: commands is missing"
-
-
-def _wrong_numbers(limits: Limits) -> Iterator[str]:
-    for name in ("max_files", "max_lines", "max_calls", "max_tokens", "max_seconds", "max_cost"):
-        value = getattr(limits, name)
-        if value is not None and value <= 0:
-            yield f"[limits] {name}: it is {value}; it must be more than 0"
 
 
 def _wrong_command(command: tuple[str, ...]) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.errors import BackendError, ForgeError
-from forge.workflow.checks import did_you_mean
+from stages.options import did_you_mean
 
 # What the metadata of a GGUF file says: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 

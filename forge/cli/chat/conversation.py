@@ -58,8 +58,8 @@ from forge.errors import ForgeError, quantity, to_install
 from forge.interpreters import Answer
 from forge.outcome import Finished, Halted
 from forge.runtime.reaching import Held
-from forge.workflow.checks import did_you_mean
 from stages.effect import Approved, Ask
+from stages.options import did_you_mean
 from stages.state import Done
 
 # AGENTS.md of the working folder: what a project tells agents of itself, bounded in size.

@@ -6,10 +6,10 @@ import re
 from msgspec import Struct
 
 from forge.interpreters import Answer
-from forge.workflow.checks import did_you_mean
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.memory import branched
 from stages.message import Kind, Message, User
+from stages.options import did_you_mean
 from stages.state import State
 
 # Slash commands as values: what a typed line asks for. Pure.

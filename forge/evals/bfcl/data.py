@@ -19,6 +19,7 @@ from forge.evals.bfcl.checker import Checker
 from forge.evals.scenario import Trajectory, World
 from forge.tools.definition import Tool, ToolDef
 from forge.workflow.workflow import Workflow
+from stages.rules import Calls
 
 # The package `bfcl-eval` and what its simulated functions need, fetched by hash into the user's cache folder.
 
@@ -140,7 +141,7 @@ def _workflow(question: _Question, system: str) -> Workflow[Any]:
         "bfcl",
         tools=[function_tool(described, _not_run) for described in question.function],
         on_text="accept",
-        batch="all",  # one reply is judged: no call can wait for the results of others
+        calls=Calls(batch="all"),  # one reply is judged: no call can wait for the results of others
         system_prompt=re.sub(r"\{(\w+)\}", r"{{\1}}", system),  # no placeholders
     )
 

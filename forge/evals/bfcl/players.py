@@ -25,6 +25,7 @@ from stages.deliver import deliver
 from stages.effect import Execute, Failed, Reply, Results, Said, Send, Succeeded
 from stages.halt import BadReplies, ToolsFailing
 from stages.message import ToolCall
+from stages.rules import Limits
 from stages.state import Awaiting, Done, State
 
 # One turn on a question, by forge in its modes, by the server's own tool calls, and by BFCL's prompt.
@@ -135,7 +136,7 @@ def conversation_world(package: Path, entry: Mapping[str, Any], answer: object) 
 
     made: list[SimulatedCall] = []
     tools = [function_tool(one, partial(_run, simulation, made, one["name"])) for one in functions]
-    workflow = Workflow(CONVERSATION, tools=tools, on_text="accept", max_iterations=_STEPS + 1)
+    workflow = Workflow(CONVERSATION, tools=tools, on_text="accept", limits=Limits(max_iterations=_STEPS + 1))
     return World(workflow=workflow, messages=messages, right=right)
 
 
@@ -189,7 +190,7 @@ async def prompted_conversation(task: Task, prompt: str) -> RunEnd:
 
 
 async def _prompted_turn(task: Task, perform: Interpreter, messages: list[ChatMessage]) -> Said | RunEnd:
-    for _ in range(task.workflow.max_iterations):
+    for _ in range(task.workflow.budget.calls):
         reply = await asked(task, perform, messages, Raw(b"{}"))
         if isinstance(reply, RunEnd):
             return reply
@@ -198,7 +199,7 @@ async def _prompted_turn(task: Task, perform: Interpreter, messages: list[ChatMe
         if not calls:
             return Said(text=reply.text)
         messages.append({"role": "user", "content": str(await _results(task, perform, calls))})
-    return RunEnd("iterations", f"no end after {task.workflow.max_iterations} model calls")
+    return RunEnd("iterations", f"no end after {task.workflow.budget.calls} model calls")
 
 
 async def _results(task: Task, perform: Interpreter, calls: Sequence[tuple[str, str]]) -> list[ChatMessage]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from forge import Tool, Workflow
+from forge import Workflow
 from forge.evals.scenario import PerformedCall, Trajectory, World
 from forge.evals.suite.helpers import (
     CITIES,
@@ -27,7 +27,8 @@ from forge.evals.suite.helpers import (
     sent,
     unused,
 )
-from stages.rules import Each, Use
+from forge.tools.definition import Tool
+from stages.rules import Each, Limits, Use
 from stages.tool import Prerequisite
 
 Queue = Literal["billing", "shipping", "technical", "account", "sales"]
@@ -162,7 +163,7 @@ def triage_batch(seed: int) -> World:
             order=[Use(tool="assign_ticket", each_of=Each(tool="list_new_tickets", argument="ticket_id"))],
             grounded={"assign_ticket": ("ticket_id",)},
             system_prompt=SYSTEM,
-            max_iterations=15,
+            limits=Limits(max_iterations=15),
         ),
         messages=("Put each of the new tickets into the right queue, and finish.",),
         right=right,
@@ -278,7 +279,7 @@ def best_of_several(seed: int) -> World:
             order=[Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))],
             grounded={"get_flat": ("flat_id",), "propose_flat": ("flat_id",)},
             system_prompt=SYSTEM,
-            max_iterations=15,
+            limits=Limits(max_iterations=15),
         ),
         messages=(message,),
         right=right,
@@ -348,7 +349,7 @@ def comparing_offers(seed: int) -> World:
             grounded={"place_order": ("supplier",)},
             calculated={"place_order": ("total",)},
             system_prompt=SYSTEM,
-            max_iterations=15,
+            limits=Limits(max_iterations=15),
         ),
         messages=(message,),
         right=sent("place_order", **wanted),

@@ -25,7 +25,7 @@ from forge.evals.suite.helpers import (
     unused,
     written,
 )
-from stages.rules import PastCall, Use
+from stages.rules import Limits, PastCall, Use
 
 Damage = Literal["water", "fire", "theft", "glass"]
 
@@ -214,7 +214,7 @@ def edit_until_it_passes(seed: int) -> World:
             order=[Use(tool="run_check", again_after=("replace_line",))],
             completion_checks={"finish": _passes},
             system_prompt=SYSTEM,
-            max_iterations=15,
+            limits=Limits(max_iterations=15),
         ),
         messages=(
             "The check of our settings file fails. Fix the lines that are wrong, change nothing else, and finish.",

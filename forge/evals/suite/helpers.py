@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge import Tool, ToolResolutionError, tool
+from forge import ToolResolutionError, tool
 from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
+from forge.tools.definition import Tool
 from stages.effect import Said
 from stages.state import Completed
 from stages.tool import Prerequisite

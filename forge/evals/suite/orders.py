@@ -20,7 +20,7 @@ from forge.evals.suite.helpers import (
     sent,
     unused,
 )
-from stages.rules import Use
+from stages.rules import Limits, Use
 
 _NUMBER = "The order's number."
 
@@ -238,7 +238,7 @@ def refund(seed: int) -> World:
             grounded={"refund_payment": ("payment_id",), "close_case": ("case_id",)},
             calculated={"refund_payment": ("amount",)},
             system_prompt=SYSTEM,
-            max_iterations=15,
+            limits=Limits(max_iterations=15),
         ),
         messages=(message,),
         right=every(sent("refund_payment", **wanted), sent("close_case", case_id=case)),
@@ -289,7 +289,7 @@ def chain(seed: int) -> World:
             order=[Use(tool="open_box", at_least=10)],
             grounded={"report_word": ("word",), "open_box": ("code",)},
             system_prompt=SYSTEM,
-            max_iterations=25,
+            limits=Limits(max_iterations=25),
         ),
         messages=(message,),
         right=every(opened, sent("report_word", word=word)),

@@ -28,6 +28,8 @@ from forge.evals.suite.helpers import (
     written,
     wrote,
 )
+from forge.workflow.workflow import Context
+from stages.rules import Limits
 
 _DEPARTMENTS = ("engineering", "finance", "logistics", "research", "procurement", "legal")
 _GROUPS = ("payments-prod", "internal-apis", "data-lake", "build-farm", "vault-readers", "edge-nodes")
@@ -175,7 +177,7 @@ def _personnel(name: str, seed: int, *, stateful: bool, extended: bool) -> World
             terminal_tool="submit_report",
             required_steps=["get_employee"],
             system_prompt=SYSTEM,
-            max_iterations=20 if extended else 15,
+            limits=Limits(max_iterations=20 if extended else 15),
         ),
         messages=(f"Submit a report on employee {employee_id}: {wanted}.",),
         right=every(
@@ -304,7 +306,7 @@ def argument_transformation(seed: int, *, stateful: bool) -> World:
             grounded={"submit_audit_report": ("transaction_ids", "top_vendor")},
             calculated={"submit_audit_report": ("total_flagged_usd",)},
             system_prompt=SYSTEM,
-            max_iterations=15,
+            limits=Limits(max_iterations=15),
         ),
         messages=(message,),
         right=every(
@@ -420,7 +422,7 @@ def inconsistent_api_recovery(seed: int, *, stateful: bool) -> World:
             terminal_tool="legacy_submit_audit",
             required_steps=["legacy_list_accounts"],
             system_prompt=SYSTEM,
-            max_iterations=20,
+            limits=Limits(max_iterations=20),
         ),
         messages=(message,),
         right=every(
@@ -510,7 +512,7 @@ def grounded_synthesis(seed: int, *, stateful: bool) -> World:
             required_steps=["get_candidate_pool"],
             grounded={"submit_hiring_decision": ("candidate",)},
             system_prompt=SYSTEM,
-            max_iterations=20,
+            limits=Limits(max_iterations=20),
         ),
         messages=(message,),
         right=every(
@@ -653,9 +655,8 @@ def _compaction_chain(seed: int) -> World:
             terminal_tool="submit_treatment_plan",
             required_steps=list(_STEPS),
             system_prompt=_CASE_ASSISTANT,
-            max_iterations=20,
-            compactor=TieredCompact(keep_recent=2, phase_thresholds=(0.6, 0.75, 0.9)),
-            recall=True,
+            limits=Limits(max_iterations=20),
+            context=Context(compactor=TieredCompact(keep_recent=2, phase_thresholds=(0.6, 0.75, 0.9)), recall=True),
         ),
         messages=(f"Take {patient} through all the steps and submit the treatment plan.",),
         right=every(all_steps, wrote("submit_treatment_plan", "summary", facts)),

@@ -27,6 +27,7 @@ from forge.evals.suite.helpers import (
     written,
     wrote,
 )
+from stages.rules import Limits
 
 # Countries that do not exist, so that no model knows their capitals.
 _COUNTRIES = ("Valdoria", "Kestovia", "Ormanth", "Lirande", "Tessaly Isles", "Brunnmark")
@@ -439,7 +440,7 @@ def relevance_detection(seed: int, *, stateful: bool) -> World:
             ],
             terminal_tool="decline",
             system_prompt=SYSTEM,
-            max_iterations=5,
+            limits=Limits(max_iterations=5),
         ),
         messages=(question,),
         right=right,

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from returns.result import Failure
 
-from forge import Workflow, run_sync, tool
+from forge import Limits, Workflow, run_sync, tool
 from forge.agent import file_tools
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
@@ -40,7 +40,7 @@ def finish() -> str:
 
 def workflow(folder: Path, **options: object) -> AnyWorkflow:
     tools = file_tools(folder, **options)  # type: ignore[arg-type]
-    return Workflow("files", tools=[*tools, finish], terminal_tool="finish", max_iterations=30)
+    return Workflow("files", tools=[*tools, finish], terminal_tool="finish", limits=Limits(max_iterations=30))
 
 
 def answers(ended: Finished | Halted) -> list[str]:

@@ -6,7 +6,7 @@ from typing import get_args
 
 import msgspec
 
-from forge.agent.headless import Limits, Record, read_task
+from forge.agent.headless import Record, TaskLimits, read_task
 from forge.agent.headless.running import EXIT_CODES, Outcome
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -25,7 +25,7 @@ def test_the_task_file_and_the_example_hold(tmp_path: Path) -> None:
 
 
 def test_the_tables_are_complete() -> None:
-    assert [name for name in Limits.__struct_fields__ if f"`{name}`" not in PAGE] == []
+    assert [name for name in TaskLimits.__struct_fields__ if f"`{name}`" not in PAGE] == []
     assert [field.name for field in msgspec.structs.fields(Record) if f"`{field.name}`" not in PAGE] == [
         *("exit_code", "task", "folder")
     ]

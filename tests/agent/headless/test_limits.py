@@ -1,4 +1,4 @@
-"""Limits: what a task does not name is refused before it runs, whatever came before and however it is written."""
+"""TaskLimits: what a task does not name is refused before it runs, whatever came before and however it is written."""
 
 import posixpath
 import sys
@@ -13,7 +13,7 @@ from forge.agent.headless.limits import (
     Bounds,
     CommandForbidden,
     FileForbidden,
-    Limits,
+    TaskLimits,
     ToolForbidden,
     TooManyFiles,
     TooManyLines,
@@ -38,7 +38,7 @@ EFFECTS: dict[str, ToolEffect] = {
 
 
 def bounds(**limits: object) -> Bounds:
-    return Bounds(limits=msgspec.convert(limits, Limits), root="/work/repo", effects=EFFECTS)
+    return Bounds(limits=msgspec.convert(limits, TaskLimits), root="/work/repo", effects=EFFECTS)
 
 
 def made(name: str, **arguments: object) -> ToolCall:

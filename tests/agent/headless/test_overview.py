@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from forge.agent.files.root import Root
-from forge.agent.headless.limits import Limits
+from forge.agent.headless.limits import TaskLimits
 from forge.agent.headless.running import overview
 
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def seen(folder: Path, said: str = "", **limits: tuple[str, ...]) -> str:
-    return overview(Root(folder, follow_links=False), Limits(**limits), said)  # type: ignore[arg-type]
+    return overview(Root(folder, follow_links=False), TaskLimits(**limits), said)  # type: ignore[arg-type]
 
 
 CALC = "src/calc.py:\n```\ndef add(a, b):\n    return a - b\n```"

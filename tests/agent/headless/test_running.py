@@ -197,7 +197,7 @@ def test_a_question_to_nobody_ends_the_task(repo: Path) -> None:
 
 
 def test_a_limit_of_model_calls_is_an_outcome_of_its_own(repo: Path) -> None:
-    record, _ = worked(task_file(repo, "write = ['src']\nmax_calls = 2"), READ, call("list_files"))
+    record, _ = worked(task_file(repo, "write = ['src']\nmax_iterations = 2"), READ, call("list_files"))
     assert (record.outcome, record.exit_code) == ("limit_reached", 4)
 
 

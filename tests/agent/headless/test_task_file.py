@@ -28,7 +28,7 @@ never_write = ["*.lock"]
 commands = [["python", "-m", "pytest", "*"]]
 max_files = 3
 max_lines = 40
-max_calls = 20
+max_iterations = 20
 max_tokens = 50_000
 max_seconds = 600
 max_cost = 0.5
@@ -99,8 +99,9 @@ def test_every_fault_is_told_with_its_table_and_what_may_be_meant(tmp_path: Path
         ("commands = [[]]", "[] names no program"),
         ("commands = [['*']]", "['*'] names no program"),
         ("commands = [['ls', '*', 'x']]", "has * before its end"),
-        ("max_calls = 0", "max_calls: it is 0; it must be more than 0"),
-        ("max_seconds = -1.0", "max_seconds: it is -1.0; it must be more than 0"),
+        ("max_iterations = 0", "max_iterations is 0; it must be a whole number, at least 1"),
+        ("max_seconds = -1.0", "max_seconds is -1.0; it must be a number, over 0"),
+        ("max_cost = 1.0", "[limits] max_cost needs price="),
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, text: str, said: str) -> None:

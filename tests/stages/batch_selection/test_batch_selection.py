@@ -5,12 +5,13 @@ import pytest
 from hypothesis import strategies as st
 
 from forge import Workflow, run_sync, tool
-from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered, assert_guard_laws
 from stages.candidates import placeholder_arguments
 from stages.guards import no_placeholders
 from stages.message import Assistant, Tool, ToolCall, User
+from stages.options import OptionError
+from stages.rules import Calls
 from stages.state import State
 from stages.wire.target import Mode
 from tests.flows import Desk
@@ -39,7 +40,7 @@ def test_block_all_the_default_refuses_the_whole_reply_once() -> None:
 
 
 def test_block_call_runs_what_is_legal_at_once() -> None:
-    desk = Desk(on_violation="block_call")
+    desk = Desk(calls=Calls(on_violation="block_call"))
     state = ran(desk, EARLY, FINISH)
     assert desk.log == ["look a", "finish"]
     assert [m.text[:22] for m in state.history if isinstance(m, Tool)][:2] == ["a is 7", "[StepEnforcementError]"]
@@ -47,7 +48,7 @@ def test_block_call_runs_what_is_legal_at_once() -> None:
 
 
 def test_block_call_with_guards_that_refuse_one_call_each_answers_both() -> None:
-    desk = Desk(on_violation="block_call")
+    desk = Desk(calls=Calls(on_violation="block_call"))
     both = calls(("write", {"what": "b", "text": "t"}), ("finish", {}))
     state = ran(desk, both, LOOK, FINISH)
     assert [text.split("]")[0][1:] for text in told(state)] == ["PrereqError", "StepEnforcementError"]
@@ -55,7 +56,7 @@ def test_block_call_with_guards_that_refuse_one_call_each_answers_both() -> None
 
 
 def test_a_refused_call_is_told_why_even_if_it_is_one_too_many() -> None:
-    desk = Desk(on_violation="block_call", max_calls_per_reply=1)
+    desk = Desk(calls=Calls(on_violation="block_call", max_calls_per_reply=1))
     state = ran(desk, calls(("look", {"what": "a"}), ("look", {"what": "b"}), ("finish", {})), FINISH)
     assert desk.log == ["look a", "finish"]
     answers = [m.text for m in state.history if isinstance(m, Tool)]
@@ -64,7 +65,7 @@ def test_a_refused_call_is_told_why_even_if_it_is_one_too_many() -> None:
 
 
 def test_first_keeps_the_first_call_and_says_so() -> None:
-    desk = Desk(batch="first")
+    desk = Desk(calls=Calls(batch="first"))
     state = ran(desk, calls(("look", {"what": "a"}), ("look", {"what": "b"}), ("finish", {})), FINISH)
     assert desk.log == ["look a", "finish"]
     (said,) = told(state)
@@ -131,7 +132,7 @@ DEPENDENT = [
 
 @pytest.mark.parametrize("last", [case[1] for case in DEPENDENT], ids=[case[0] for case in DEPENDENT])
 def test_independent_lets_wait_what_depends_on_the_others(last: tuple[str, dict[str, object]]) -> None:
-    desk = Desk(batch="independent")
+    desk = Desk(calls=Calls(batch="independent"))
     state = ran(desk, calls(("look", {"what": "a"}), ("look", {"what": "c"}), last), FINISH)
     assert sorted(desk.log) == ["finish", "look a", "look c"]
     assert told(state)[0].startswith(f"Only look, look was called. {last[0]} must wait for that result")
@@ -139,7 +140,7 @@ def test_independent_lets_wait_what_depends_on_the_others(last: tuple[str, dict[
 
 
 def test_independent_lets_ungrounded_values_wait_too() -> None:
-    desk = Desk(batch="independent", grounded={"fail": "how"})
+    desk = Desk(calls=Calls(batch="independent"), grounded={"fail": "how"})
     state = ran(desk, calls(("look", {"what": "a"}), ("fail", {"how": "made up"})), FINISH)
     assert desk.log == ["look a", "finish"]
     assert "fail must wait" in told(state)[0]
@@ -148,7 +149,7 @@ def test_independent_lets_ungrounded_values_wait_too() -> None:
 def test_all_runs_independent_calls_of_every_policy() -> None:
     both = calls(("look", {"what": "a"}), ("look", {"what": "b"}))
     for policy in ("all", "independent", "auto"):
-        desk = Desk(batch=policy)
+        desk = Desk(calls=Calls(batch=policy))
         ran(desk, both, FINISH)
         assert sorted(desk.log) == ["finish", "look a", "look b"]
 
@@ -275,7 +276,7 @@ def test_the_laws_of_guards() -> None:
 
 
 def test_wrong_options_are_refused_all_at_once() -> None:
-    with pytest.raises(DefinitionError) as caught:
-        Desk(batch="some", on_violation="block")
-    assert "batch is 'some'; it must be one of auto, all, first, independent" in caught.value.problems
-    assert "on_violation is 'block'; it must be one of block_all, block_call" in caught.value.problems
+    with pytest.raises(OptionError) as caught:
+        Calls(batch="some", on_violation="block")  # type: ignore[arg-type]  # on purpose
+    assert "Calls: batch is 'some'; it must be one of auto, all, first, independent" in caught.value.problems
+    assert "Calls: on_violation is 'block'; it must be one of block_all, block_call" in caught.value.problems

@@ -21,6 +21,7 @@ from stages.effect import Approved, Ask, Execute, Failed
 from stages.guards import calculated
 from stages.message import Assistant, History, Kind, Tool, ToolCall, User
 from stages.objection import NumberOverused, NumbersUnseen, PercentageAsAmount
+from stages.rules import Calls
 from stages.schema import Fits
 from stages.schema.projection import plain_pattern
 from stages.seen import all_numbers, with_values
@@ -398,7 +399,7 @@ def test_a_check_of_the_users_own_sees_the_result() -> None:
 
 
 def test_a_calculation_of_what_is_not_known_yet_waits_for_it() -> None:
-    desk = Orders(batch="independent", required_steps=())
+    desk = Orders(calls=Calls(batch="independent"), required_steps=())
     asked = {"order_id": "A-17"}
     plan = calls(("get_goods", asked), ("get_shipping", asked), ("send_invoice", {**asked, "amount": "19.9 + 11"}))
     state = desk.run(plan, invoice("19.9 + 11"))

@@ -15,6 +15,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_guard_laws
 from stages.guards import grounding
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
+from stages.rules import Limits
 from stages.schema.value import Json
 from stages.seen import ungrounded_values, with_shown
 from stages.state import Cleared, State
@@ -162,7 +163,7 @@ def test_what_compaction_cut_was_seen_all_the_same() -> None:
         """Report."""
         return word
 
-    workflow = Workflow("pages", tools=[read, report], terminal_tool="report", max_iterations=20)
+    workflow = Workflow("pages", tools=[read, report], terminal_tool="report", limits=Limits(max_iterations=20))
     pages = [call("read", page=number) for number in range(12)]
     run = run_sync(workflow, "Read.", backend=Scripted([*pages, call("report", word="secret0")], context_tokens=2048))
     assert run.unwrap().state.ledger.compactions

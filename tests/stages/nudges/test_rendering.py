@@ -16,7 +16,7 @@ from forge.outcome import Finished
 from stages import events
 from stages.effect import RawCall, Reply
 from stages.message import Tool, User, is_nudge
-from stages.rules import Use
+from stages.rules import Calls, Limits, Use
 from stages.state import Ledger
 from stages.tool import Prerequisite
 
@@ -91,7 +91,7 @@ CASES: dict[str, tuple[dict[str, object], list[Line]]] = {
         [text(ORDER) + '<tool_call>{"name": "fail", "arg', text(FINISH) + "<tool_call>{"],
     ),
     "a call before its steps": (EARLY, [calls(FINISH), calls(("fail", {}), FINISH), calls(FINISH), calls(FINISH)]),
-    "the same, call by call": (EARLY | {"on_violation": "block_call"}, [calls(("fail", {}), FINISH)]),
+    "the same, call by call": (EARLY | {"calls": Calls(on_violation="block_call")}, [calls(("fail", {}), FINISH)]),
     "a call before its prerequisites": ({}, [calls(ORDER, CUSTOMER), calls(CUSTOMER), calls(CUSTOMER)]),
     "a call out of order": (
         {"order": [Use(tool="fail", after=("get_order",)), Use(tool="get_order", at_most=1)]},
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[dict[str, object], list[Line]]] = {
         ],
     ),
     "a repetition": ({}, [*[calls(ORDER)] * 3, calls(ORDER, FINISH)]),
-    "a repetition with other values at hand": ({"max_repeats": 1}, [calls(ORDER)] * 4),
+    "a repetition with other values at hand": ({"limits": Limits(max_repeats=1, max_iterations=4)}, [calls(ORDER)] * 4),
     "a result that a check refuses": (
         {
             "completion_checks": {
@@ -132,9 +132,12 @@ CASES: dict[str, tuple[dict[str, object], list[Line]]] = {
     ),
     "a call that only repeats a result": ({}, [calls(ORDER), text(("fail", {})), f"Then {text(('fail', {}), ORDER)}"]),
     "a call beside one that repeats what the user said": ({}, [f"See {text(CUSTOMER, ORDER)}"]),
-    "calls that wait": ({"batch": "independent"}, [calls(ORDER, ORDER, CUSTOMER), calls(FINISH)]),
-    "only the first call": ({"batch": "first"}, [calls(ORDER, CUSTOMER)]),
-    "no more calls than the budget has": ({"max_tool_calls": 1}, [calls(ORDER, FINISH)]),
+    "calls that wait": ({"calls": Calls(batch="independent")}, [calls(ORDER, ORDER, CUSTOMER), calls(FINISH)]),
+    "only the first call": ({"calls": Calls(batch="first")}, [calls(ORDER, CUSTOMER)]),
+    "no more calls than the budget has": (
+        {"limits": Limits(max_tool_calls=1, max_iterations=1)},
+        [calls(ORDER, FINISH)],
+    ),
 }
 
 
@@ -145,8 +148,7 @@ def what_came(options: dict[str, object], script: list[Line]) -> dict[str, objec
         tools=[get_order, get_customer, send_report, send_invoice, fail, finish],
         optional_steps="fail",
         terminal_tool="finish",
-        max_iterations=len(script),
-        **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
+        **{"limits": Limits(max_iterations=len(script)), **options},  # type: ignore[arg-type]  # passed on as they are
     )
     seen: list[events.Event] = []
     result = run_sync(workflow, f"Report on A-17. {text(ORDER)}", backend=Scripted(script), observer=seen.append)

@@ -10,6 +10,7 @@ from stages.effect import RawCall, Reply
 from stages.message import Tool, ToolCall, User, is_nudge
 from stages.nudges import Correction
 from stages.objection import BareText, Custom, NudgeKind, Objection, Verdict
+from stages.rules import Calls, Limits
 from stages.state import State
 from tests.flows import Desk
 
@@ -17,7 +18,9 @@ LOOK, WRITE, FINISH = call("look", what="a"), call("write", what="a", text="t"),
 
 
 def nudged(script: list[Line], **nudges: object) -> list[str]:
-    ended = run_sync(Desk(nudges=nudges, max_iterations=len(script)).workflow, "Go.", backend=Scripted(script))
+    ended = run_sync(
+        Desk(nudges=nudges, limits=Limits(max_iterations=len(script))).workflow, "Go.", backend=Scripted(script)
+    )
     history = (ended.value_or(None) or ended.failure()).state.history
     return [m.text for m in history if isinstance(m, User | Tool) and is_nudge(m)]
 
@@ -48,7 +51,9 @@ def test_what_a_guard_of_ones_own_says_stands_as_it_is() -> None:
     def guard(_: State, calls: tuple[ToolCall, ...]) -> Verdict:
         return [Objection(call=call, wrong=Custom(text="[Repeated] Enough.")) for call in calls]
 
-    workflow = Desk(guards=[guard], nudges={"repeated": "Never.", "retry": "Never."}, max_iterations=1).workflow
+    workflow = Desk(
+        guards=[guard], nudges={"repeated": "Never.", "retry": "Never."}, limits=Limits(max_iterations=1)
+    ).workflow
     history = run_sync(workflow, "Go.", backend=Scripted([LOOK])).failure().state.history
     assert "[Repeated] Enough." in [message.text for message in history]
 
@@ -83,7 +88,9 @@ def test_it_is_told_so_at_the_moment_of_the_mistake_whatever_else_of_the_reply_r
         return f"{wrong.pending} {wrong.attempt}"
 
     batch = calls(("look", {"what": "a"}), ("finish", {}))
-    workflow = Desk(nudges={"step": words}, on_violation="block_call", max_iterations=1).workflow
+    workflow = Desk(
+        nudges={"step": words}, calls=Calls(on_violation="block_call"), limits=Limits(max_iterations=1)
+    ).workflow
     history = run_sync(workflow, "Go.", backend=Scripted([batch])).failure().state.history
     assert "[StepEnforcementError] ('look',) 1" in [message.text for message in history]
 

@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge import Conversation, Workflow, run_sync, tool
-from forge.errors import DefinitionError, ToolFailed, ToolResolutionError
+from forge.errors import ToolFailed, ToolResolutionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages import compact, events
@@ -21,8 +21,11 @@ from stages.message import Assistant, History, Tool, ToolCall, User
 from stages.nudges import render
 from stages.objection import Custom, Objection, Stop
 from stages.offer import offered_tools
+from stages.options import OptionError
 from stages.rules import (
+    Calls,
     Escalation,
+    Limits,
     Repeating,
     Rules,
     Use,
@@ -66,7 +69,7 @@ def test_the_last_model_call_is_offered_the_end_if_it_is_legal(
 def test_a_run_that_never_comes_to_an_end_by_itself_is_offered_nothing_else_at_last() -> None:
     looking = [call("look", what=what) for what in "ab"]
     model = Scripted([*looking, call("finish", result="a is 7")], mode="constrained")
-    run_sync(Desk(max_iterations=3).workflow, "What is a?", backend=model).unwrap()
+    run_sync(Desk(limits=Limits(max_iterations=3)).workflow, "What is a?", backend=model).unwrap()
     offered = [set(re.findall(rb'"tool":{"const":"(\w+)"', request)) for request in model.requests]
     assert offered == [{b"look"}, {b"look", b"write", b"fail", b"finish"}, {b"finish"}]
 
@@ -361,8 +364,7 @@ class Shop:
             tools=[place_order, stock, next_page, check, pay],
             optional_steps=["place_order", "pay"],
             on_text="accept",
-            max_iterations=20,
-            **options,
+            **{"limits": Limits(max_iterations=20), **options},
         )
 
     def run(self, *script: Line, **watching: Any) -> Scripted:
@@ -428,7 +430,7 @@ def test_what_the_user_asks_for_again_and_what_a_rule_wants_several_times_is_mad
 
 
 def test_no_limit_is_no_limit() -> None:
-    shop = Shop(max_repeats=None)
+    shop = Shop(limits=Limits(max_repeats=None, max_iterations=20))
     shop.run(*[TEA] * 6)
     assert shop.made == ["order tea"] * 6
 
@@ -450,16 +452,14 @@ def test_the_correction_says_what_to_do_instead() -> None:
 
 
 def test_the_laws_of_guards() -> None:
-    assert_guard_laws(repetition(replace(RULES, max_repeats=1)), max_examples=30)
+    assert_guard_laws(repetition(replace(RULES, limits=Limits(max_repeats=1))), max_examples=30)
 
 
 def test_a_wrong_escalation_is_refused() -> None:
-    with pytest.raises(
-        DefinitionError, match=r"levels is \('up',\); it must be a list, each value one of open, narrow, pin"
-    ):
-        Desk(escalation=Escalation(levels=("up",)))  # type: ignore[arg-type]  # on purpose
-    with pytest.raises(DefinitionError, match="max_repeats is 0"):
-        Desk(max_repeats=0)
+    with pytest.raises(OptionError, match=r"levels\[0\] is 'up'; it must be one of open, narrow, pin"):
+        Escalation(levels=("up",))  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(OptionError, match="max_repeats is 0"):
+        Limits(max_repeats=0)
 
 
 def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_same() -> None:
@@ -505,7 +505,7 @@ class Plant:
             terminal_tool="stop",
             optional_steps=["vent"],
             guards=[not_yet],
-            max_tool_errors=9,
+            limits=Limits(max_tool_errors=9),
             **options,
         )
 
@@ -574,7 +574,7 @@ KEPT: dict[str, tuple[list[Reply], dict[str, Any]]] = {
     "its answer may change by itself": ([call("poll")], {}),
     "the other calls of the reply are to be made again": (
         [calls(("vent", {}), ("ring", {}))],
-        {"on_violation": "block_all"},
+        {"calls": Calls(on_violation="block_all")},
     ),
     "what it may be called with next is not all ASCII": ([call("find", part="p1")], {"system_prompt": "Grüß Gott"}),
 }

@@ -13,7 +13,7 @@ from forge.errors import ToolResolutionError
 from forge.interpreters.scripted import Scripted, call
 from stages.message import Assistant, History, Tool, ToolCall, User
 from stages.offer import escalation_level, guessing_tools, offered_tools, stuck_replies, stuck_tools
-from stages.rules import Escalation, EscalationLevel, Rules, legal_tools
+from stages.rules import Escalation, EscalationLevel, Limits, Rules, legal_tools
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import ToolSpec
 
@@ -210,7 +210,7 @@ def test_a_model_that_invents_one_value_after_another_is_led_to_what_lists_them(
         tools=[list_rooms, get_room, book],
         required_steps=["get_room"],
         terminal_tool="book",
-        max_iterations=12,
+        limits=Limits(max_iterations=12),
     )
     guesses = [call("get_room", room_id=f"room {name}") for name in "abcd"]
     script = [

@@ -24,20 +24,20 @@ from forge import (
     run,
     run_or_raise,
     run_sync,
-    states,
     stream,
     tool,
 )
 from forge.backends import Anthropic, Launch, Local, Server, ServerManager
 from forge.errors import DefinitionError, ForgeError
 from forge.interpreters.scripted import Scripted, call
+from forge.journal import states
 from stages import compact, enforce, execute, fold, send, serialize, validate
 from stages.compaction import ContextBudget
 from stages.effect import Budget, Price
 from stages.guards import repetition, required_steps
 from stages.message import User
 from stages.options import OptionError
-from stages.rules import Rules
+from stages.rules import Calls, Rules
 from stages.state import State
 from stages.wire.target import Target
 from tests.flows import Desk
@@ -59,7 +59,7 @@ RUNNING: list[tuple[dict[str, object], str]] = [
         {"initial_messages": "a"},
         "initial_messages is 'a'; it must be a list, each value a System, a User, an Assistant or a",
     ),
-    ({"initial_messages": [{"role": "user"}]}, "initial_messages is [{'role': 'user'}]; it must be a list"),
+    ({"initial_messages": [{"role": "user"}]}, "initial_messages[0] is {'role': 'user'}; it must be a System"),
     ({"observer": 3}, "observer is 3; it must be a function or None"),
     ({"on_chunk": 3}, "on_chunk is 3; it must be a function or None"),
     ({"cancel": True}, "cancel is True; it must be an Event or None"),
@@ -80,15 +80,15 @@ RUNNING: list[tuple[dict[str, object], str]] = [
         (Scripted, ([],), "modes", "mode"),
         (run_sync, (FLOW, "Go."), "obsever", "observer"),
         (lambda *given, **more: asyncio.run(run(*given, **more)), (FLOW, "Go."), "sampeling", "sampling"),
-        (serialize, (Rules(tools=()),), "mod", None),
+        (serialize, (Rules(tools=()),), "mod", "mode"),
     ],
 )
 def test_a_misspelt_keyword_is_told_with_the_right_ones(
-    entry: Entry, given: tuple[object, ...], wrong: str, meant: str | None
+    entry: Entry, given: tuple[object, ...], wrong: str, meant: str
 ) -> None:
     with pytest.raises(TypeError, match=f"there is no option '{wrong}'; there are: ") as refused:
         entry(*given, **{wrong: 1})
-    assert str(refused.value).endswith(f" Did you mean {meant}?" if meant else ".")
+    assert str(refused.value).endswith(f" Did you mean {meant}?")
 
 
 def streamed(**options: object) -> object:
@@ -149,7 +149,10 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         (lambda: TieredCompact(phase_thresholds=(0.5, 0.7)), "TieredCompact: phase_thresholds is (0.5, 0.7); it must"),
         (lambda: SlidingWindowCompact(keep_recent=-1), "SlidingWindowCompact: keep_recent is -1; it must be a whole"),
         (lambda: Rules(tools=None), "Rules: tools is None; it must be a list, each value a ToolSpec"),
-        (lambda: Rules(tools=(), batch="frist"), "Rules: batch is 'frist'; it must be one of auto, all, first, indep"),
+        (
+            lambda: Calls(batch="frist"),
+            "Calls: batch is 'frist'; it must be one of auto, all, first, indep",
+        ),
         (lambda: fold("nope"), "reasoning is 'nope'; it must be one of none, keep-last, full"),
         (lambda: Target(mode="nativ"), "Target: mode is 'nativ'; it must be one of native, prompted, cons"),
         (lambda: Target(model=None), "Target: model is None; it must be a string"),

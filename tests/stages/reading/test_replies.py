@@ -10,7 +10,7 @@ from stages.objection import BadArguments, BesideDamage, Guessed, UnknownTool
 from stages.reading.replies import Reading, reader
 from stages.reading.toolset import parameters_of, toolset_of
 from stages.rescue import FAMILIES
-from stages.rules import Rules
+from stages.rules import Calls, Rules
 from stages.tool import ToolEffect, ToolSpec
 
 WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"},"limit":{"type":"integer"}},"required":["what"]}')
@@ -85,10 +85,15 @@ def test_calls_in_text_are_found_and_the_words_beside_them_kept() -> None:
 
 
 def test_calls_of_the_form_that_was_asked_for_are_read_even_without_rescue() -> None:
-    asked = reader(Rules(tools=TOOLS, rescue=False), in_text=True, families=())
+    asked = reader(Rules(tools=TOOLS, calls=Calls(rescue_enabled=False)), in_text=True, families=())
     text = '{"tool":"look","args":{"what":"a"}}'
     assert [call.name for call in asked(Reply(text=text)).calls] == ["look"]
-    assert reader(Rules(tools=TOOLS, rescue=False), in_text=False, families=())(Reply(text=text)).calls == ()
+    assert (
+        reader(Rules(tools=TOOLS, calls=Calls(rescue_enabled=False)), in_text=False, families=())(
+            Reply(text=text)
+        ).calls
+        == ()
+    )
 
 
 def test_a_text_that_was_meant_as_a_call_says_what_is_wrong_with_it() -> None:

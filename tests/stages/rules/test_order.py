@@ -17,8 +17,10 @@ from stages.guards import completion, order
 from stages.halt import DeadEnd
 from stages.message import Tool, ToolCall
 from stages.rules import (
+    Calls,
     Change,
     Each,
+    Limits,
     OnViolation,
     Use,
     current_successes,
@@ -113,7 +115,14 @@ def test_a_reply_of_several_calls_runs_as_the_rules_of_order_say(
         ToolDef(name=n, description=n, parameters=N, function=lambda n, name=n: log.append(name), effect=effect)
         for n, effect in effects.items()
     ]
-    flow = Workflow("flow", tools=tools, terminal_tool="finish", order=order_, on_violation=policy, max_iterations=1)
+    flow = Workflow(
+        "flow",
+        tools=tools,
+        terminal_tool="finish",
+        order=order_,
+        calls=Calls(on_violation=policy),
+        limits=Limits(max_iterations=1),
+    )
     run_sync(flow, "Go.", backend=Scripted([calls(*[(name, {"n": n}) for n, name in enumerate(names)])]))
     assert log == ran
 
@@ -145,7 +154,7 @@ def test_a_call_out_of_order_is_corrected_and_not_run() -> None:
 
 
 def test_at_least_is_a_step_like_others() -> None:
-    desk = Desk(order=[Use(tool="look", at_least=2)], on_violation="block_call")
+    desk = Desk(order=[Use(tool="look", at_least=2)], calls=Calls(on_violation="block_call"))
     early = calls(("look", {"what": "a"}), ("finish", {}))
     script = [early, call("finish"), call("look", what="b"), call("finish", result="ok")]
     state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
@@ -343,7 +352,7 @@ class Editor:
             "editor",
             tools=tools,
             required_steps=["edit", "check"],
-            order=[CHECK, Use(tool="read", again_after=["edit"])],  # type: ignore[arg-type]  # a list is what people write
+            order=[CHECK, Use(tool="read", again_after=["edit"])],
             terminal_tool="finish",
             **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
         )
@@ -392,7 +401,7 @@ BATCHES: list[tuple[list[str], list[str], str | None]] = [
 def test_calls_of_one_reply_are_judged_as_if_those_before_them_succeeded(
     names: list[str], ran: list[str], told: str | None
 ) -> None:
-    editor = Editor(on_violation="block_call", max_iterations=6)
+    editor = Editor(calls=Calls(on_violation="block_call"), limits=Limits(max_iterations=6))
     several = calls(*((name, {"n": 5 + place}) for place, name in enumerate(names)))
     model = editor.run(one("read"), one("edit"), one("read", 2), one("check"), several, one("look"))
     assert editor.log[:4] == ["read", "edit", "read", "check"]

@@ -13,6 +13,7 @@ from rich.console import Console
 from forge import Workflow, run_sync
 from forge.cli.lines import View
 from forge.testing import Scripted, call, histories, texts
+from forge.workflow.workflow import Context
 from stages import Stage, compact, fold, pipeline, send, serialize
 from stages.compaction import Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact
 from stages.effect import Reply
@@ -248,7 +249,7 @@ def watched(failed_attempts: FailedAttempts, *script: Reply | str) -> tuple[list
         heard.append(event)
         view(event)
 
-    flow = Workflow("pages", tools=[read], on_text="accept", failed_attempts=failed_attempts)
+    flow = Workflow("pages", tools=[read], on_text="accept", context=Context(failed_attempts=failed_attempts))
     run_sync(flow, "Read.", backend=Scripted(script, context_tokens=3000), observer=observe).unwrap()
     shown = [line for line in written.getvalue().splitlines() if line.strip().startswith("prefix")]
     return [event for event in heard if isinstance(event, PrefixLost)], "\n".join(shown)

@@ -11,11 +11,12 @@ from forge import SlidingWindowCompact, TieredCompact, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal.records import SentPart, read_journal
+from forge.workflow.workflow import Context
 from stages import execute
 from stages.compaction import Compacted, Compactor, ContextBudget
 from stages.effect import Execute, Succeeded, Unresolved
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
-from stages.rules import Rules
+from stages.rules import Limits, Rules
 from stages.state import Awaiting, Batch, Cleared, Ledger, State, Vetted
 from stages.tool import RECALL
 from stages.view.recall import answer_recalls, with_cut_results
@@ -38,10 +39,8 @@ def workflow(compactor: Compactor | None = None, compact_to: float = 0.5) -> Wor
         "long",
         tools=[look, finish],
         terminal_tool="finish",
-        compactor=compactor or TieredCompact(keep_recent=1),
-        compact_to=compact_to,
-        recall=True,
-        max_iterations=20,
+        context=Context(compactor=compactor or TieredCompact(keep_recent=1), compact_to=compact_to, recall=True),
+        limits=Limits(max_iterations=20),
     )
 
 
@@ -177,7 +176,7 @@ def test_a_tool_of_that_name_of_the_users_own_is_left_alone() -> None:
     assert isinstance(moved.phase, Awaiting)
     assert moved.phase.effect == Execute(calls=calls, retriable=True)
     with pytest.raises(DefinitionError, match="two tools are named recall"):
-        Workflow("w", tools=[tool(name="recall")(look.function)], on_text="accept", recall=True)
+        Workflow("w", tools=[tool(name="recall")(look.function)], on_text="accept", context=Context(recall=True))
 
 
 @given(history=histories(), tokens=st.integers(50, 1500), again=st.integers(20, 500))

@@ -28,6 +28,7 @@ from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
 from forge.workflow.turn import turn_of
+from forge.workflow.workflow import Context
 from stages import events, nudges, pipeline
 from stages.compaction import Compactor, ContextBudget
 from stages.compaction.history import is_protected
@@ -35,6 +36,7 @@ from stages.deliver import deliver
 from stages.effect import Budget, Fault, Replied, Reply, Send, Undelivered
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
+from stages.rules import Limits
 from stages.saved import load, save
 from stages.state import Awaiting, Done, Ledger, Ready, State
 from stages.view.summary import SUMMARY_PHASE, Summarize, ask_for_summary
@@ -57,15 +59,15 @@ def finish() -> None:
     """Finish."""
 
 
-def workflow(compactor: Compactor | None = None, **options: object) -> Workflow:
-    settings: dict[str, object] = {"summarize": True, "max_iterations": 30, "compact_to": 0.5} | options
+def workflow(compactor: Compactor | None = None, calls: int = 30, **context: object) -> Workflow:
+    shown = {"summarize": True, "compact_to": 0.5, "compactor": compactor or TieredCompact(keep_recent=1)} | context
     return Workflow(
         "long",
         tools=[look, finish],
         terminal_tool="finish",
         system_prompt="Do the work.",
-        compactor=compactor or TieredCompact(keep_recent=1),
-        **settings,  # type: ignore[arg-type]  # options of a test, passed on as they are
+        limits=Limits(max_iterations=calls),
+        context=Context(**shown),  # type: ignore[arg-type]  # options of a test, passed on as they are
     )
 
 
@@ -209,7 +211,7 @@ class Noting:
 
 def test_a_summary_is_itself_summed_up_later() -> None:
     model = Noting(looks=25)
-    state = run_sync(workflow(max_iterations=40), "Go.", backend=model).unwrap().state
+    state = run_sync(workflow(calls=40), "Go.", backend=model).unwrap().state
     assert model.notes >= 3
     (summary,) = [m for m in state.history if isinstance(m, User) and m.kind is Kind.SUMMARY]
     assert f"Note {model.notes}." in summary.text
@@ -232,7 +234,11 @@ def test_what_cutting_can_do_needs_no_summary() -> None:
         return what + " long" * 150
 
     flow = Workflow(
-        "w", tools=[long, finish], terminal_tool="finish", summarize=True, max_iterations=30, compact_to=0.5
+        "w",
+        tools=[long, finish],
+        terminal_tool="finish",
+        context=Context(summarize=True, compact_to=0.5),
+        limits=Limits(max_iterations=30),
     )
     model = Scripted([*(call("look", what=c) for c in "abcdefghijklmnop"), call("finish")], context_tokens=1024 + 2800)
     result = run_sync(flow, "Go.", backend=model)
@@ -241,7 +247,7 @@ def test_what_cutting_can_do_needs_no_summary() -> None:
 
 
 def test_the_last_model_call_is_not_spent_on_a_summary() -> None:
-    result, model = played(looks(DUE + 1), workflow(max_iterations=DUE + 1))
+    result, model = played(looks(DUE + 1), workflow(calls=DUE + 1))
     assert isinstance(result, Failure)
     assert isinstance(result.failure().halt, BudgetSpent)
     assert not asks(model)

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from forge import TieredCompact, Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
+from forge.workflow.workflow import Context
 from stages import events, nudges
 from stages.compaction import ContextBudget
 from stages.effect import Budget
 from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
-from stages.rules import Rules, Use
+from stages.rules import Limits, Rules, Use
 from stages.state import Folded, Ledger, State, Success
 from stages.view.notes import WARNED, ContextWarning, note_progress, warn_of_calls, warn_of_context
 from stages.wire.target import Mode
@@ -150,7 +151,7 @@ TOLD: list[tuple[Mode, dict[str, object], list[bool]]] = [
     ("constrained", {}, [False, True, False, True]),
     ("prompted", {}, [False, True, False, True]),
     ("native", {}, [False] * 4),
-    ("prompted", {"progress_notes": False}, [False] * 4),
+    ("prompted", {"context": Context(progress_notes=False)}, [False] * 4),
 ]
 
 
@@ -191,14 +192,13 @@ def finish() -> None:
     """Finish."""
 
 
-def long_run(**options: object) -> tuple[Workflow, Scripted]:
+def long_run(**context: object) -> tuple[Workflow, Scripted]:
     script: list[Line] = [*(call("look", what=str(n)) for n in range(9)), call("finish")]
     workflow = Workflow(
         "long",
         tools=[look, finish],
         terminal_tool="finish",
-        compactor=TieredCompact(keep_recent=1),
-        **options,  # type: ignore[arg-type]  # options of a test, passed on as they are
+        context=Context(compactor=TieredCompact(keep_recent=1), **context),  # type: ignore[arg-type]  # passed on
     )
     return workflow, Scripted(script, context_tokens=1024 + 1200)
 
@@ -218,7 +218,7 @@ def test_a_run_is_warned_in_one_request_and_again_after_a_compaction() -> None:
 
 def test_the_last_calls_of_a_run_are_announced_and_what_came_before_them_stays() -> None:
     heard: list[events.Event] = []
-    desk = Desk(iteration_warning=2, max_iterations=3)
+    desk = Desk(context=Context(iteration_warning=2), limits=Limits(max_iterations=3))
     model = Scripted([call("look", what="a"), "Hm.", call("finish", result="ok")])
     run_sync(desk.workflow, "Go.", backend=model, observer=heard.append).unwrap()
     assert [b"[IterationWarning]" in body for body in model.requests] == [False, True, True]
