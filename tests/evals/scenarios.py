@@ -1,7 +1,7 @@
 """Scenarios as a user would write them in a file of their own, for `tests.eval_model`."""
 
 SCENARIOS = '''
-from forge import Workflow, tool
+from forge import Limits, Workflow, tool
 from forge.evals import Scenario, Trajectory, World
 
 
@@ -29,7 +29,7 @@ def world(seed: int, way: str) -> World:
 
     workflow = Workflow(
         "refund", tools=[get_order, refund], required_steps=["get_order"], terminal_tool="refund", system_prompt=way,
-        price=PRICE,
+        limits=Limits(price=PRICE),
     )
     return World(workflow=workflow, messages=("Refund order A-17.",), right=right, harm=harm)
 
