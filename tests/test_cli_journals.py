@@ -13,7 +13,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from tests.commands import forge as command
 
 FLOW = '''
-from forge import Workflow, tool
+from forge import Calls, Workflow, tool
 
 @tool(effect="read")
 def look(what: str) -> str:
@@ -29,7 +29,7 @@ def made(name, **options):
     return Workflow(name, tools=[look, finish], terminal_tool="finish", required_steps=["look"], **options)
 
 workflow = made("desk")
-strict = made("strict desk", rescue_enabled=False)
+strict = made("strict desk", calls=Calls(rescue_enabled=False))
 collapsing = made("desk", failed_attempts="collapse")
 '''
 FENCED = '```json\n{"name": "look", "arguments": {"what": "a"}}\n```'

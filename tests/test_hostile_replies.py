@@ -58,7 +58,7 @@ def test_a_server_that_counts_backwards_does_not_lengthen_the_run(limits: dict[s
     told = [Reply(text="Hm.", usage=usage) for usage in counts]
     price = Price(prompt=1.0, completion=1.0, cached=0.1)
     flow = Workflow(
-        "w", tools=[finish], terminal_tool="finish", limits=Limits(max_retries_per_step=9, price=price), **limits
+        "w", tools=[finish], terminal_tool="finish", limits=Limits(max_retries_per_step=9, price=price, **limits)
     )
     halted = asyncio.run(run(flow, "Go.", backend=Scripted([*told, call("finish")]))).failure()
     assert isinstance(halted.halt, BudgetSpent)

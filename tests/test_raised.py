@@ -52,7 +52,7 @@ def end() -> str:
 
 
 def bank(**options: Any) -> Workflow[Any]:
-    return Workflow("bank", tools=[pay, look, end], terminal_tool="end", **options)
+    return Workflow("bank", tools=[pay, look, end], optional_steps="pay", terminal_tool="end", **options)
 
 
 PAY = call("pay", account=SECRET, pin=4711)

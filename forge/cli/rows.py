@@ -14,7 +14,7 @@ from stages.execution import result_text
 from stages.message import Kind, ToolCall
 
 
-class Row(Struct, frozen=True):
+class RunRow(Struct, frozen=True):
     """What happened: a label of forge's own, which gives it its colour, and a text that anybody may have said."""
 
     label: str
@@ -48,7 +48,7 @@ STYLES = MappingProxyType(
 """By label, the styles of the label and of the text in a terminal; a page has its own under the same names."""
 
 
-def rows(event: events.Event) -> Iterator[Row]:
+def rows(event: events.Event) -> Iterator[RunRow]:
     """The rows of an event; none for the start of a turn, which is a heading."""
     match event:
         case events.TurnStarted() | events.MessageAdded():
@@ -56,63 +56,63 @@ def rows(event: events.Event) -> Iterator[Row]:
         case events.ModelReplied(reply=reply):
             yield from reply_rows(reply)
         case events.CallsAccepted(calls=calls):
-            yield from (Row("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
+            yield from (RunRow("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
         case events.ToolProgressed(name=name, text=text):
-            yield Row("progress", f"{name}: {text}")
+            yield RunRow("progress", f"{name}: {text}")
         case events.ToolsReturned(results=results):
             yield from map(result_row, results)
         case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
             why = ", because it may have run already" if in_doubt else f": {problem}" if problem else ""
-            yield Row("approval", f"{call.name} {call.arguments} needs a person's approval{why}")
+            yield RunRow("approval", f"{call.name} {call.arguments} needs a person's approval{why}")
         case events.Nudged(text=text):
-            yield Row("nudge", text)
+            yield RunRow("nudge", text)
         case events.Warned(kind=kind, text=text):
-            yield Row("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
+            yield RunRow("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
         case events.Narrowed(tools=tools):
-            yield Row("escalate", f"no progress: offered are {', '.join(tools)}")
+            yield RunRow("escalate", f"no progress: offered are {', '.join(tools)}")
         case events.HeldBack(tools=tools, why=why):
-            yield Row("held", f"not offered: {', '.join(tools)} ({why})")
+            yield RunRow("held", f"not offered: {', '.join(tools)} ({why})")
         case events.SummaryAsked(messages=messages):
-            yield Row("summary", f"asked for, of the first {messages} messages")
+            yield RunRow("summary", f"asked for, of the first {messages} messages")
         case events.SummaryFailed(problem=problem):
-            yield Row("summary", f"not used: {problem}")
+            yield RunRow("summary", f"not used: {problem}")
         case events.FellBack(reason=reason):
-            yield Row("mode", f"prompted from now on: {reason}")
+            yield RunRow("mode", f"prompted from now on: {reason}")
         case events.HistoryCompacted(compaction=cut):
             fewer = f"{cut.messages_before} → {cut.messages_after} messages"
-            yield Row("compact", f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens, {fewer}, phase {cut.phase}")
+            yield RunRow("compact", f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens, {fewer}, phase {cut.phase}")
         case events.PrefixLost(kept_tokens=kept, lost_tokens=lost, cause=cause):
             # Small losses are frequent and cheap.
             if lost > (kept + lost) // 4:
-                yield Row("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})")
+                yield RunRow("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})")
         case events.RunFinished(outcome=outcome):
-            yield Row("done", ending(outcome))
+            yield RunRow("done", ending(outcome))
         case events.RunHalted(halt=halt):
-            yield Row("halted", explain(halt))
+            yield RunRow("halted", explain(halt))
         case _:
             assert_never(event)
 
 
-def result_row(result: CallResult) -> Row:
+def result_row(result: CallResult) -> RunRow:
     """What a tool returned, or how its call failed."""
     match result:
         case Succeeded():
-            return Row("result", result_text(result))
+            return RunRow("result", result_text(result))
         case InDoubt():
-            return Row("unknown", result_text(result))
+            return RunRow("unknown", result_text(result))
         case Paused(asks=asks):
-            return Row("result", f"asks the user: {asks.question}")
+            return RunRow("result", f"asks the user: {asks.question}")
         case _:
-            return Row("failed", result_text(result))
+            return RunRow("failed", result_text(result))
 
 
-def reply_rows(reply: Reply) -> Iterator[Row]:
+def reply_rows(reply: Reply) -> Iterator[RunRow]:
     """What the model said."""
     if reply.reasoning.strip():
-        yield Row("thought", reply.reasoning)
+        yield RunRow("thought", reply.reasoning)
     if reply.text.strip():
-        yield Row("said", reply.text)
-    yield from (Row("called", f"{call.name} {call.arguments}") for call in reply.calls)
+        yield RunRow("said", reply.text)
+    yield from (RunRow("called", f"{call.name} {call.arguments}") for call in reply.calls)
 
 
 def provenance(call: ToolCall) -> str:

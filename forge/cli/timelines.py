@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from forge.cli.console import readable
-from forge.cli.rows import Row, provenance, reply_rows, result_row, rows
+from forge.cli.rows import RunRow, provenance, reply_rows, result_row, rows
 from forge.cli.run import Took, seconds_of
 from forge.errors import ForgeError, explain
 from forge.journal.records import Entry, Journal, SentPart
@@ -40,13 +40,13 @@ class Section(Struct, frozen=True, kw_only=True):
     note: str = ""
     tokens: int = 0
     room: int = 0
-    items: tuple[Row, ...] = ()
+    items: tuple[RunRow, ...] = ()
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
     """A whole run: its end, calls with an unknown outcome, durations and tokens, and its turns."""
 
-    end: Row
+    end: RunRow
     unknown: tuple[str, ...]
     facts: tuple[str, ...]
     sections: tuple[Section, ...]
@@ -67,7 +67,7 @@ class _Turns:
         self._journal = journal
         self._sections: list[Section] = []
         self._next = Section(title="Before the first turn")
-        self._items: list[Row] = []
+        self._items: list[RunRow] = []
         self._effects = 0
         self._took = Took()
         self._last: Step | None = None
@@ -76,10 +76,10 @@ class _Turns:
         """Add the next state of the run."""
         self._last = step
         if step.number == 0:
-            self._items += (Row(type(m).__name__.lower(), m.text) for m in step.state.history)
+            self._items += (RunRow(type(m).__name__.lower(), m.text) for m in step.state.history)
         if step.outcome is not None:
             if self._effects in self._journal.resumed:
-                self._items.append(Row("resumed", "the run was interrupted here and resumed later"))
+                self._items.append(RunRow("resumed", "the run was interrupted here and resumed later"))
             self._effects += 1
             self._took = self._took.more(step.outcome)
             self._items += took_items(step.outcome)
@@ -93,7 +93,7 @@ class _Turns:
         """The complete timeline."""
         end, unknown = self._end(), self._unknown()
         if end.label == "interrupted":
-            self._items += (end, *(Row("unknown", call) for call in unknown))
+            self._items += (end, *(RunRow("unknown", call) for call in unknown))
         self._close()
         return Timeline(end=end, unknown=unknown, facts=self._took.facts(), sections=tuple(self._sections))
 
@@ -107,14 +107,16 @@ class _Turns:
         self._sections.append(replace(self._next, items=tuple(self._items)))
         self._items = []
 
-    def _end(self) -> Row:
+    def _end(self) -> RunRow:
         last = self._last
         if last is not None and last.halt is not None:
-            return Row("halted", explain(last.halt))
+            return RunRow("halted", explain(last.halt))
         if last is not None and isinstance(last.state.phase, Done):
-            return Row("done", ending(last.state.phase.outcome))
+            return RunRow("done", ending(last.state.phase.outcome))
         pending = self._journal.pending
-        return Row("interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed")
+        return RunRow(
+            "interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed"
+        )
 
     def _unknown(self) -> tuple[str, ...]:
         """Calls with an unknown outcome: those of the last state, and a pending one at the end of the record."""
@@ -124,17 +126,17 @@ class _Turns:
         return tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
 
 
-def took_items(outcome: Outcome) -> Iterator[Row]:
+def took_items(outcome: Outcome) -> Iterator[RunRow]:
     """How long it took, of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
             used = reply.usage
             tokens = f", {used.prompt:,} prompt and {used.completion:,} reply tokens" if used else ""
-            yield Row("model", f"{seconds_of(seconds)}{tokens}")
+            yield RunRow("model", f"{seconds_of(seconds)}{tokens}")
         case Undelivered(fault=fault, seconds=seconds):
-            yield Row("failed", f"no answer after {seconds_of(seconds)}: {fault.detail}")
+            yield RunRow("failed", f"no answer after {seconds_of(seconds)}: {fault.detail}")
         case Results(seconds=seconds):
-            yield Row("tools", seconds_of(seconds))
+            yield RunRow("tools", seconds_of(seconds))
         case _:
             pass
 
@@ -191,7 +193,7 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
     made, header = timeline(journal, steps), journal.header
     setup = header.setup
     facts = (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", header.started, *made.facts)
-    unknown = (Row("unknown", f"outcome unknown: {call}") for call in made.unknown)
+    unknown = (RunRow("unknown", f"outcome unknown: {call}") for call in made.unknown)
     return _PAGE.format(
         title=_text(header.workflow),
         style=_STYLE,
@@ -224,11 +226,11 @@ def _replaceable(path: Path) -> bool:
     return first.lower() in (b"", _DOCTYPE)
 
 
-def _headline(item: Row) -> str:
+def _headline(item: RunRow) -> str:
     return item.text if item.label == "unknown" else f"{item.label}: {item.text}"
 
 
-def _class(item: Row) -> str:
+def _class(item: RunRow) -> str:
     """The first word of the label, which is forge's own."""
     return item.label.partition(" ")[0]
 
@@ -241,7 +243,7 @@ def _section(section: Section) -> str:
     return f"<section><h2>{section.title} <small>{section.note}</small></h2>{bar}<dl>{rows}</dl></section>"
 
 
-def _row(item: Row) -> str:
+def _row(item: RunRow) -> str:
     text = _text(item.text)
     if len(item.text) > _FOLDED or item.text.count("\n") >= _LINES:
         head = _text(" ".join(item.text[: 4 * _HEAD].split())[:_HEAD])
@@ -295,28 +297,28 @@ def recorded_timeline(journal: Journal) -> tuple[Section, ...]:
         items = tuple(_journal_items(entry, results))
         sections[-1] = replace(sections[-1], items=sections[-1].items + items)
     if journal.pending is not None:
-        unfinished = Row("unknown", f"started, never finished: {effect_name(journal.pending)}")
+        unfinished = RunRow("unknown", f"started, never finished: {effect_name(journal.pending)}")
         sections.append(Section(title="The end", items=(unfinished,)))
     return tuple(sections)
 
 
-def _journal_items(entry: Entry, results: set[str]) -> Iterator[Row]:
+def _journal_items(entry: Entry, results: set[str]) -> Iterator[RunRow]:
     """What happened; `results` are the texts that are shown already as what a tool returned."""
     match entry.effect:
         case SentPart(messages=messages):
             told = (_sent(message) for message in messages)
             yield from (item for item in told if item.label != "assistant" and item.text not in results)
         case Execute(calls=calls):
-            yield from (Row("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
+            yield from (RunRow("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
         case Ask(call=call):
-            yield Row("approval", f"{call.name} {call.arguments}")
+            yield RunRow("approval", f"{call.name} {call.arguments}")
     for item in _outcome(entry.outcome):
         if item.label in {"result", "failed"}:
             results.add(item.text)
         yield item
 
 
-def _outcome(outcome: Outcome) -> Iterator[Row]:
+def _outcome(outcome: Outcome) -> Iterator[RunRow]:
     yield from took_items(outcome)
     match outcome:
         case Replied(reply=reply):
@@ -324,18 +326,18 @@ def _outcome(outcome: Outcome) -> Iterator[Row]:
         case Results(results=results):
             yield from map(result_row, results)
         case Approved():
-            yield Row("approval", "given")
+            yield RunRow("approval", "given")
         case _:
             pass
 
 
-def _sent(message: Raw) -> Row:
+def _sent(message: Raw) -> RunRow:
     """The message; parts that are no text are shown as they were sent."""
     try:
         known = decode(_messages, bytes(message))
     except msgspec.DecodeError:
-        return Row("sent", bytes(message).decode(errors="replace"))
+        return RunRow("sent", bytes(message).decode(errors="replace"))
     try:
-        return Row(known.role, decode(_texts, bytes(known.content)))
+        return RunRow(known.role, decode(_texts, bytes(known.content)))
     except msgspec.DecodeError:
-        return Row(known.role, bytes(known.content).decode(errors="replace"))
+        return RunRow(known.role, bytes(known.content).decode(errors="replace"))

@@ -144,7 +144,9 @@ def test_calls_are_in_the_order_in_which_they_begin_and_without_keys_of_forges_o
         """Pay."""
         return n
 
-    record = played(wait, pay, optional_steps="pay", replies=[calls(("wait", {"n": 1}), ("wait", {"n": 2}), ("pay", {"n": 3}))])
+    record = played(
+        wait, pay, optional_steps="pay", replies=[calls(("wait", {"n": 1}), ("wait", {"n": 2}), ("pay", {"n": 3}))]
+    )
     assert [(made.tool, dict(made.arguments)) for made in record.calls[:3]] == [
         ("wait", {"n": 1}),
         ("wait", {"n": 2}),

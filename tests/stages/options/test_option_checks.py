@@ -31,7 +31,7 @@ from forge.backends import Anthropic, Launch, Local, Server, ServerManager
 from forge.errors import DefinitionError, ForgeError
 from forge.interpreters.scripted import Scripted, call
 from forge.journal import states
-from stages import compact, enforce, execute, fold, send, serialize, validate
+from stages import compact, enforce, execute, fold, send, validate
 from stages.compaction import ContextBudget
 from stages.effect import Budget, Price
 from stages.guards import repetition, required_steps
@@ -80,7 +80,7 @@ RUNNING: list[tuple[dict[str, object], str]] = [
         (Scripted, ([],), "modes", "mode"),
         (run_sync, (FLOW, "Go."), "obsever", "observer"),
         (lambda *given, **more: asyncio.run(run(*given, **more)), (FLOW, "Go."), "sampeling", "sampling"),
-        (serialize, (Rules(tools=()),), "mod", "mode"),
+        (fold, (), "reasonin", "reasoning"),
     ],
 )
 def test_a_misspelt_keyword_is_told_with_the_right_ones(

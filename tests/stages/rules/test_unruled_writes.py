@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from forge import Workflow, run_sync, tool
+from forge import Limits, Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
 from stages.effect import Said
@@ -81,7 +81,7 @@ def test_a_call_that_answers_in_words_is_asked_about_too() -> None:
     [
         ({"without": ["ask_once"]}, ["Hello!"]),
         ({"optional_steps": ["send_message"]}, ["Hello!"]),
-        ({"max_iterations": 2}, ["Hello!"]),
+        ({"limits": Limits(max_iterations=2)}, ["Hello!"]),
         ({}, [TELL, "Ana knows."]),
         ({}, [call("send_message", to="Bob", text="Hm, yes."), "Who is meant?"]),
         ({}, [READ, "She is on her way."]),
