@@ -233,7 +233,7 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
             await say(person, "/save bob")
             await person.sees("as bob")
             await say(person, "/context")
-            await person.sees("of 7,680 tokens")
+            await person.sees("of 7,168 tokens")
             await person.sees("instructions")
             person.types("I am", ALT_ENTER, "Eve.", ENTER)
             await person.sees("Hello Eve.")

@@ -20,6 +20,7 @@ from stages.rules import (
     Change,
     Escalation,
     EscalationLevel,
+    Limits,
     Rules,
     Use,
     blocking_unknown_outcome,
@@ -69,7 +70,7 @@ rules_ = st.builds(
     required=st.sampled_from(((), ("look",), ("look", "write"))),
     order=st.lists(uses, max_size=2).map(tuple),
     escalation=st.lists(st.sampled_from(LEVELS), max_size=3).map(lambda levels: Escalation(levels=tuple(levels))),
-    max_repeats=few,
+    limits=st.builds(Limits, max_repeats=few),
 )
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from forge import Finished, Halted, ToolFailed, ToolResolutionError, Workflow, run_sync, tool
+from forge import Finished, Halted, Limits, ToolFailed, ToolResolutionError, Workflow, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
 from forge.guardrails.judge import Action
 from forge.interpreters.scripted import Scripted, calls
@@ -56,9 +56,12 @@ workflows = st.builds(
     terminal_tool=st.just("finish"),
     required_steps=st.sampled_from([(), ("look",), ("look", "write")]),
     on_text=st.sampled_from(["nudge", "accept", "respond"]),
-    max_iterations=st.integers(1, 6),
-    max_retries_per_step=st.integers(0, 3),
-    max_tool_errors=st.integers(0, 3),
+    limits=st.builds(
+        Limits,
+        max_iterations=st.integers(1, 6),
+        max_retries_per_step=st.integers(0, 3),
+        max_tool_errors=st.integers(0, 3),
+    ),
 )
 
 
