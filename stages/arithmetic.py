@@ -1,4 +1,4 @@
-"""Arithmetic: calculations that models write instead of results, and numbers that do not add up."""
+"""Arithmetic: calculations that models write instead of results, worked out and judged."""
 
 import re
 from collections import Counter

@@ -159,7 +159,7 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     return {**judging, "compaction": compaction, **_offers(workflow)}
 
 
-_NARROWINGS = {name: (narrow.__doc__ or name).partition("\n")[0].rstrip(".") for name, narrow in NARROWINGS.items()}
+_NARROWINGS = {name: (one.narrow.__doc__ or name).partition("\n")[0].rstrip(".") for name, one in NARROWINGS.items()}
 """What each narrowing of the offer does."""
 
 
