@@ -124,7 +124,7 @@ def _matches(root: Root, files: list[Parts], text: str, *, ignore_case: bool) ->
 
 
 # Tools that change the files of a folder: `write_file`, `edit_file`.
-
+#
 # Small models write a short file anew better than they copy the lines to change.
 _WRITE = "Write a whole file: a new one, or in place of what was in it. The best way to change a short one."
 _EDIT_LONG = "Change a few lines of a long file."
