@@ -35,11 +35,12 @@ def with_defaults(options: TurnOptions) -> TurnOptions:
     In a conversation an answer in words costs one model call, so none is asked about (`without=["ask_once"]`).
     """
     limits, context = options.get("limits", Limits()), options.get("context", Context())
+    without = options.get("without", ())
     most = limits.max_iterations or MAX_ITERATIONS
     warning = max(1, most // 5) if context.iteration_warning is None else context.iteration_warning
     return {
-        "without": ("ask_once",),
         **options,
+        "without": {"ask_once", *((without,) if isinstance(without, str) else without)},
         "limits": replace(limits, max_iterations=most),
         "context": replace(context, iteration_warning=warning),
     }

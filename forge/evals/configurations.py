@@ -41,7 +41,7 @@ def _options(**changes: Any) -> _Change:
 
 def _without(*names: str) -> _Change:
     """Without these guards and narrowings, beside those that the workflow itself does without."""
-    return lambda workflow: replace(workflow, without=frozenset(workflow.without).union(names))
+    return lambda workflow: replace(workflow, without=workflow.rules.without.union(names))
 
 
 def _limits(**changes: object) -> _Change:

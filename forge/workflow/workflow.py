@@ -355,7 +355,7 @@ class TurnOptions(StepOptions, total=False):
     calculated: Mapping[str, Calculations] | None
     nudges: Nudges | None
     escalation: Escalation | None
-    without: Collection[str]
+    without: str | Collection[str]
     unsure: WhenUnsure | None
     stages: Sequence[StageName | Stage]
     context: Context
@@ -433,7 +433,7 @@ class Workflow(Generic[R_co]):
     calculated: Mapping[str, Calculations] | None = None
     nudges: Nudges | None = None
     escalation: Escalation | None = None
-    without: Collection[str] = ()
+    without: str | Collection[str] = ()
     unsure: WhenUnsure | None = None
     stages: Sequence[StageName | Stage] = STAGES
 
@@ -477,7 +477,7 @@ class Workflow(Generic[R_co]):
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
             *prior_mistakes(self.unsure, self.rules),
-            *without_mistakes(self.without),
+            *without_mistakes(_names(self.without)),
         )
 
     @cached_property
@@ -509,7 +509,7 @@ class Workflow(Generic[R_co]):
             escalation=self.escalation or Escalation(),
             checks=own_checks(self.completion_checks or {}),
             order=own_order(self.order),
-            without=frozenset(self.without),
+            without=frozenset(_names(self.without)),
         )
         named = (*_names(self.optional_steps), *(self.completion_checks or {}))
         writes = unneeded_writes(stated, named)
@@ -607,5 +607,5 @@ class Workflow(Generic[R_co]):
         return Finished(outcome=ending, state=finished.state, result=result)  # type: ignore[arg-type]  # by its decoder
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+def _names(given: str | Collection[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
