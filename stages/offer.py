@@ -111,7 +111,7 @@ def remember(rules: Rules, state: State) -> State:
     """
     seen = any(tool.grounded or tool.calculated for tool in rules.tools)
     if replies_without_progress(state.ledger) or (seen and state.known()):
-        state = with_shown(state, texts_tried(rules, state.ledger))
+        state = with_shown(state, _texts_tried(rules, state.ledger))
     return with_spoken(rules.withheld, state) if rules.withheld else state
 
 
@@ -242,7 +242,7 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     spec = refused and rules.tool(refused.name)
     if refused is None or not spec or spec.repeatable:
         return so_far
-    if not takes_arguments(spec):
+    if not _takes_arguments(spec):
         left = _only(so_far, lambda tool: tool.name != spec.name)
         return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
     # A grounded value is chosen from a list, which `refused_values` takes it from.
@@ -302,7 +302,7 @@ class _Parameters(Struct):
     properties: dict[str, Raw] = {}
 
 
-def takes_arguments(tool: ToolSpec) -> bool:
+def _takes_arguments(tool: ToolSpec) -> bool:
     """Whether there is any argument that a call of it may have."""
     return bool(msgspec.json.decode(tool.parameters, type=_Parameters).properties)
 
@@ -329,7 +329,7 @@ def guessing_tools(rules: Rules, state: State) -> frozenset[str]:
     return frozenset(attempt.name for attempt in _guesses(rules, state))
 
 
-def texts_tried(rules: Rules, ledger: Ledger) -> list[Json]:
+def _texts_tried(rules: Rules, ledger: Ledger) -> list[Json]:
     """The texts in calls that may have been guessed, since the last progress."""
     return [text for said in _tried(rules, ledger)[1].values() for text in said]
 

@@ -82,7 +82,7 @@ class _Turns:
                 self._items.append(RunRow("resumed", "the run was interrupted here and resumed later"))
             self._effects += 1
             self._took = self._took.more(step.outcome)
-            self._items += took_items(step.outcome)
+            self._items += _took_items(step.outcome)
         for event in step.events:
             if isinstance(event, events.TurnStarted):
                 self._cut(event, step.number)
@@ -126,7 +126,7 @@ class _Turns:
         return tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
 
 
-def took_items(outcome: Outcome) -> Iterator[RunRow]:
+def _took_items(outcome: Outcome) -> Iterator[RunRow]:
     """How long it took, of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
@@ -320,7 +320,7 @@ def _journal_items(entry: Entry, results: set[str]) -> Iterator[RunRow]:
 
 
 def _outcome(outcome: Outcome) -> Iterator[RunRow]:
-    yield from took_items(outcome)
+    yield from _took_items(outcome)
     match outcome:
         case Replied(reply=reply):
             yield from reply_rows(reply)

@@ -113,7 +113,7 @@ _LEAVES: Mapping[StageName, type[Phase]] = {
 """The phase that a stage of one's own has to act in to take the place of that one; compaction may be left out."""
 
 
-def stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
+def _stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
     """What is wrong with the list, a sentence each."""
     named = [stage for stage in stages if isinstance(stage, str)]
     twice = [f"stages has {name!r} twice" for name in dict.fromkeys(named) if named.count(name) > 1]
@@ -473,7 +473,7 @@ class Workflow(Generic[R_co]):
             *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
             *check_mistakes(self.completion_checks or {}),
             *count_mistakes(self.order),
-            *stage_mistakes(self.stages),
+            *_stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
             *prior_mistakes(self.unsure, self.rules),
