@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import nullcontext
 
 from msgspec import Struct
 
@@ -44,7 +45,7 @@ class Service:
         out.notes.model = exchange.request.model[:80]
         stream = StreamedAnswer(exchange, out) if exchange.request.stream else None
         try:
-            with Pulse(out, stream) if stream else _NOTHING:
+            with Pulse(out, stream) if stream else nullcontext():
                 async with self.slots.slot(caller.key):
                     await answer(exchange, stream or WholeAnswer(out), out.notes)
             if usage := out.notes.usage:
@@ -72,17 +73,6 @@ class Service:
         if self._options.backend_api_key or self._options.api_key:
             return self._options.backend_api_key
         return credential_of(asked.headers)
-
-
-class _Nothing:
-    def __enter__(self) -> None:
-        """Nothing."""
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing."""
-
-
-_NOTHING = _Nothing()
 
 
 class Pulse:
