@@ -1,13 +1,13 @@
 """Events: what happened between two states, for observers of a run. They are derived, so they cannot change it."""
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from stages.effect import Ask, CallResult, Execute, Reply, Send
 from stages.halt import Halt
 from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge
+from stages.offer import why_held
 from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
 from stages.tokens import tokens_of
 from stages.view.prefix_reuse import Cause, prefix_loss
@@ -98,19 +98,7 @@ class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
     @property
     def why(self) -> str:
         """What holds them back, in words, and what to do about it."""
-        return _WHY_HELD.get(self.by, f"the narrowing {self.by}")
-
-
-_WHY_HELD: Mapping[str, str] = MappingProxyType(
-    {
-        "withheld": "it writes, and no required step needs it; optional_steps allows it",
-        "last_call": "one model call is left, to end the run; raise max_iterations",
-        "look_first": 'it can wait until something was looked up; without=["look_first"] offers it at once',
-        "unstuck": 'replies brought nothing new, and others lead on; without=["unstuck"] offers all',
-        "refused_call": "its call was just refused",
-        "answer_only": "the last reply only made a call again, so the next one is the answer",
-    }
-)
+        return why_held(self.by)
 
 
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):

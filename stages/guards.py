@@ -391,7 +391,7 @@ def _listed(tool: ToolSpec) -> frozenset[str]:
     return frozenset(name for name, kind in found.items() if kind.keys() & {"enum", "const", "$ref"})
 
 
-# Placeholders: no call with an argument that only stands for a value: `<customer_id>`, the tool's own words.
+# Placeholders: no call with an argument that only stands for a value, such as `<customer_id>`.
 
 
 def no_placeholders(rules: Rules) -> Guard:
@@ -500,8 +500,7 @@ def _values(tool: ToolSpec, state: State) -> tuple[str, ...]:
 
 # Calculated: no call with a calculation that cannot be worked out, or whose numbers nobody gave.
 #
-# The model writes the calculation, forge does it (`stages.arithmetic`); what counts as given is in
-# `stages.arithmetic`.
+# The model writes the calculation, forge does it (`stages.arithmetic`, where it is also said what counts as given).
 
 _SHOWN = 6
 """Numbers that a correction names, the latest ones."""

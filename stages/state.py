@@ -19,7 +19,7 @@ All of it is frozen and holds no cycle, so the garbage collector need not walk i
 """
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, Self, assert_never
+from typing import Literal, Self, assert_never
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -39,10 +39,6 @@ from stages.effect import (
 )
 from stages.message import Assistant, History, Message, Status, ToolCall, size
 from stages.tokens import STARTING_RATE, Report, length
-
-if TYPE_CHECKING:
-    pass  # which holds a Budget itself
-
 
 # Phases: where in its turn a run is; each is a value that holds what the stage to come works on.
 

@@ -238,7 +238,7 @@ def test_a_workflow_without_a_system_prompt_has_no_empty_system_message() -> Non
 
 def test_a_guard_or_narrowing_that_is_turned_off_has_to_exist() -> None:
     with pytest.raises(DefinitionError) as caught:
-        Workflow("w", tools=[finish], terminal_tool="finish", without=["look_frist"])
+        Workflow("w", tools=[finish], terminal_tool="finish", without="look_frist")
     (problem,) = caught.value.problems
     assert problem.startswith("without: there is no guard or narrowing 'look_frist'; there are: required_steps,")
     assert problem.endswith("Did you mean look_first?")

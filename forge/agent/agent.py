@@ -57,7 +57,7 @@ class Keeper(Protocol):
         """Save the state. ForgeError if it cannot: the agent then stops before it does anything more."""
 
 
-def refuse_store(memory: Keeper | None) -> None:
+def _refuse_store(memory: Keeper | None) -> None:
     """DefinitionError for a whole store in the place of one conversation in it, or for another object without one."""
     if memory is None:
         return
@@ -304,7 +304,7 @@ class Agent(Generic[R_co]):
             options=options,
         )
         self._definition.workflow  # noqa: B018 - a wrong definition is refused here
-        refuse_store(memory)
+        _refuse_store(memory)
         self._backend: AnyBackend = backend
         self._work = Work(memory)
         self.facts = facts
@@ -364,7 +364,7 @@ class Agent(Generic[R_co]):
         """
         if self.working:
             raise ForgeError("the agent works on a message; wait for its end, or cancel() it, before you switch")
-        refuse_store(memory)
+        _refuse_store(memory)
         self._work.switch(memory)
 
     def add_tools(self, *tools: AnyTool) -> None:

@@ -108,7 +108,7 @@ def _progress(event: events.Event) -> str:
 
 # Serving: a workflow as the one tool of an MCP server, on two file descriptors.
 
-MAX_QUESTIONS = 8
+_MAX_QUESTIONS = 8
 """Maximum questions of one call that the client's user is asked; one more is the call's result."""
 
 _MAX_WAITING = 100
@@ -199,7 +199,7 @@ class _Calls:
     async def _worked(self, context: _Context, said: str, before: State | None) -> CallToolResult | InputRequiredResult:
         """The result of a run, and of those that follow where its questions are answered."""
         able = context.session.client_capabilities
-        for left in reversed(range(MAX_QUESTIONS + 1)):
+        for left in reversed(range(_MAX_QUESTIONS + 1)):
             ended = await self._run(context.session, said, before)
             asked = question_of(ended)
             if asked is None or not left or able is None or able.elicitation is None:
