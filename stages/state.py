@@ -19,7 +19,7 @@ All of it is frozen and holds no cycle, so the garbage collector need not walk i
 """
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, Self, assert_never
+from typing import Literal, Self, assert_never
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -39,10 +39,6 @@ from stages.effect import (
 )
 from stages.message import Assistant, History, Message, Status, ToolCall, size
 from stages.tokens import STARTING_RATE, Report, length
-
-if TYPE_CHECKING:
-    pass  # which holds a Budget itself
-
 
 # Phases: where in its turn a run is; each is a value that holds what the stage to come works on.
 
@@ -540,6 +536,10 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         if len(view) != known:
             return None
         return tuple(map(size, view)) + _sizes(self.history[known:], reasoning=reasoning)
+
+    def succeeded(self, tool: str) -> bool:
+        """Whether a call of the tool has succeeded in this run, whatever compaction cut since."""
+        return any(success.name == tool for success in self.ledger.successes)
 
     def known(self) -> int:
         """How many messages at the beginning of the history the last request was made from; 0: another history."""
