@@ -391,7 +391,7 @@ def _listed(tool: ToolSpec) -> frozenset[str]:
     return frozenset(name for name, kind in found.items() if kind.keys() & {"enum", "const", "$ref"})
 
 
-# Placeholders: no call with an argument that only stands for a value: `<customer_id>`, the tool's own words.
+# Placeholders: no call with an argument that only stands for a value, such as `<customer_id>`.
 
 
 def no_placeholders(rules: Rules) -> Guard:

@@ -808,7 +808,7 @@ class Calls(Options, frozen=True, kw_only=True):
     `max_parallel`: maximum number of concurrent reads. `max_calls_per_reply`: calls beyond that are answered without
     being run. `in_doubt` says when a person is asked about a call whose outcome is unknown.
     `rescue_enabled`: find calls in text, in the user's own `families` of grammars first, and repair damaged ones within
-    the `repair_limits`. `value_checks`: refuse placeholders and, in answers, forge's own words and slipped numbers.
+    the `repair_limits`. `value_checks`: refuse placeholders and, in answers, forge's own words.
     """
 
     batch: BatchPolicy = "auto"
