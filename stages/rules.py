@@ -1052,8 +1052,8 @@ def blocking_unknown_outcome(rules: Rules, state: State) -> ToolCall | None:
 # Unneeded writes: the tools that change something and have no part in what a workflow is about.
 #
 # Required steps say what a workflow is about, and these tools are withheld. Without any, nothing says which of its
-# writes belong, so they are only not offered while nobody speaks of them (`stages.offer`). Where no tool
-# says that it reads, a tool that says nothing may be a look-up, so none is taken for a write.
+# writes belong: they are offered, and what holds for them is told at `Unruled writes`. Where no tool says that it
+# reads, a tool that says nothing may be a look-up, so none is taken for a write.
 
 
 def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from forge.connection import Setup
 from forge.proxy.bodies import with_fields
 from forge.tools import respond_tool
 from stages.compaction import ContextBudget, Meter, estimate
-from stages.compaction.conversation import CompactedConversation, Kept, compacted_conversation
+from stages.compaction.conversation import CompactedConversation, Placed, compacted_conversation
 from stages.effect import RawCall, Reply
 from stages.message import Assistant, History, System, Tool, User
 from stages.reasoning import split_reasoning
@@ -299,7 +299,7 @@ def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | Non
     return ContextBudget(tokens=max(1, tokens - reply), threshold=_THRESHOLD, meter=meter)
 
 
-def _body(request: ServerRequest, kept: tuple[Kept, ...], setup: Setup) -> bytes:
+def _body(request: ServerRequest, kept: tuple[Placed, ...], setup: Setup) -> bytes:
     """The client's body with these messages, in its own words as far as they are its own; empty: they would be lost."""
     spoken, sent = wire(setup.dialect), as_sent(request)
     history = tuple(each.message for each in kept)
@@ -313,7 +313,9 @@ def _body(request: ServerRequest, kept: tuple[Kept, ...], setup: Setup) -> bytes
     return replace(sent, messages=spoken.messages(_after_system(request, history))).body
 
 
-def _as_sent(kept: tuple[Kept, ...], request: ServerRequest, messages: tuple[Raw, ...], setup: Setup) -> Iterator[Raw]:
+def _as_sent(
+    kept: tuple[Placed, ...], request: ServerRequest, messages: tuple[Raw, ...], setup: Setup
+) -> Iterator[Raw]:
     """The client's own messages, each as it came; of a result that was cut, only the text is another."""
     for each in kept:
         if each.at < 0:
