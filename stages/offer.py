@@ -35,7 +35,6 @@ from stages.rules import (
     pending,
     repeated_attempts,
     replies_without_progress,
-    succeeded_names,
     times_asked,
     unsettled_steps,
     welcomes_words,
@@ -174,7 +173,7 @@ def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
         return False
     ledger, reads = state.ledger, {tool.name for tool in rules.tools if _looks(tool)}
     tried = {attempt.name for attempt in ledger.attempts}
-    return reads.isdisjoint(succeeded_names(ledger)) and not tried.issuperset(looks)
+    return not any(map(state.succeeded, reads)) and not tried.issuperset(looks)
 
 
 def _looks(tool: ToolSpec) -> bool:
@@ -386,13 +385,12 @@ def _finding_values(
     once nothing else is left to look at, with the user's words too. Writes are offered only where nothing else can be
     called.
     """
-    ledger = state.ledger
-    stuck, left, known = stuck_tools(rules, state), pending(rules, ledger), succeeded_names(ledger)
+    stuck, left = stuck_tools(rules, state), pending(rules, state.ledger)
 
     def finds(tool: ToolSpec) -> bool:
         if _needs_arguments(tool):
             return tool.name in left and bool(values_to_try(tool, state, "nothing"))
-        return tool.name in left or tool.name not in known
+        return tool.name in left or not state.succeeded(tool.name)
 
     reads = (tool for tool in allowed if tool.effect == "read" and tool.name not in stuck)
     if ways := [tool.name for tool in reads if finds(tool)]:
@@ -415,8 +413,8 @@ def _other_ways(rules: Rules, state: State, allowed: tuple[ToolSpec, ...]) -> tu
         return steps
     named = (*rules.required, *rules.escalation.writes)
     safe = (tool for tool in allowed if tool.effect != "write" or tool.name in named)
-    known = set(succeeded_names(state.ledger)) if not left else set()
-    single = (tool.name for tool in allowed if tool.name in known and only_text_argument(tool))
+    known = () if left else tuple(tool for tool in allowed if state.succeeded(tool.name))
+    single = (tool.name for tool in known if only_text_argument(tool))
     return _renewed(tuple(safe) or allowed, state, stuck.union(single)) or _in_other_words(allowed, state)
 
 

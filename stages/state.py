@@ -537,6 +537,10 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
             return None
         return tuple(map(size, view)) + _sizes(self.history[known:], reasoning=reasoning)
 
+    def succeeded(self, tool: str) -> bool:
+        """Whether a call of the tool has succeeded in this run, whatever compaction cut since."""
+        return any(success.name == tool for success in self.ledger.successes)
+
     def known(self) -> int:
         """How many messages at the beginning of the history the last request was made from; 0: another history."""
         length, last = self.prompt.length, self.memo.last

@@ -1,4 +1,4 @@
-"""`make clients`: its tables in docs/proxy.md, and the plain functions behind them; what it runs is not run here."""
+"""`make clients`: its tables in benchmarks/CLIENTS.md, and the plain functions behind them; what it runs is not run."""
 
 from collections.abc import Mapping
 from pathlib import Path

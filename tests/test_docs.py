@@ -6,6 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks/evals/README.md"]
+_FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
 
 
@@ -23,9 +25,18 @@ def test_no_block_is_in_a_language_that_is_not_tested() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
-        for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (ROOT / link).exists(), f"{document.name}: {link}"
+    for document in DOCUMENTS:
+        prose = _FENCED.sub("", document.read_text())
+        for link, heading in re.findall(r"\]\(([^):#\s]*)(?:#([^)]+))?\)", prose):
+            to = document.parent / link if link else document
+            assert to.exists(), f"{document.name}: {link}"
+            assert not heading or heading in headings(to), f"{document.name}: {link}#{heading}"
+
+
+def headings(document: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    found = re.findall(r"^#+ (.*)$", _FENCED.sub("", document.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 def test_the_map_is_up_to_date_and_every_file_says_what_it_is() -> None:

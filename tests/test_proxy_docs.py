@@ -1,4 +1,4 @@
-"""The page on the proxy: its example runs."""
+"""The pages on the proxy and its policies: their examples run."""
 
 import re
 from collections.abc import Sequence
@@ -16,11 +16,13 @@ from stages.rules import Rules
 from stages.state import State
 from stages.tool import ToolSpec
 
-PAGE = (Path(__file__).parents[1] / "docs/proxy.md").read_text()
+DOCS = Path(__file__).parents[1] / "docs"
+PROXY = (DOCS / "proxy.md").read_text()
+POLICIES = (DOCS / "policies.md").read_text()
 
 
 def test_the_example_for_developers_runs() -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = re.findall(r"```python\n(.*?)```", PROXY, re.DOTALL)
     names: dict[str, Any] = {}
     exec(block, names)  # noqa: S102 - the page's own example
     assert b'"finish_reason":"tool_calls"' in names["answer_body"]
@@ -28,7 +30,7 @@ def test_the_example_for_developers_runs() -> None:
 
 
 def test_the_policies_of_the_page_are_valid_and_do_what_it_says() -> None:
-    rules, shaping = (policy_from_toml(block) for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+    rules, shaping = (policy_from_toml(block) for block in re.findall(r"```toml\n(.*?)```", POLICIES, re.DOTALL))
     assert rules.general.tools["edit_file"].grounded == ("path",)
     assert (rules.of("Qwen3-4B").limits.max_repeats, rules.of("Qwen3-4B").terminal_tool) == (1, "commit")
     assert shaping.of("qwen").overflow == "compact"
@@ -37,7 +39,7 @@ def test_the_policies_of_the_page_are_valid_and_do_what_it_says() -> None:
     under = applied(rules.general, Rules(tools=tools, on_text="accept"))
     call = ToolCall(id="1", name="commit", arguments="{}")
     told = [unprefixed(wrong) for guard in under.guards for wrong in verdict_of(guard, call)]
-    assert all(f"[StepEnforcementError] {text}`" in PAGE for text in told)
+    assert all(f"[StepEnforcementError] {text}`" in POLICIES for text in told)
     assert (len(told), under.absent) == (1, ())
 
 

@@ -41,7 +41,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     whether requests may have `tools` at all. `constrain` is how a reply's JSON Schema is asked for: `json_schema` and
     `strict` as `response_format` (the latter in OpenAI's strict subset), `json_object` there with the schema beside the
     type (llama-cpp-python), `format` as Ollama has it, `structured_outputs` and `guided_json` as newer and older vLLM.
-    `tool_choice` says whether it obeys a demand for a call: `required`, of any tool; `named`, of one by its name too.
+    `tool_choice` is which demand for a call it obeys: `required`, of any tool; `named`, of one by its name too.
     `tools_refused` are words of the error with which it refuses tools that the model behind it does not know,
     `schema_refused` of one that refuses a schema.
 

@@ -1,4 +1,4 @@
-"""Rows of output: a label and a text next to it, wrapped to the terminal; one plain line in a pipe."""
+"""How one row is printed: its label and its text side by side, wrapped to the terminal; one plain line in a pipe."""
 
 from msgspec import Struct
 from rich.console import Console

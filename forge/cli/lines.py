@@ -1,4 +1,4 @@
-"""Lines: what happened in a run, for a terminal, one line each."""
+"""A run as it happens, in a terminal or a pipe: its rows, printed as they come. What the rows say is in `rows.py`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Rows: what happened in a run, one labelled text each, the same in a terminal, a pipe and a page."""
+"""What is said of each event of a run, as a row of text. `lines.py` prints the rows, `timelines.py` is their page."""
 
 from collections.abc import Iterator
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Timelines: what happened in a run, as a page of HTML."""
+"""The page of a recorded run: its turns as rows of HTML, with their times. What the rows say is in `rows.py`."""
 
 import os
 import re

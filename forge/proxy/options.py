@@ -31,7 +31,7 @@ class ProxyOptions(Options, frozen=True, kw_only=True):
     OptionError for values out of range.
     `backend_api_key` goes to the backend instead of the client's own. `origins` are web pages that may ask besides
     those of this machine; `*`: all. Without a key the proxy answers on loopback at its addresses and at their hosts.
-    `policy` holds sessions to rules: a TOML file, or a Policy (docs/proxy.md).
+    `policy` holds sessions to rules: a TOML file, or a Policy (docs/policies.md).
     """
 
     host: str = "127.0.0.1"

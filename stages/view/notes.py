@@ -22,7 +22,6 @@ from stages.rules import (
     outdated,
     pending,
     required_tools,
-    succeeded_names,
     times_used,
     unsettled_steps,
 )
@@ -168,7 +167,7 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
 def note_progress(rules: Rules) -> Stage:
     """Tell the model in a Folded state what is done and what is left, after successful calls.
 
-    After any other reply it is only told what was wrong (measured: docs/guards.md).
+    After any other reply it is only told what was wrong: notes there as well made runs longer.
     """
 
     @on(Folded)
@@ -176,8 +175,7 @@ def note_progress(rules: Rules) -> Stage:
         if phase.summary or not _went_well(state):
             return state
         left = pending(rules, state.ledger)
-        made = succeeded_names(state.ledger)
-        done = [step for step in required_tools(rules) if step in made and step not in left]
+        done = [step for step in required_tools(rules) if state.succeeded(step) and step not in left]
         answered = _answered(unsettled_steps(rules, state)[:1], state)
         steps = [_counted(step, rules, state) for step in left]
         said = nudges.progress(done, steps, _ends(rules), answered)

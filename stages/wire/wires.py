@@ -25,7 +25,10 @@ from stages.wire.openai.chat import LOGPROBS_FIELDS, OpenAIStream
 # Tool choice: the field of a request that demands a call, in each protocol.
 
 ToolChoice = Literal["none", "required", "named"]
-"""What a backend supports: no demand, a demand for some call, or for a call of a named tool."""
+"""Which demand for a call a backend obeys: of some tool (`required`), or also of one by its name (`named`).
+
+`none`: forge sends no demand. The backend refuses or ignores it, or nobody knows.
+"""
 
 
 def openai_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
@@ -204,8 +207,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     `constrain` is how a reply's JSON Schema is asked for. `body` are fields of every request, `tools_body` of those
     with tools. `option_names` are a backend's own names for sampling options; empty: it has none.
-    `context_tokens` is what Ollama has to be told; `cache` has Anthropic keep the prompt. `tool_choice` is how a call
-    may be demanded.
+    `context_tokens` is what Ollama has to be told; `cache` has Anthropic keep the prompt. `tool_choice` is which
+    demand for a call it obeys.
     """
 
     wire: WireName = "openai"

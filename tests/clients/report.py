@@ -1,4 +1,4 @@
-"""Report: the tables of docs/proxy.md, written from results.jsonl."""
+"""Report: the tables of benchmarks/CLIENTS.md, written from results.jsonl."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ from tests.clients import rows
 from tests.clients.rows import ROOT, Row
 from tests.clients.tasks import LIMIT
 
-PAGE = ROOT / "docs/proxy.md"
+PAGE = ROOT / "benchmarks/CLIENTS.md"
 BEGIN, END = "<!-- clients: written by make clients -->\n", "<!-- end of clients -->\n"
 
 SERVERS = (("chat", True), ("anthropic", True), ("ollama", True), ("chat", False))

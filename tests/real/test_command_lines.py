@@ -34,7 +34,12 @@ from tests.test_priors import measured
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
-PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "benchmarks/CLIENTS.md",
+)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 IN_A_SENTENCE = re.compile(
     r"`((?:(?:[A-Z_]+=[^\s`]+ )+[^`]+|(?:\.venv/bin/|python -m )?forge [^`]+|make [^`]+|pip [^`]+))`"
@@ -511,7 +516,7 @@ def fill(bench: Bench, line: str) -> None:
         "shop.py": block("docs/chat.md", "python"),
         "my_scenarios.py": block("docs/evals.md", "python"),
         "models.toml": block("docs/evals.md", "toml"),
-        "policy.toml": block("docs/proxy.md", "toml"),
+        "policy.toml": block("docs/policies.md", "toml"),
         "task.toml": block("docs/headless.md", "toml"),
         "src/stats.py": "def median(values):\n    return sorted(values)[len(values) / 2]\n",
         "test_stats.py": TEST,

@@ -1,4 +1,4 @@
-"""Scenarios of the seeds, from two steps to four: facts that are looked up and told, and a question to decline."""
+"""Facts that are looked up and told, in two steps to four; and a question to decline."""
 
 from collections.abc import Callable
 
@@ -490,7 +490,7 @@ def error_recovery(seed: int, *, stateful: bool) -> World:
     )
 
 
-SEEDS_SHORT = (
+LOOKING_UP = (
     *basic_2step,
     *sequential_3step,
     *error_recovery,

@@ -1,4 +1,4 @@
-"""Scenarios of the seeds, from five steps to twelve: moved data, converted amounts, other conventions, long chains."""
+"""Five steps to twelve: moved data, converted amounts, other conventions, long chains."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -677,7 +677,7 @@ def _chain(name: str, about: str, context_tokens: int, *not_counted: str) -> Sce
 
 # The seeds' budgets are of the history alone; these have room for the tools and for a reply as well. Without compaction
 # the history outgrows p2 and p3; a plain loop, which keeps no room for a reply, gets through p2.
-SEEDS_LONG = (
+LONG_CHAINS = (
     *data_gap_recovery,
     *data_gap_recovery_extended,
     *argument_transformation,
