@@ -235,9 +235,9 @@ class Shown:
             backend = with_larger(backend_of(self._options, progress), self._options, self._workflow)
             self._console.print(title, soft_wrap=True)
             stop = StopSignals(self._view.stopping, self._last_words)
-            watching: Watching = {"observer": partial(self._show, stop), "ask": ask}
+            watching: Watching = {"on_event": partial(self._show, stop), "ask": ask}
             if self._console.is_terminal:
-                watching["on_chunk"] = self._view.grow
+                watching["on_chunk"] = self._view.stream
             with handling(stop):
                 result = self._result(partial(begin, backend), watching, stop)
         halted = result.failure() if isinstance(result, Failure) else None
@@ -247,7 +247,7 @@ class Shown:
             return 0
         return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
 
-    def _show(self, stop: StopSignals, event: events.Event) -> None:
+    def _show(self, stop: StopSignals, event: events.Stamped) -> None:
         """Show the event; where nobody reads any more, the run is cancelled, as it is by a signal."""
         try:
             self._view(event)

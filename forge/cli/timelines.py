@@ -83,7 +83,7 @@ class _Turns:
             self._effects += 1
             self._took = self._took.more(step.outcome)
             self._items += _took_items(step.outcome)
-        for event in step.events:
+        for event in (stamped.event for stamped in step.events):
             if isinstance(event, events.TurnStarted):
                 self._cut(event, step.number)
             else:

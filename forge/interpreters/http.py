@@ -302,7 +302,8 @@ class Http:
         while True:
             answer = await self._attempt(body, watcher)
             if isinstance(answer, Reply):
-                return Replied(reply=self._clean(answer), seconds=time.monotonic() - began)
+                took = time.monotonic() - began
+                return Replied(reply=self._clean(answer), seconds=took, attempts=len(faults) + 1)
             fault = self._translate(answer)
             faults = (*faults, fault)
             wait = self._retry(Tries(faults=faults, waited=waited, chance=random.random()))  # noqa: S311 - no secret

@@ -39,6 +39,7 @@ from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.state import State
+from stages.wire.deltas import Delta
 
 # Runs that a client of ours asked for: it is told of their progress, and its cancellation ends them in order.
 
@@ -62,12 +63,12 @@ class Runs:
         """The end of a run. Cancelled, this returns at once, and the run is cancelled, which may take a while."""
         untold, cancel = asyncio.Queue[str](_UNTOLD), asyncio.Event()
 
-        def watch(event: events.Event) -> None:
+        def watch(stamped: events.Stamped) -> None:
             with suppress(asyncio.QueueFull):
-                if text := _progress(event):
+                if not stamped.parent and (text := _progress(stamped.event)):
                     untold.put_nowait(text)
 
-        running = asyncio.ensure_future(begin({"observer": watch, "cancel": cancel}))
+        running = asyncio.ensure_future(begin({"on_event": watch, "cancel": cancel}))
         self._tasks.add(running)
         running.add_done_callback(self._tasks.discard)
         telling = asyncio.create_task(_tell(untold, session))
@@ -93,7 +94,7 @@ async def _tell(untold: asyncio.Queue[str], session: ServerSession) -> None:
             await session.report_progress(done, None, text)
 
 
-def _progress(event: events.Event) -> str:
+def _progress(event: events.Event | Delta) -> str:
     """What a client is told of the event; empty: nothing."""
     match event:
         case events.TurnStarted(turn=turn):

@@ -232,7 +232,7 @@ def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
     """The calls that the limits forbade, in the order in which the model made them."""
     for before, step in pairwise(steps):
         done = [(one.name, one.arguments) for one in before.state.ledger.successes]
-        for event in step.events:
+        for event in (stamped.event for stamped in step.events):
             if isinstance(event, MessageAdded) and isinstance(event.message, Assistant):
                 # A call whose arguments fit no schema was refused for that.
                 with suppress(msgspec.ValidationError):

@@ -20,7 +20,6 @@ from msgspec import Struct
 from returns.result import Failure, Result
 
 from forge.agent import Agent, file_tools
-from forge.agent.events import AgentEvent
 from forge.agent.memory import Fact, Facts, Session, SessionSummary, SQLiteStore
 from forge.backends.servers import Progress
 from forge.backends.servers.process import state_folder
@@ -59,6 +58,7 @@ from forge.interpreters import Answer
 from forge.outcome import Finished, Halted
 from forge.runtime.reaching import Held
 from stages.effect import Approved, Ask
+from stages.events import Stamped
 from stages.options import did_you_mean
 from stages.state import Done
 
@@ -417,8 +417,8 @@ class Chat:
                 steering.cancel()
             self._face.working(None)
 
-    def _see(self, event: AgentEvent) -> None:
-        self._screen, printed = followed_by(self._screen, event)
+    def _see(self, stamped: Stamped) -> None:
+        self._screen, printed = followed_by(self._screen, stamped)
         self._face.show(*printed)
         self._face.working(self._screen)
 
