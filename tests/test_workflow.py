@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -234,6 +235,16 @@ def test_a_missing_variable_is_named() -> None:
 
 def test_a_workflow_without_a_system_prompt_has_no_empty_system_message() -> None:
     assert Workflow("w", tools=[finish], terminal_tool="finish").start("Go.").history == (User(text="Go."),)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(3, "without is 3; it must be a string or a list of strings"), ([1], "without[0] is 1; it must be a string")],
+)
+def test_what_is_turned_off_is_named(given: Any, says: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        Workflow("w", tools=[finish], terminal_tool="finish", without=given)
+    assert caught.value.problems == (says,)
 
 
 def test_a_guard_or_narrowing_that_is_turned_off_has_to_exist() -> None:

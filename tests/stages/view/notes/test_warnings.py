@@ -111,6 +111,15 @@ def test_each_of_several_says_that_the_same_again_does_not_count() -> None:
     assert "note (1 of 2 times, each time with other arguments)" in said
 
 
+def test_only_what_still_counts_is_counted() -> None:
+    rules = Rules(tools=RULES.tools, order=(Use(tool="note", at_least=2, again_after=("write",)),))
+    answered = Tool(call_id="call_000000001", name="note", text="ok")
+    ledger = Ledger(successes=(NOTED, WRITTEN, NOTED))
+    folded = State(history=(answered,), ledger=ledger, phase=Folded(view=(answered,)))
+    (said,) = texts(note_progress(rules)(folded).unwrap())
+    assert "note (1 of 2 times)" in said
+
+
 STEPS = Rules(tools=RULES.tools, required=("look", "write"), order=(Use(tool="note", at_least=2),))
 CALLED = ToolCall(id="call_000000001", name="look", arguments="{}")
 NOTED = Success(name="note", arguments="{}")
