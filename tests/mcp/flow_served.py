@@ -40,4 +40,6 @@ def report(text: str) -> dict[str, str]:
 
 
 agent = Agent("helper", backend="http://127.0.0.1:9")
-workflow = Workflow("the desk!", tools=[look, wait, ask, report], optional_steps=["wait"], terminal_tool=["ask", "report"])
+workflow = Workflow(
+    "the desk!", tools=[look, wait, ask, report], optional_steps=["wait"], terminal_tool=["ask", "report"]
+)
