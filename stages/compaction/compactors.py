@@ -10,12 +10,17 @@ from stages import nudges
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.history import (
     Measured,
+    Part,
+    Parts,
     Span,
+    Words,
     exchange_around,
     exchanges,
     is_failed_attempt,
     is_protected,
     marked,
+    messages_of,
+    part_turn,
     recent_from,
     unprotected,
 )
@@ -27,12 +32,10 @@ from stages.message import (
     Assistant,
     History,
     Kind,
-    Message,
     System,
     Tool,
     User,
     size,
-    turn_of,
 )
 from stages.nudges import recall_hint
 from stages.options import Count, Options
@@ -108,7 +111,7 @@ def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
     return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
 
-def _long(messages: History) -> Iterator[tuple[int, Tool]]:
+def _long(messages: Parts) -> Iterator[tuple[int, Tool]]:
     """The results that truncation may make shorter."""
     results = Kind.TOOL_RESULT
     for index, message in enumerate(messages):
@@ -250,7 +253,7 @@ class SlidingWindowCompact(Options, frozen=True, kw_only=True):
         if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         # Nothing left to drop, though over the threshold: no compaction took place.
-        return Compacted(history=kept.messages, phase=1 if len(kept.messages) < len(history) else 0)
+        return Compacted(history=messages_of(kept.messages), phase=1 if len(kept.messages) < len(history) else 0)
 
 
 # Call list: a message with a line for each call of removed exchanges.
@@ -269,12 +272,13 @@ def _with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: boo
     if not spans:
         return old
     lists = _lists(old.messages[: spans[0][0]])
-    before = old.messages[lists[0][0]].text if lists else nudges.called_before(recall=recall, all_of_them=True)
+    last = old.messages[lists[0][0]] if lists else None
+    before = last.text if type(last) is User else nudges.called_before(recall=recall, all_of_them=True)
     text = _text(before, _calls(old.messages, spans, recall=recall), limit, recall=recall)
     gone = [*lists, *spans]
     if not text:
         return old.without(gone)
-    message = User(text=text, kind=Kind.SUMMARY, turn=turn_of(old.messages[spans[-1][1] - 1]))
+    message = User(text=text, kind=Kind.SUMMARY, turn=part_turn(old.messages[spans[-1][1] - 1]))
     place = spans[-1][0] - sum(end - start for start, end in gone[:-1])
     shorter = old.without(gone).inserted(place, message, size(message))
     return shorter if shorter.size < old.size else old.without(spans)
@@ -285,7 +289,7 @@ def _without_call_list(part: Measured) -> Measured:
     return part.without(_lists(part.messages))
 
 
-def _lists(messages: History) -> list[Span]:
+def _lists(messages: Parts) -> list[Span]:
     return [(i, i + 1) for i, m in enumerate(messages) if type(m) is User and _is_list(m)]
 
 
@@ -314,7 +318,7 @@ def _newest(newest_first: Iterable[str], limit: int) -> list[str]:
     return lines[::-1]
 
 
-def _calls(messages: History, spans: list[Span], *, recall: bool) -> Iterator[str]:
+def _calls(messages: Parts, spans: list[Span], *, recall: bool) -> Iterator[str]:
     """A line for each call, the newest first."""
     for start, end in reversed(spans):
         failed: dict[str, str] = {}
@@ -340,7 +344,7 @@ def _opening_size(part: Measured) -> int:
     )
 
 
-def failed_attempts(messages: History, marks: list[int]) -> list[Span]:
+def failed_attempts(messages: Parts, marks: list[int]) -> list[Span]:
     """The spans of lone corrections and warnings, and of replies that had no other answer.
 
     They are searched among `marks`, made by `exchange.marked`.
@@ -357,8 +361,8 @@ def failed_attempts(messages: History, marks: list[int]) -> list[Span]:
     return found
 
 
-def _worthless(message: Message) -> bool:
-    return not isinstance(message, System) and message.kind in _WORTHLESS
+def _worthless(message: Part) -> bool:
+    return not isinstance(message, System | Words) and message.kind in _WORTHLESS
 
 
 def _minimum_size(old: Measured, each: int) -> int:
@@ -447,9 +451,17 @@ class TieredCompact(Options, frozen=True, kw_only=True):
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
         whole = budget.measured(history)
+        cut = self.cut(whole, budget)
+        if isinstance(cut, CannotFit):
+            return cut
+        shorter, phase = cut
+        return Compacted(history=history if shorter is whole else messages_of(shorter.messages), phase=phase)
+
+    def cut(self, whole: Measured, budget: ContextBudget) -> tuple[Measured, int] | CannotFit:
+        """The parts that fit, and how far it had to go: a conversation has spans among them, which stay or go whole."""
         if budget.tokens_of(whole.size) < self._trigger(budget):
-            return Compacted(history=history, phase=0)
-        old, recent = whole.cut_at(recent_from(history, self.keep_recent))
+            return whole, 0
+        old, recent = whole.cut_at(recent_from(whole.messages, self.keep_recent))
         aim = _Aim(budget=budget, opening=_opening_size(old), rest=recent.size, thresholds=self.phase_thresholds)
         marks = marked(old.messages)
         first = old.without(failed_attempts(old.messages, marks))
@@ -462,7 +474,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         shorter = now.then(recent)
         if (tokens := budget.tokens_of(shorter.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
-        return Compacted(history=shorter.messages, phase=phase)
+        return shorter, phase
 
     def _trigger(self, budget: ContextBudget) -> int:
         return budget.trigger if self.phase_thresholds is None else int(budget.tokens * self.phase_thresholds[0])

@@ -9,10 +9,10 @@ compaction: a server's prefix cache holds in between.
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from stages.compaction.budget import Compacted, ContextBudget
+from stages.compaction.budget import ContextBudget
 from stages.compaction.compactors import TieredCompact
+from stages.compaction.history import Measured, Part, Parts, Words
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, Message, System, Tool, User, turn_of
 from stages.tokens import Report
@@ -35,14 +35,6 @@ class CompactedConversation(Struct, frozen=True, kw_only=True):
     def history(self) -> History:
         """The messages alone."""
         return tuple(each.message for each in self.kept)
-
-
-class _Unit(Struct, frozen=True):
-    """What stays or goes together, as the compactor is shown it, and its size."""
-
-    shown: Message
-    parts: tuple[Placed, ...]
-    size: int
 
 
 _COMPACTORS = ((TieredCompact(keep_recent=2), True), (TieredCompact(keep_recent=1), False))
@@ -104,42 +96,46 @@ def _opening(history: History) -> int:
 def _compacted(
     now: tuple[Placed, ...], budget: ContextBudget, compactors: Sequence[tuple[TieredCompact, bool]] = _COMPACTORS
 ) -> tuple[Placed, ...] | CannotFit:
-    rate = budget.meter.tokens_per_character
+    metered = budget.metered(budget.meter.tokens_per_character, Report())
     failure = CannotFit(tokens=0, budget=budget.tokens)
     for compactor, goal in compactors:
-        units = _units(now, budget, goal=goal)
-        metered = budget.metered(rate, Report(), tuple(unit.size for unit in units))
-        match compactor(tuple(unit.shown for unit in units), metered):
+        parts = _parts(now, goal=goal)
+        sizes = tuple(
+            metered.count(each.message for each in now[slice(*part.span)])
+            if type(part) is Words
+            else metered.count((part,))
+            for part in parts
+        )
+        match compactor.cut(Measured(messages=parts, sizes=sizes, size=sum(sizes)), metered):
             case CannotFit() as failure:
                 pass
-            case Compacted(history=left):
-                return tuple(_restored(units, left))
+            case left, _:
+                return tuple(_restored(now, left.messages))
     return failure
 
 
-def _units(now: tuple[Placed, ...], budget: ContextBudget, *, goal: bool) -> list[_Unit]:
+def _parts(now: tuple[Placed, ...], *, goal: bool) -> Parts:
     """The conversation as a compactor is to see it. `goal`: the first request is kept, besides the last.
 
     Words of the user's, and answers in words, are not the run's only task and its stray texts, as in a run: they go
     with the exchanges around them, a question with its answer.
     """
-    units: list[_Unit] = []
+    parts: list[Part] = []
     opening = _opening(tuple(each.message for each in now))
     kept = _goals(now, opening, first=goal)
     at = 0
     while at < len(now):
-        message = now[at].message
-        parts = now[at : at + 1]
-        if at >= opening and _is_asked(message) and at + 1 < len(now) and _is_words(now[at + 1].message):
-            parts = now[at : at + 2]
-        shown = message
-        if at >= opening and (_is_asked(message) or _is_words(message)):
-            kind = Kind.USER_INPUT if at in kept else Kind.TEXT_RESPONSE
-            turn, pinned = max(turn_of(part.message) for part in parts), any(_is_pinned(part.message) for part in parts)
-            shown = User(text="", kind=kind, turn=turn, pinned=pinned)
-        units.append(_Unit(shown, parts, budget.count(part.message for part in parts)))
-        at += len(parts)
-    return units
+        message, end = now[at].message, at + 1
+        if at < opening or not (_is_asked(message) or _is_words(message)):
+            parts.append(message)
+        else:
+            if _is_asked(message) and end < len(now) and _is_words(now[end].message):
+                end += 1
+            said = [each.message for each in now[at:end]]
+            stays = at in kept or any(map(_is_pinned, said))
+            parts.append(Words((at, end), turn=max(map(turn_of, said)), pinned=stays))
+        at = end
+    return tuple(parts)
 
 
 def _goals(now: tuple[Placed, ...], opening: int, *, first: bool) -> frozenset[int]:
@@ -162,19 +158,20 @@ def _is_words(message: Message) -> bool:
     return type(message) is Assistant and not message.calls
 
 
-def _restored(units: list[_Unit], left: History) -> Iterator[Placed]:
-    """What is left, in the messages that the units stand for."""
+def _restored(now: tuple[Placed, ...], left: Parts) -> Iterator[Placed]:
+    """What is left, as messages with their places; of the rest, a result that was cut is known by its call."""
     start = 0
-    for message in left:
-        at = next((at for at in range(start, len(units)) if _is_same(units[at].shown, message)), None)
-        if at is None:
-            yield Placed(message, -1)
+    for part in left:
+        if type(part) is Words:
+            start = part.span[1]
+            yield from now[slice(*part.span)]
             continue
-        start, unit = at + 1, units[at]
-        if unit.shown is message:
-            yield from unit.parts
+        at = next((at for at in range(start, len(now)) if _is_same(now[at].message, part)), None)
+        if at is None:
+            yield Placed(part, -1)
         else:
-            yield replace(unit.parts[0], message=message)
+            start = at + 1
+            yield Placed(part, now[at].at)
 
 
 def _is_same(shown: Message, left: Message) -> bool:

@@ -1,6 +1,7 @@
 """A history in exchanges, and what its messages take."""
 
 from itertools import compress
+from typing import final
 
 from msgspec import Struct
 
@@ -11,6 +12,35 @@ from stages.message import Assistant, History, Kind, Message, System, Tool, User
 Span = tuple[int, int]
 """From one index of a history up to another: messages that stay or go together."""
 
+
+@final
+class Words(Struct, frozen=True):
+    """A span of a conversation that was said in words, a question with its answer, as one part: it stays or goes whole.
+
+    `pinned`: it stays. `turn` is that of its last message.
+    """
+
+    span: Span
+    turn: int
+    pinned: bool
+
+
+Part = Message | Words
+"""What a compactor cuts: a message of a run's history; of a conversation's, also what was said in words."""
+
+Parts = tuple[Part, ...]
+
+
+def messages_of(parts: Parts) -> History:
+    """The parts that are messages: of a run's history, all of them."""
+    return tuple([part for part in parts if type(part) is not Words])
+
+
+def part_turn(part: Part) -> int:
+    """The turn of a part."""
+    return part.turn if type(part) is Words else turn_of(part)
+
+
 _KEPT = frozenset({Kind.USER_INPUT, Kind.SUMMARY})
 """Kinds in the user's name that are never cut."""
 
@@ -19,7 +49,7 @@ _TO_TEXT = frozenset({Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
 """Kinds that answer a reply without a usable call."""
 
 
-def exchanges(history: History) -> list[Span]:
+def exchanges(history: Parts) -> list[Span]:
     """The whole history as exchanges: a reply and the answers to its calls, or one message alone."""
     starts = [0, *(i for i in range(1, len(history)) if not _belongs(history[i], history[i - 1]))]
     return list(zip(starts, [*starts[1:], len(history)], strict=True)) if history else []
@@ -38,7 +68,7 @@ def kept_indexes(length: int, spans: list[Span]) -> bytearray:
     return kept
 
 
-def marked(history: History) -> list[int]:
+def marked(history: Parts) -> list[int]:
     """Indexes of all messages but replies and tool results that nobody pinned.
 
     Types are compared instead of using `isinstance`, which takes five times as long on a msgspec Struct: this runs for
@@ -52,7 +82,7 @@ def marked(history: History) -> list[int]:
     ]
 
 
-def unprotected(history: History, marks: list[int]) -> list[Span]:
+def unprotected(history: Parts, marks: list[int]) -> list[Span]:
     """The spans between exchanges that hold a protected message; `marks` are those of `marked`."""
     gaps: list[Span] = []
     end = 0
@@ -64,7 +94,7 @@ def unprotected(history: History, marks: list[int]) -> list[Span]:
     return [(start, end) for start, end in (*gaps, (end, len(history))) if start < end]
 
 
-def exchange_around(history: History, index: int) -> Span:
+def exchange_around(history: Parts, index: int) -> Span:
     """The exchange that this message is part of."""
     start, end = index, index + 1
     while start > 0 and _belongs(history[start], history[start - 1]):
@@ -74,7 +104,7 @@ def exchange_around(history: History, index: int) -> Span:
     return start, end
 
 
-def _belongs(message: Message, before: Message) -> bool:
+def _belongs(message: Part, before: Part) -> bool:
     """Whether the message answers the one before it: a tool message, or the nudge after a bare text."""
     if type(message) is Tool:
         return True
@@ -82,18 +112,18 @@ def _belongs(message: Message, before: Message) -> bool:
     return corrects and type(before) is Assistant and not before.calls
 
 
-def is_protected(message: Message) -> bool:
-    """Whether the message stays as it is: the system prompt, what the user asked, a summary, what is pinned."""
+def is_protected(message: Part) -> bool:
+    """Whether the part stays as it is: the system prompt, what the user asked, a summary, what is pinned."""
     return isinstance(message, System) or message.pinned or (type(message) is User and message.kind in _KEPT)
 
 
-def is_failed_attempt(exchange: History) -> bool:
+def is_failed_attempt(exchange: Parts) -> bool:
     """Whether this is a failed attempt: a reply whose answers are all corrections."""
     answers = exchange[1:]
-    return bool(answers) and all(map(is_nudge, answers))
+    return bool(answers) and all(type(answer) is not Words and is_nudge(answer) for answer in answers)
 
 
-def recent_from(history: History, keep_recent: int) -> int:
+def recent_from(history: Parts, keep_recent: int) -> int:
     """The index of the first message of the last `keep_recent` distinct turns; the messages before it are old.
 
     With fewer turns it is 0: all are recent. `keep_recent` 0 protects none. Turns of earlier requests of the user count
@@ -101,7 +131,7 @@ def recent_from(history: History, keep_recent: int) -> int:
     """
     turns = last = 0
     for index in range(len(history) - 1, -1, -1):
-        turn = turn_of(history[index])
+        turn = part_turn(history[index])
         if turn and turn != last:
             turns, last = turns + 1, turn
             if turns > keep_recent:
@@ -115,7 +145,7 @@ def recent_from(history: History, keep_recent: int) -> int:
 class Measured(Struct, frozen=True, kw_only=True):
     """Messages and the size of each in the prompt, in characters as `tokens.length` counts; `size` is the sum."""
 
-    messages: History
+    messages: Parts
     sizes: tuple[int, ...]
     size: int
 
