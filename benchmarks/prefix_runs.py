@@ -16,7 +16,7 @@ from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted
 from stages.compaction import Compactor, NoCompact
 from stages.effect import Replied, Reply, Send, Usage
-from stages.events import Event, HistoryCompacted, ModelReplied, PrefixLost, RunFinished
+from stages.events import HistoryCompacted, ModelReplied, PrefixLost, RunFinished, Stamped
 from stages.state import Completed
 from stages.wire.deltas import Sampling
 
@@ -103,14 +103,19 @@ class Row(Struct, frozen=True, kw_only=True):
 def replayed(name: str, compactor: Compactor, compact_to: float) -> Row:
     """The scripted run under that strategy, on a server that has seen nothing before."""
     server = LlamaCpp(Settings(path=ensure_model(KNOWN[REPLAYED]), context_tokens=CONTEXT))
-    events: list[Event] = []
+    heard: list[Stamped] = []
     try:
         new = everything(server.url)
         backend = Replay(server.url, script())
-        run_sync(archive(compactor, compact_to), REQUEST, backend=backend, observer=events.append).unwrap()
+        run_sync(
+            archive(compactor, compact_to),
+            REQUEST,
+            backend=backend,
+            on_event=heard.append,
+        ).unwrap()
     finally:
         server.stop()
-    seen = backend.seen
+    seen, events = backend.seen, [one.event for one in heard]
     offs = [abs(e.kept_tokens - seen[e.turn - 1].cache_n) for e in events if isinstance(e, PrefixLost)]
     return Row(
         name=name,
@@ -125,21 +130,27 @@ def replayed(name: str, compactor: Compactor, compact_to: float) -> Row:
 def decided(name: str, compactor: Compactor, compact_to: float) -> str:
     """A run in which the model decides, as a row of a table."""
     server = LlamaCpp(Settings(path=ensure_model(KNOWN[DECIDING]), context_tokens=CONTEXT // 2))
-    events: list[Event] = []
+    heard: list[Stamped] = []
     backend = Server(
         server.url, mode="constrained", sampling=Sampling(temperature=0.0, seed=1, max_tokens=96), timeout=WAIT
     )
     try:
-        run_sync(inspection(compactor, compact_to), INSPECT, backend=backend, observer=events.append)
+        run_sync(
+            inspection(compactor, compact_to),
+            INSPECT,
+            backend=backend,
+            on_event=heard.append,
+        )
     finally:
         server.stop()
+    events = [one.event for one in heard]
     usage = [e.reply.usage or Usage() for e in events if isinstance(e, ModelReplied)]
     evaluated, prompts = sum(u.prompt - u.cached for u in usage), sum(u.prompt for u in usage)
     compactions = sum(isinstance(e, HistoryCompacted) for e in events)
     return f"| {name} | {ended(events[-1])} | {len(usage)} | {compactions} | {prompts:,} | {evaluated:,} |"
 
 
-def ended(event: Event) -> str:
+def ended(event: object) -> str:
     match event:
         case RunFinished(outcome=Completed(tool=tool, value=value)):
             return f"`{tool}`: {bytes(value).decode()}"

@@ -13,7 +13,7 @@ from returns.result import Success
 
 from forge import Agent, ToolResolutionError, tool
 from forge.agent import Handled, hand_off_tool, history_brief, run_with_hand_offs
-from forge.agent.events import AgentEvent, MessageEvent, ToolCallEvent
+from stages.events import CallsAccepted, RunFinished, Stamped
 
 CHARGES = {"A-17": [129.9, 129.9], "B-42": [54.25]}
 
@@ -26,12 +26,13 @@ def get_charges(order_id: str) -> list[float]:
     return CHARGES[order_id]
 
 
-def show(event: AgentEvent) -> None:
+def show(stamped: Stamped) -> None:
     """Print the calls and the answers."""
-    match event:
-        case ToolCallEvent(name=name, arguments=arguments):
-            print(f"  calls {name} {arguments}")
-        case MessageEvent(text=text):
+    match stamped.event:
+        case CallsAccepted(calls=calls):
+            for call in calls:
+                print(f"  calls {call.name} {call.arguments}")
+        case RunFinished(text=text) if text:
             print(f"  says  {text}")
         case _:
             pass

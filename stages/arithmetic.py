@@ -1,4 +1,4 @@
-"""Arithmetic: calculations that models write instead of results, and numbers that do not add up."""
+"""Arithmetic: calculations that models write instead of results, worked out and judged."""
 
 import re
 from collections import Counter
@@ -269,7 +269,7 @@ def with_results(arguments: str, tool: ToolSpec) -> str:
     return msgspec.json.encode(msgspec.json.decode(arguments, type=dict[str, Raw]) | results).decode()
 
 
-CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
+_CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
 """Factors that need no source: one, halves, and those between units of time, money, weight and length."""
 
 _LONGEST_NUMBER = 15
@@ -293,7 +293,7 @@ def constraint_of(tool: ToolSpec, given: Collection[Decimal] = ()) -> Raw:
 
 
 def _limited(kind: Json, tool: ToolSpec, bound: Calculated, given: Collection[Decimal]) -> Json:
-    numbers = {abs(n) for n in (*given, *documentation_of(tool, bound).numbers)} if given else set()
+    numbers = {abs(n) for n in (*given, *_documentation_of(tool, bound).numbers)} if given else set()
     return {**kind, "pattern": calculation_pattern(numbers)} if isinstance(kind, dict) else kind
 
 
@@ -304,7 +304,7 @@ def calculation_pattern(numbers: Collection[Decimal]) -> str:
     """
     spelt = [n for n in sorted(set(numbers)) if abs(n.adjusted()) < _LONGEST_NUMBER]
     own = [_spelt(n) for n in spelt] or [_ANY]
-    constants = (str(c) for c in sorted(CONSTANTS.union(range(3, 11))))
+    constants = (str(c) for c in sorted(_CONSTANTS.union(range(3, 11))))
     factors = [*own, *(c for c in constants if c not in own)] if spelt else own
     first, other = "|".join(own), "|".join(factors)
     return f"^[(]?({first})( [+-] [(]?({first})[)]?| [*/] [(]?({other})[)]?){{1,9}}$"
@@ -315,12 +315,12 @@ def _spelt(number: Decimal) -> str:
     return f"{whole}[.]{rest}" if (rest := rest.rstrip("0")) else whole
 
 
-def documentation_of(tool: ToolSpec, bound: Calculated) -> Evidence:
+def _documentation_of(tool: ToolSpec, bound: Calculated) -> Evidence:
     """What the tool's author says about the tool and the argument."""
-    return evidence(documents_of(tool, bound))
+    return evidence(_documents_of(tool, bound))
 
 
-def documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
+def _documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
     """The texts of the tool's author on the tool and the argument."""
     return tool.description, msgspec.json.decode(bound.number, type=_Described).description
 
@@ -410,7 +410,7 @@ def _percentage(
     """
     if any(one.value == _WHOLE for one in operands) or not _SHARES.isdisjoint(name_words(bound.argument)):
         return None
-    texts = (*(one.text for one in everything_given(state)), *documents_of(tool, bound))
+    texts = (*(one.text for one in everything_given(state)), *_documents_of(tool, bound))
     percentages = percentage_counts(texts)
     if not any(_shown(one) in percentages for one in operands):
         return None
@@ -436,7 +436,7 @@ def _overused(
     several = [(number, n) for added in sums for number, n in Counter(added).items() if n > 1]
     if not several:
         return None
-    counts = number_counts((*(one.text for one in _given_once(state)), *documents_of(tool, bound)))
+    counts = number_counts((*(one.text for one in _given_once(state)), *_documents_of(tool, bound)))
     for number, used in several:
         given = sum(counts[one] for one in _readings(number))
         if 0 < given < used:
@@ -468,7 +468,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
     left = unseen_values([as_json_number(operand.value) for operand in operands], anywhere, state)
     if not left:
         return ()
-    said = documentation_of(tool, bound)
+    said = _documentation_of(tool, bound)
     doubted = [
         o
         for o in operands
@@ -490,7 +490,7 @@ def _known(operand: Operand, operands: tuple[Operand, ...]) -> bool:
     value = operand.value
     if not operand.factor:
         return value == 1 and operand.nested
-    return value in CONSTANTS or (value.denominator == 1 and 0 < value < len(operands))
+    return value in _CONSTANTS or (value.denominator == 1 and 0 < value < len(operands))
 
 
 def _written_otherwise(operand: Operand) -> Iterator[Json]:

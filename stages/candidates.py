@@ -122,7 +122,7 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
 
 
-def examples_in(texts: Iterable[str]) -> tuple[str, ...]:
+def _examples_in(texts: Iterable[str]) -> tuple[str, ...]:
     """What these texts give as examples: of `such as '0007'`, 0007."""
     return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.findall(text))
 
@@ -250,7 +250,7 @@ def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[s
 
 def _no_examples(given: Given, values: Iterable[str]) -> Iterator[str]:
     """The values but those that a tool's text has as examples only: `such as '0007'` says what a value looks like."""
-    examples = set(map(normalized, examples_in((given.text,)))) if given.tool else set[str]()
+    examples = set(map(normalized, _examples_in((given.text,)))) if given.tool else set[str]()
     return (value for value in values if not examples or normalized(value) not in examples)
 
 
@@ -340,7 +340,7 @@ def _as_in_examples(tool: ToolSpec, argument: str, state: State) -> Iterator[str
     for answer, arguments in _refused(tool, state):
         value = _value(arguments, argument)
         if isinstance(value, str) and len(value) <= _LONGEST:
-            written = (in_the_form_of(example, value.strip()) for example in examples_in((answer.text,)))
+            written = (in_the_form_of(example, value.strip()) for example in _examples_in((answer.text,)))
             yield from filter(None, written)
 
 

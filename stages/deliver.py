@@ -43,7 +43,8 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
     """
     match state.phase:
         case Awaiting() as phase:
-            return _answered(state, phase, outcome)
+            counted = state.note(effects=state.ledger.effects + 1)
+            return _answered(counted, phase, outcome)
         case phase:
             raise ValueError(f"nothing is awaited in the phase {type(phase).__name__}")
 
@@ -119,7 +120,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     if not isinstance(phase, Awaiting | Edited | Executed) or not phase.batch.calls:
         return state.to(Ready())
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
-    unrun = tuple(_cut_short(call, awaited) for call in unanswered_calls(phase.batch))
+    unrun = tuple(cut_short(call, awaited) for call in unanswered_calls(phase.batch))
     batch = replace(phase.batch, results=phase.batch.results + unrun)
     ledger = state.ledger
     new = batch_record(batch)
@@ -149,7 +150,7 @@ def reopened(state: State) -> State:
             return state
 
 
-def _cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
+def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     """The answer to a call whose result nobody waits for any more."""
     if not isinstance(awaited, Execute) or call not in awaited.calls:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_STARTED}")

@@ -188,10 +188,11 @@ class Reply(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Replied(Struct, frozen=True, kw_only=True, gc=False, tag="replied"):
-    """The model answered; `seconds` is how long it took."""
+    """The model answered, at attempt number `attempts`; `seconds` is how long it took."""
 
     reply: Reply
     seconds: float = 0.0
+    attempts: int = 1
 
 
 FaultKind = Literal[

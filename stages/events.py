@@ -1,32 +1,87 @@
-"""Events: what happened between two states, for observers of a run. They are derived, so they cannot change it."""
+"""Events: what happened in a run, stamped, for whoever watches it. They are derived, so they cannot change it."""
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
+from typing import assert_never
 
 from msgspec import Struct
+from msgspec.json import decode
 
-from stages.effect import Ask, CallResult, Execute, Reply, Send
+from stages.deliver import cut_short
+from stages.effect import (
+    Approved,
+    Ask,
+    CallResult,
+    Execute,
+    HandOff,
+    NeedsInput,
+    Outcome,
+    Rejected,
+    Replied,
+    Reply,
+    Said,
+    Send,
+    Settled,
+    Unanswered,
+    Undelivered,
+)
 from stages.halt import Halt
 from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge
-from stages.state import Answered, Awaiting, Compaction, Done, Ending, Executed, State, SummaryOrder
+from stages.offer import why_held
+from stages.reasoning import split_reasoning
+from stages.state import MAIN, Awaiting, Compaction, Completed, Done, Ending, Executed, State, SummaryOrder
 from stages.tokens import tokens_of
 from stages.view.prefix_reuse import Cause, prefix_loss
+from stages.wire.deltas import Delta
+
+
+class RunStarted(Struct, frozen=True, kw_only=True, tag="run_started"):
+    """The work begins. `message` is what the user said; empty: a run goes on from its state."""
+
+    message: str = ""
+
+
+class Connected(Struct, frozen=True, kw_only=True, tag="connected"):
+    """The backend is reached: its model, how calls are asked for, and the maximum tokens of a prompt (0: not known)."""
+
+    model: str
+    mode: str
+    context_tokens: int
 
 
 class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
-    """The model is asked. `prompt_tokens` is an estimate; `context_tokens` 0: not known."""
+    """The model is asked. `prompt_tokens` is an estimate; `context_tokens` 0: not known. `target`: which model.
+
+    A `ModelReplied` or a `ModelFailed` follows, as it does after `SummaryAsked`.
+    """
 
     turn: int
     prompt_tokens: int
     context_tokens: int
     calls_left: int
+    target: str = MAIN
 
 
 class ModelReplied(Struct, frozen=True, kw_only=True, tag="model_replied"):
-    """The model answered."""
+    """The model answered, after `attempts` attempts. `summary`: it was asked for one."""
 
     turn: int
     reply: Reply
+    summary: bool = False
+    attempts: int = 1
+    seconds: float = 0.0
+
+    @property
+    def thought(self) -> str:
+        """What the model thought before it replied."""
+        return (self.reply.reasoning or split_reasoning(self.reply.text)[0]).strip()
+
+
+class ModelFailed(Struct, frozen=True, kw_only=True, tag="model_failed"):
+    """The model was asked, and no reply came: of the transport, or because the run was cut short (0 attempts)."""
+
+    turn: int
+    problem: str
+    attempts: int = 0
 
 
 class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
@@ -39,12 +94,20 @@ class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
 class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
     """A person is asked about a call. `in_doubt`: an earlier call of the same tool whose outcome is unknown.
 
-    `problem`: what is wrong with the arguments that the person gave.
+    `problem`: what is wrong with the arguments that the person gave. An `ApprovalAnswered` follows.
     """
 
     call: ToolCall
     in_doubt: ToolCall | None = None
     problem: str = ""
+
+
+class ApprovalAnswered(Struct, frozen=True, kw_only=True, tag="approval_answered"):
+    """The person has answered, or was not there. `arguments`: as the call was approved, by the person."""
+
+    call_id: str
+    approved: bool
+    arguments: str = ""
 
 
 class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
@@ -56,7 +119,7 @@ class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
 
 
 class ToolsReturned(Struct, frozen=True, kw_only=True, tag="tools_returned"):
-    """Calls came back."""
+    """Calls came back, or were cut short with the run: each call that was accepted is among the results once."""
 
     results: tuple[CallResult, ...]
 
@@ -81,6 +144,12 @@ class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
     message: Message
 
 
+class Steered(Struct, frozen=True, kw_only=True, tag="steered"):
+    """The model is given what the user said while it worked."""
+
+    text: str
+
+
 class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
     """The run is stuck, so the next reply is to call one of these tools (`stages.offer`)."""
 
@@ -98,19 +167,7 @@ class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
     @property
     def why(self) -> str:
         """What holds them back, in words, and what to do about it."""
-        return _WHY_HELD.get(self.by, f"the narrowing {self.by}")
-
-
-_WHY_HELD: Mapping[str, str] = MappingProxyType(
-    {
-        "withheld": "it writes, and no required step needs it; optional_steps allows it",
-        "last_call": "one model call is left, to end the run; raise max_iterations",
-        "look_first": 'it can wait until something was looked up; without=["look_first"] offers it at once',
-        "unstuck": 'replies brought nothing new, and others lead on; without=["unstuck"] offers all',
-        "refused_call": "its call was just refused",
-        "answer_only": "the last reply only made a call again, so the next one is the answer",
-    }
-)
+        return why_held(self.by)
 
 
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
@@ -151,10 +208,33 @@ class PrefixLost(Struct, frozen=True, kw_only=True, tag="prefix_lost"):
     cause: Cause
 
 
+class BackendReplaced(Struct, frozen=True, kw_only=True, tag="backend_replaced"):
+    """The run halted on its backend and goes on with the next of the fallbacks."""
+
+    halt: Halt
+
+
 class RunFinished(Struct, frozen=True, kw_only=True, tag="finished"):
     """The run reached a typed outcome."""
 
     outcome: Ending
+
+    @property
+    def text(self) -> str:
+        """The answer to the user, whichever way it was given: words, a result (as JSON, unless it is text), a question.
+
+        Empty for a hand-over, and where a terminal tool returned nothing.
+        """
+        match self.outcome:
+            case Said(text=text) | NeedsInput(question=text):
+                return text
+            case HandOff():
+                return ""
+            case Completed(value=value):
+                shown = bytes(value)
+                return "" if shown == b"null" else decode(value, type=str) if shown[:1] == b'"' else shown.decode()
+            case _:
+                assert_never(self.outcome)
 
 
 class RunHalted(Struct, frozen=True, kw_only=True, tag="halted"):
@@ -163,15 +243,26 @@ class RunHalted(Struct, frozen=True, kw_only=True, tag="halted"):
     halt: Halt
 
 
+class RunFailed(Struct, frozen=True, kw_only=True, tag="failed"):
+    """The run ended with an exception: a function of the program's own is wrong, or the work was cancelled."""
+
+    problem: str
+
+
 Event = (
-    TurnStarted
+    RunStarted
+    | Connected
+    | TurnStarted
     | ModelReplied
+    | ModelFailed
     | CallsAccepted
     | ApprovalAsked
+    | ApprovalAnswered
     | ToolProgressed
     | ToolsReturned
     | Nudged
     | Warned
+    | Steered
     | Narrowed
     | HeldBack
     | MessageAdded
@@ -180,13 +271,53 @@ Event = (
     | FellBack
     | HistoryCompacted
     | PrefixLost
+    | BackendReplaced
     | RunFinished
     | RunHalted
+    | RunFailed
 )
 
 
-def observe(before: State, after: State) -> tuple[Event, ...]:
-    """The events of a transition, in the order in which a person would tell them."""
+# Stamped: an event, and where and when it happened. Whoever watches, shows, logs or measures a run reads these.
+
+
+class Stamped(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that happened in a run, or a delta of a streamed reply.
+
+    `run` is the run's own name, `agent` that of its workflow. `parent` is the run whose call `call_id` asked for this
+    one; empty: none did. `turn` counts the model calls of the conversation. `sequence` is how many effects came before,
+    then the number of the event since: a replay gives the same. What no state knows (the start, deltas, progress) has
+    the number of the event before it; a run that is resumed begins with the effect that it had reached. `time` is in
+    Unix seconds; None: it is a replay.
+    """
+
+    run: str
+    agent: str = ""
+    parent: str = ""
+    call_id: str = ""
+    turn: int = 0
+    sequence: tuple[int, int] = (0, 0)
+    time: float | None = None
+    event: Event | Delta
+
+
+def following(sequence: tuple[int, int], state: State) -> tuple[int, int]:
+    """The number of the next event in that state, after the event of that number."""
+    effect, number = sequence
+    now = state.ledger.effects
+    return (now, number + 1) if effect == now else (now, 1)
+
+
+# Observation: the events of a transition.
+
+
+def observe(before: State, after: State, outcome: Outcome | None = None) -> tuple[Event, ...]:
+    """The events of a transition, in the order in which a person would tell them.
+
+    `outcome`: what the world answered, where the state came of that; the same state, if that ended the run.
+    """
+    if outcome is not None and after is before:
+        return _answers(before, outcome)
     added = new_messages(before, after)
     said = (Nudged(kind=m.kind, text=m.text) for m in added if isinstance(m, User | Tool) and is_nudge(m))
     shortened = after.ledger.compactions[len(before.ledger.compactions) :]
@@ -194,14 +325,49 @@ def observe(before: State, after: State) -> tuple[Event, ...]:
     unsummarized = (SummaryFailed(problem=problem) for problem in failed)
     grown = (MessageAdded(message=message) for message in added)
     fallen = (FellBack(reason=after.ledger.fallback),) if after.ledger.fallback != before.ledger.fallback else ()
+    steered = (Steered(text=m.text) for m in added if isinstance(m, User) and m.kind is Kind.USER_INPUT)
     return (
+        *_answers(before, outcome),
         *grown,
         *said,
+        *steered,
         *fallen,
         *unsummarized,
         *(HistoryCompacted(compaction=c) for c in shortened),
         *_arrival(before, after),
     )
+
+
+def _answers(before: State, outcome: Outcome | None) -> tuple[Event, ...]:
+    """What came of a model call or a question; calls come back in `ToolsReturned`."""
+    match before.phase, outcome:
+        case Awaiting(effect=Send(turn=turn), summary=summary), Replied(reply=reply, seconds=took, attempts=tries):
+            summarizes = summary is not None
+            return (ModelReplied(turn=turn, reply=reply, summary=summarizes, attempts=tries, seconds=took),)
+        case Awaiting(effect=Send(turn=turn)), Undelivered(fault=fault, attempts=tries):
+            return (ModelFailed(turn=turn, problem=fault.detail, attempts=tries),)
+        case Awaiting(effect=Ask(call=call)), Approved(edited=edited):
+            arguments = call.arguments if edited is None else edited
+            return (ApprovalAnswered(call_id=call.id, approved=True, arguments=arguments),)
+        case Awaiting(effect=Ask(call=call)), Settled(happened=False):
+            return (ApprovalAnswered(call_id=call.id, approved=True, arguments=call.arguments),)
+        case Awaiting(effect=Ask(call=call)), Rejected() | Settled() | Unanswered():
+            return (ApprovalAnswered(call_id=call.id, approved=False),)
+        case _:
+            return ()
+
+
+def closing(state: State, *, begun: bool = True) -> tuple[Event, ...]:
+    """What ends with a run that is cut short in this state (`deliver.interrupt`): what was asked has no answer."""
+    match state.phase:
+        case Awaiting(effect=Send(turn=turn)):
+            return (ModelFailed(turn=turn, problem="the run was cut short"),)
+        case Awaiting(effect=Execute(calls=calls) as effect):
+            return (ToolsReturned(results=tuple(cut_short(call, effect if begun else None) for call in calls)),)
+        case Awaiting(effect=Ask(call=call)):
+            return (ApprovalAnswered(call_id=call.id, approved=False),)
+        case _:
+            return ()
 
 
 def new_messages(before: State, after: State) -> History:
@@ -238,7 +404,9 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
         case Awaiting(effect=Send(turn=turn), asked=asked):
             tokens = tokens_of(ledger.prompt_size, ledger.tokens_per_character, ledger.report)
             room, left = ledger.context_tokens, ledger.budget.calls
-            started = TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left)
+            started = TurnStarted(
+                turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left, target=asked.target
+            )
             narrowed = (Narrowed(turn=turn, tools=asked.offered),) if asked.offered else ()
             offer = (*narrowed, *_held_back(before, after, asked.target, turn))
             return (*_prefix_lost(before, after, turn), *_warnings(asked.notes), *offer, started)
@@ -246,11 +414,10 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):
             return (ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem),)
-        case Answered(reply=reply):
-            return (ModelReplied(turn=ledger.turn, reply=reply),)
         case Executed(batch=batch):
             known = len(before.phase.batch.results) if isinstance(before.phase, Awaiting) else 0
-            return (ToolsReturned(results=batch.results[known:]),)
+            new = batch.results[known:]
+            return (ToolsReturned(results=new),) if new else ()
         case Done(outcome=outcome):
             return (RunFinished(outcome=outcome),)
         case _:

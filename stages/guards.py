@@ -503,8 +503,7 @@ def _values(tool: ToolSpec, state: State) -> tuple[str, ...]:
 
 # Calculated: no call with a calculation that cannot be worked out, or whose numbers nobody gave.
 #
-# The model writes the calculation, forge does it (`stages.arithmetic`); what counts as given is in
-# `stages.arithmetic`.
+# The model writes the calculation, forge does it (`stages.arithmetic`, where it is also said what counts as given).
 
 _SHOWN = 6
 """Numbers that a correction names, the latest ones."""

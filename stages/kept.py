@@ -25,7 +25,7 @@ class Kept(Generic[T]):
 
     def __init__(self, name: str, kind: type[T], start: T) -> None:
         self.name, self.start = name, start
-        self._decoder = msgspec.json.Decoder(kind)
+        self._decoder, self._encoded = msgspec.json.Decoder(kind), Raw(msgspec.json.encode(start))
 
     def __repr__(self) -> str:
         """Its name."""
@@ -33,16 +33,15 @@ class Kept(Generic[T]):
 
     def get(self, state: State) -> T:
         """The value that was put last. KeptError, in words, for what cannot be read as one."""
-        for name, value in state.kept:
-            if name == self.name:
-                try:
-                    return decode(self._decoder, bytes(value))
-                except msgspec.DecodeError as error:
-                    raise KeptError(
-                        f"what the state keeps as {name!r} cannot be read: {error}; another version of the stages that "
-                        "keep it has written it, or other stages use the same name"
-                    ) from None
-        return self.start
+        # `start` is read anew each time, too: whoever changes a dict that was got has changed a copy.
+        kept = next((value for name, value in state.kept if name == self.name), self._encoded)
+        try:
+            return decode(self._decoder, bytes(kept))
+        except msgspec.DecodeError as error:
+            raise KeptError(
+                f"what the state keeps as {self.name!r} cannot be read: {error}; another version of the stages that "
+                "keep it has written it, or other stages use the same name"
+            ) from None
 
     def put(self, state: State, value: T) -> State:
         """The state that keeps this value from now on; `start` is kept by keeping nothing."""

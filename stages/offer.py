@@ -71,8 +71,11 @@ class Offer(Struct, frozen=True, kw_only=True):
         return not self.last and self.level != "open"
 
 
-Narrowing = Callable[[Rules, State, Offer], Offer]
-"""Makes an offer smaller, or hands it on."""
+class Narrowing(Struct, frozen=True):
+    """`narrow` makes an offer smaller, or hands it on. `why` is what people are told of a tool that it leaves out."""
+
+    narrow: Callable[[Rules, State, Offer], Offer]
+    why: str = ""
 
 
 def offer(rules: Rules, state: State) -> Offer:
@@ -84,9 +87,9 @@ def offer(rules: Rules, state: State) -> Offer:
     so_far = Offer(tools=legal_tools(rules, state), words=words, level=level)
     # The model was asked whether any of the legal tools is needed: then all of them are offered.
     asked = state.ledger.asked_to_act == state.ledger.turn
-    for name, narrow in NARROWINGS.items():
+    for name, narrowing in NARROWINGS.items():
         if name not in rules.without and (name == "last_call" or not asked):
-            narrowed = narrow(rules, state, so_far)
+            narrowed = narrowing.narrow(rules, state, so_far)
             if narrowed is not so_far and (narrowed.tools or narrowed.words):
                 left = frozenset(narrowed.names)
                 held = tuple(Held(tool=tool, by=name) for tool in so_far.names if tool not in left)
@@ -107,7 +110,7 @@ def remember(rules: Rules, state: State) -> State:
     """
     seen = any(tool.grounded or tool.calculated for tool in rules.tools)
     if replies_without_progress(state.ledger) or (seen and state.known()):
-        state = with_shown(state, texts_tried(rules, state.ledger))
+        state = with_shown(state, _texts_tried(rules, state.ledger))
     return with_spoken(rules.withheld, state) if rules.withheld else state
 
 
@@ -238,7 +241,7 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     spec = refused and rules.tool(refused.name)
     if refused is None or not spec or spec.repeatable:
         return so_far
-    if not takes_arguments(spec):
+    if not _takes_arguments(spec):
         left = _only(so_far, lambda tool: tool.name != spec.name)
         return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
     # A grounded value is chosen from a list, which `refused_values` takes it from.
@@ -259,15 +262,30 @@ def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
-        "last_call": last_call,
-        "look_first": look_first,
-        "one_by_one": one_by_one,
-        "unstuck": unstuck,
-        "refused_call": without_refused_call,
-        "answer_only": answer_only,
+        "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations"),
+        "look_first": Narrowing(
+            look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
+        ),
+        "one_by_one": Narrowing(one_by_one),
+        "unstuck": Narrowing(
+            unstuck, 'replies brought nothing new, and others lead on; without=["unstuck"] offers all'
+        ),
+        "refused_call": Narrowing(without_refused_call, "its call was just refused"),
+        "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
     }
 )
 """Every narrowing, by the name that `Rules.without` and `forge ablate` know it by, in the order in which they apply."""
+
+WITHHELD = "withheld"
+"""What holds back a tool that is not legal, beside the narrowings (`Rules.withheld`)."""
+
+
+def why_held(by: str) -> str:
+    """Why tools are not offered (`Held.by`), in words, and what to do about it."""
+    if by == WITHHELD:
+        return "it writes, and no required step needs it; optional_steps allows it"
+    known = NARROWINGS.get(by)
+    return known.why if known and known.why else f"the narrowing {by}"
 
 
 def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
@@ -283,7 +301,7 @@ class _Parameters(Struct):
     properties: dict[str, Raw] = {}
 
 
-def takes_arguments(tool: ToolSpec) -> bool:
+def _takes_arguments(tool: ToolSpec) -> bool:
     """Whether there is any argument that a call of it may have."""
     return bool(msgspec.json.decode(tool.parameters, type=_Parameters).properties)
 
@@ -310,7 +328,7 @@ def guessing_tools(rules: Rules, state: State) -> frozenset[str]:
     return frozenset(attempt.name for attempt in _guesses(rules, state))
 
 
-def texts_tried(rules: Rules, ledger: Ledger) -> list[Json]:
+def _texts_tried(rules: Rules, ledger: Ledger) -> list[Json]:
     """The texts in calls that may have been guessed, since the last progress."""
     return [text for said in _tried(rules, ledger)[1].values() for text in said]
 

@@ -146,7 +146,7 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
         return bool(several) and all(_fits(one, hint, deep=deep) for one, hint in several or ())
     if is_typeddict(kind):
         return isinstance(value, dict)
-    if origin in (Sequence, tuple):
+    if origin in _LISTS:
         return _is_list(value) and _all_fit(value, inside[0], deep=deep)
     if origin is Mapping:
         return isinstance(value, Mapping) and _all_fit(value.values(), inside[1], deep=deep)
@@ -160,6 +160,10 @@ def _is(value: object, kind: Hint, *, deep: bool) -> bool:
     if deep and isinstance(value, Struct) and not isinstance(value, Options):  # those have checked themselves
         return all(_fits(getattr(value, inner.name), inner.type) for inner in structs.fields(value))
     return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
+
+
+_LISTS = (Sequence, Collection, tuple)
+"""Kinds of lists in annotations; a set will do for any of them."""
 
 
 def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
@@ -180,7 +184,7 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
     if _fits(value, hint, deep=deep):
         return
     inner = {get_origin(kind): get_args(kind) for kind in _kinds(hint)}
-    listed = inner.get(Sequence) or inner.get(tuple, ())
+    listed = next((inner[kind] for kind in _LISTS if kind in inner), ())
     if listed and listed[1:] in ((), (...,)) and _is_list(value):
         for number, one in enumerate(value):
             yield from _wrong(f"{name}[{number}]", one, listed[0], deep=deep)
@@ -261,7 +265,7 @@ def _word(kind: Hint) -> str:
         return "a function"
     if origin is tuple and inside[1:] != (...,):
         return f"a tuple of {len(inside)}, each {_words(Union[inside])}"  # noqa: UP007 - made at run time
-    if origin in (Sequence, tuple):
+    if origin in _LISTS:
         plural = _plural(inside[0])
         return f"a list of {plural}" if plural else f"a list, each value {_words(inside[0])}"
     if origin is Mapping:

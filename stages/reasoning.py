@@ -31,7 +31,7 @@ _CALLED = (
     r"<[|\uff5c]tool[\u2581_]calls?[\u2581_]end[|\uff5c]>|<\|(?:tool_calls_section_end|tool_call_end|/tool_calls?|END_ACTION)\|>|"
     r"<\|close\|>tools<\|sep\|>|<tool_call\|>|<end_function_call>"
 )
-OPEN_ENDED = ("[TOOL_CALLS]", "<|python_tag|>")
+_OPEN_ENDED = ("[TOOL_CALLS]", "<|python_tag|>")
 """Call markup that has no closing tag."""
 _DRAFT = r'\n\{"name"|\n\{"tool"|\n```json'
 
@@ -52,7 +52,7 @@ def may_hold_reasoning(text: str) -> bool:
     return ("<" in text or "[" in text or "\u25c1" in text) and _TAGGED.search(text) is not None
 
 
-ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
+_ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
 """Before an analysis header: the message is addressed to a tool, so it is a call."""
 
 _LONGEST = 64
@@ -84,7 +84,7 @@ def open_tag_start(buffer: str, start: int) -> int:
 
 # A text or a stream cut into pieces of reasoning and text: the effect of each tag at its place.
 
-BEHIND = 100
+_BEHIND = 100
 """Characters before a chunk that are kept, because a tag's meaning depends on what precedes it."""
 
 
@@ -184,7 +184,7 @@ def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iter
     else:
         if split.inside == "text":
             depth = max(0, split.calls + (group == "call") - (group == "called"))
-            if group == "call" and buffer[start:end] in OPEN_ENDED:
+            if group == "call" and buffer[start:end] in _OPEN_ENDED:
                 split = replace(split, lead="{")  # what follows is JSON, and nothing says where it ends
             else:
                 split = replace(split, calls=depth, called=split.called or group == "called")
@@ -200,7 +200,7 @@ def _is_text(split: Split, buffer: str, start: int, end: int, group: str) -> boo
     if group == "close" and _takes_back(split, buffer, start) and not _is_quoted(buffer, start, end):
         return False
     in_call = split.calls > 0 or split.lead in ("{", "[{", "``") or split.lead.startswith("{")
-    addressed = group == "analysis" and ADDRESSED_TO_TOOL.search(buffer, max(0, start - BEHIND), start) is not None
+    addressed = group == "analysis" and _ADDRESSED_TO_TOOL.search(buffer, max(0, start - _BEHIND), start) is not None
     return in_call or addressed or _is_quoted(buffer, start, end)
 
 
@@ -210,7 +210,7 @@ _BEFORE = re.compile(r"[}\])>`]\s*\Z")
 def _takes_back(split: Split, buffer: str, start: int) -> bool:
     """Whether a closing tag stands right after the end of what begins like JSON, outside of its strings."""
     return (
-        not split.calls and split.quotes % 2 == 0 and _BEFORE.search(buffer, max(0, start - BEHIND), start) is not None
+        not split.calls and split.quotes % 2 == 0 and _BEFORE.search(buffer, max(0, start - _BEHIND), start) is not None
     )
 
 
@@ -338,4 +338,4 @@ def _fed(split: Split, buffer: str, *, final: bool) -> tuple[Split, tuple[SplitD
                 pass
             case other:
                 assert_never(other)
-    return replace(split, behind=buffer[max(0, done - BEHIND) : done], held=buffer[done:]), tuple(deltas)
+    return replace(split, behind=buffer[max(0, done - _BEHIND) : done], held=buffer[done:]), tuple(deltas)

@@ -268,7 +268,7 @@ def current_successes(
     return _convincing(order, tuple(reversed(found)), ahead)
 
 
-def judged_tools(order: tuple[Use, ...]) -> frozenset[str]:
+def _judged_tools(order: tuple[Use, ...]) -> frozenset[str]:
     """The tools of which a rule says when an answer counts."""
     return frozenset(use.tool for use in order if use.counts_if)
 
@@ -283,7 +283,7 @@ def _convincing(
     order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...]
 ) -> tuple[Success, ...]:
     """The successes whose answers count; of the same call, the last one decides."""
-    judged = judged_tools(order)
+    judged = _judged_tools(order)
     if not judged:
         return successes
     refuted = {(call.name, canonical(call.arguments)) for call in ahead if call.name in judged}
@@ -303,15 +303,15 @@ def _note(name: str, arguments: str, changes: Collection[Change], since: dict[Ch
     """Remember what the call has changed: the value of the argument that matters, None for anything at all."""
     for change in changes:
         if change.tool == name:
-            since.setdefault(change, set()).add(argument_value(arguments, change.match_arg))
+            since.setdefault(change, set()).add(_argument_value(arguments, change.match_arg))
 
 
 def _affects(change: Change, changed: Collection[bytes | None], looked: Success) -> bool:
-    value = argument_value(looked.arguments, change.match_arg)
+    value = _argument_value(looked.arguments, change.match_arg)
     return value is None or None in changed or value in changed
 
 
-def argument_value(arguments: str, name: str | None) -> bytes | None:
+def _argument_value(arguments: str, name: str | None) -> bytes | None:
     """The value of that argument, as canonical JSON; None where there is no such argument, or no name."""
     value = None if name is None else msgspec.json.decode(canonical(arguments), type=dict[str, Raw]).get(name)
     return None if value is None else bytes(value)
@@ -349,14 +349,14 @@ def underused_tools(order: tuple[Use, ...], done: tuple[Success, ...]) -> tuple[
 
 
 def _underused(use: Use, done: tuple[Success, ...]) -> tuple[str, ...]:
-    left = values_left(use, done)
+    left = _values_left(use, done)
     if left is None and use.each_of:
         return (use.each_of.tool,)
     few = use.at_least and times_used(use, done) < use.at_least
     return (use.tool,) if few or left else ()
 
 
-def values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
+def _values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
     """The values of its `each_of` with which the tool still has to be called; None where none were listed yet."""
     return not_yet_called(use.each_of, use.tool, done) if use.each_of else None
 
@@ -599,7 +599,7 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
 
     All successes are kept in `successes`, new or not: steps are judged by them.
     """
-    repeats = answered_again(done, tools, ledger.seen)
+    repeats = _answered_again(done, tools, ledger.seen)
     return replace(
         ledger,
         successes=ledger.successes + done,
@@ -609,7 +609,7 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
     )
 
 
-def answered_again(done: Sequence[Success], tools: Repeating, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
+def _answered_again(done: Sequence[Success], tools: Repeating, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
     """The successes that brought nothing new, as attempts: they, or their answers, are among what was `seen` before."""
     again = [s for s in done if s.name not in tools.free and _what_is_new(s, tools) in seen]
     return tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
@@ -840,8 +840,7 @@ class Rules(Options, frozen=True, kw_only=True):
     withheld: tuple[str, ...] = ()
     """Tools that may not be called before the user or an error names them: writes that nothing needs."""
     unruled: tuple[str, ...] = ()
-    """Writes of which no rule says anything, where no step says what the run is about (`stages.rules`).
-    """
+    """Writes of which no rule says anything, where no step says what the run is about."""
     checks: Mapping[str, AnyCheck] = {}
     """By tool, a function of the user's that says what is wrong with a call. Rules without any survive JSON."""
     without: frozenset[str] = frozenset()
@@ -881,7 +880,7 @@ def listed_values_left(rules: Rules, ledger: Ledger) -> tuple[Listed, ...]:
     """The tools that still have to be called with listed values, and those values."""
     each = [use for use in rules.order if use.each_of]
     done = current_successes(rules.order, ledger.successes) if each else ()
-    return tuple(Listed(tool=use.tool, values=left) for use in each if (left := values_left(use, done)))
+    return tuple(Listed(tool=use.tool, values=left) for use in each if (left := _values_left(use, done)))
 
 
 def welcomes_words(rules: Rules, ledger: Ledger) -> bool:
@@ -910,7 +909,7 @@ def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, .
 
 def denied(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
     """The tools of these whose latest answer does not count by a rule of theirs, and nothing was written since."""
-    judged = judged_tools(rules.order)
+    judged = _judged_tools(rules.order)
     latest = _latest_since_write(rules, ledger) if judged else {}
     return tuple(name for name in names if name in judged and name in latest and not latest[name].passed)
 
@@ -925,7 +924,7 @@ def unsettled_steps(rules: Rules, state: State) -> tuple[str, ...]:
     if not required or not ledger.successes:
         return ()
     reads = {tool.name for tool in rules.tools if tool.effect == "read"} or {*required}
-    judged = judged_tools(rules.order)
+    judged = _judged_tools(rules.order)
     written = {one.name for one in ledger.successes} & _writes(rules)
 
     def may_say_no(name: str, latest: Success) -> bool:
@@ -977,7 +976,7 @@ def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | N
     read = dict[tuple[str, str | None], tuple[set[bytes | None], Iterator[bytes | None]]]()
 
     def met(name: str, key: str | None, wanted: bytes | None) -> bool:
-        successes = (argument_value(success.arguments, key) for success in done if success.name == name)
+        successes = (_argument_value(success.arguments, key) for success in done if success.name == name)
         values, unread = read.setdefault((name, key), (set(), successes))
         if wanted in values:
             return True
@@ -992,7 +991,7 @@ def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | N
         unmet = []
         for needed in tool.prerequisites:
             key = None if arguments is None else needed.match_arg
-            wanted = argument_value(arguments or "{}", key)
+            wanted = _argument_value(arguments or "{}", key)
             if (key is not None and wanted is None) or not met(needed.tool, key, wanted):
                 unmet.append(needed.tool)
         return tuple(unmet)
@@ -1053,8 +1052,8 @@ def blocking_unknown_outcome(rules: Rules, state: State) -> ToolCall | None:
 # Unneeded writes: the tools that change something and have no part in what a workflow is about.
 #
 # Required steps say what a workflow is about, and these tools are withheld. Without any, nothing says which of its
-# writes belong, so they are only not offered while nobody speaks of them (`stages.offer`). Where no tool
-# says that it reads, a tool that says nothing may be a look-up, so none is taken for a write.
+# writes belong: they are offered, and what holds for them is told at `Unruled writes`. Where no tool says that it
+# reads, a tool that says nothing may be a look-up, so none is taken for a write.
 
 
 def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...]:
@@ -1137,7 +1136,7 @@ def recount(
     for turn, answered in _batches(history):
         outcomes = [(call, answer, _status(call, answer, is_error)) for call, answer in answered]
         new = [_success(call, answer, turn, rules.order) for call, answer, status in outcomes if status == "succeeded"]
-        again = answered_again(new, repeating, seen)
+        again = _answered_again(new, repeating, seen)
         vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
         done += new
         seen.update(digests(new))

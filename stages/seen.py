@@ -80,7 +80,7 @@ def evidence(texts: Iterable[str]) -> Evidence:
             if isinstance(leaf, str):
                 said = normalized(leaf)
                 words.append(said)
-                numbers.update(numbers_in(said))
+                numbers.update(_numbers_in(said))
             elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
                 numbers.add(decimal_of(leaf))
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
@@ -134,17 +134,17 @@ def percentage_counts(texts: Iterable[str]) -> Counter[Decimal]:
 
 def _numbers_of(leaf: Json) -> Iterator[Decimal]:
     if isinstance(leaf, str):
-        yield from numbers_in(normalized(leaf))
+        yield from _numbers_in(normalized(leaf))
     elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
         yield decimal_of(leaf)
 
 
 def normalized(text: str) -> str:
     """The text normalized for comparison: `Dune by Ada` for `"DUNE"  by Ada`."""
-    return " ".join(plainly_spelled(text).casefold().split())
+    return " ".join(_plainly_spelled(text).casefold().split())
 
 
-def plainly_spelled(text: str) -> str:
+def _plainly_spelled(text: str) -> str:
     """The text without forms of Unicode that mean the same, and without quotation marks, which only stand around it."""
     return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
@@ -226,7 +226,7 @@ _DECIMAL = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
 _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
 
 
-def numbers_in(text: str) -> Iterator[Decimal]:
+def _numbers_in(text: str) -> Iterator[Decimal]:
     """Every number in a normalized text, in each way it can be read, as often as it is there; not in ids and dates."""
     for found in _CHUNK.finditer(text):
         chunk = found[0].strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
@@ -295,7 +295,7 @@ def _mixed(part: str) -> bool:
 
 
 def _a_number(said: str) -> bool:
-    return next(numbers_in(said), None) is not None
+    return next(_numbers_in(said), None) is not None
 
 
 def is_id(name: str) -> bool:
@@ -415,7 +415,7 @@ def _searchable(message: Message, *, numbers: bool = True) -> str:
 
 def _with_calls(history: History, places: Iterable[int]) -> History:
     """These messages, answers with their calls."""
-    shown = {near for place in places for near in range(with_their_calls(history, place), place + 1)}
+    shown = {near for place in places for near in range(_with_their_calls(history, place), place + 1)}
     return tuple([history[place] for place in sorted(shown)])
 
 
@@ -483,13 +483,13 @@ def given_latest_first(state: State) -> Iterator[Given]:
     """All texts that the model was given, the latest first; read one after the other, as they are asked for."""
     history, end = state.history, len(state.history)
     while end:
-        start = with_their_calls(history, end - 1)
+        start = _with_their_calls(history, end - 1)
         yield from reversed(tuple(texts_given(history[start:end], recalled=not state.cleared)))
         end = start
     yield from reversed(_cleared(state))
 
 
-def with_their_calls(history: History, start: int) -> int:
+def _with_their_calls(history: History, start: int) -> int:
     """Where to begin, there or before it, so that each answer is read with its call."""
     while 0 < start < len(history) and isinstance(history[start], Tool):
         start -= 1
@@ -545,7 +545,7 @@ _NAME_WORD = re.compile(
 def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> tuple[SourceValues, ...]:
     """What is known of the messages before `start`, and the values of those from there on."""
     found = {(one.source, one.repeated): one for one in known}
-    for given in texts_given(view[with_their_calls(view, start) :], recalled=True):
+    for given in texts_given(view[_with_their_calls(view, start) :], recalled=True):
         for repeated, values in _values(given).items():
             before = found.get((given.tool, repeated), SourceValues(source=given.tool, repeated=repeated))
             found[given.tool, repeated] = _joined(before, values)
@@ -567,9 +567,9 @@ def all_numbers(known: Iterable[SourceValues]) -> tuple[Decimal, ...]:
     return values_for(Grounded(argument=""), known).numbers or ()
 
 
-def words_in(text: str) -> list[re.Match[str]]:
+def _words_in(text: str) -> list[re.Match[str]]:
     """The words and signs of a text as it is plainly spelled."""
-    return [*_NAME_WORD.finditer(plainly_spelled(text))]
+    return [*_NAME_WORD.finditer(_plainly_spelled(text))]
 
 
 def _values(given: Given) -> dict[bool, SourceValues]:
@@ -579,7 +579,7 @@ def _values(given: Given) -> dict[bool, SourceValues]:
     for leaf in leaves(given.text):
         among = set[Decimal]()
         if isinstance(leaf, str):
-            among.update(numbers_in(normalized(leaf)))
+            among.update(_numbers_in(normalized(leaf)))
             repeats = echo.shows(leaf) or echo.has_the_words_of(leaf)
             texts[repeats and among <= echo.numbers].append(leaf)
         if isinstance(leaf, int | float) and not isinstance(leaf, bool):
@@ -615,7 +615,7 @@ def _free_words(seen: SourceValues) -> frozenset[str]:
 
 
 def _words_of(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(normalized(word[0]) for text in texts for word in words_in(text))
+    return frozenset(normalized(word[0]) for text in texts for word in _words_in(text))
 
 
 def _more_texts(known: tuple[str, ...] | None, more: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -623,7 +623,7 @@ def _more_texts(known: tuple[str, ...] | None, more: Iterable[str] | None) -> tu
     if known is None or more is None:
         return None
     texts = tuple(dict.fromkeys((*known, *more)))
-    if sum(map(len, texts)) > MOST_WORDS * _LONGEST_WORD or sum(len(words_in(text)) for text in texts) > MOST_WORDS:
+    if sum(map(len, texts)) > MOST_WORDS * _LONGEST_WORD or sum(len(_words_in(text)) for text in texts) > MOST_WORDS:
         return None
     return texts
 
@@ -695,7 +695,7 @@ def _as_json(number: Decimal) -> int | float:
 def _texts(seen: SourceValues, tried: frozenset[str]) -> Json:
     if seen.texts is None or seen.numbers is None:
         return None
-    spelt = [(text, words_in(text)) for text in seen.texts]
+    spelt = [(text, _words_in(text)) for text in seen.texts]
     short = (text for text, words in spelt if 0 < len(words) <= _IN_A_ROW and text.isprintable())
     whole = [*dict.fromkeys((*short, *(f"{number:f}" for number in seen.numbers)))]
     left: list[Json] = [text for text in whole if normalized(text) not in tried]

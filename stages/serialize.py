@@ -11,7 +11,7 @@ from stages.candidates import looked_up, needless_arguments, refused_values
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.offer import Offer, offer, remember
+from stages.offer import WITHHELD, Offer, offer, remember
 from stages.options import checked
 from stages.pipeline import Stage, StageError, on
 from stages.rules import Rules, still_withheld
@@ -141,7 +141,7 @@ def _as_seen(state: State, view: History) -> State:
 def _held(rules: Rules, state: State, constraint: Offer | None) -> tuple[Held, ...]:
     """The tools that are not offered; of the legal ones, only a constraint leaves any out."""
     withheld = still_withheld(rules, state)
-    barred = tuple(Held(tool=tool.name, by="withheld") for tool in rules.tools if tool.name in withheld)
+    barred = tuple(Held(tool=tool.name, by=WITHHELD) for tool in rules.tools if tool.name in withheld)
     return barred + (constraint.held if constraint else ())
 
 

@@ -282,6 +282,8 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     """Model calls made so far."""
     ids: int = 0
     """Call ids given out so far."""
+    effects: int = 0
+    """Effects that were answered so far: model calls, groups of tool calls, questions."""
     successes: tuple[Success, ...] = ()
     retries: int = 0
     tool_errors: int = 0

@@ -17,7 +17,7 @@ from forge.cli.lines import View
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from stages.effect import Fault
-from stages.events import RunHalted, TurnStarted
+from stages.events import RunHalted, Stamped, TurnStarted
 from stages.halt import Cancelled
 from stages.wire.deltas import CallStarted, Ended, Retry, TextDelta
 from tests.commands import forge
@@ -179,7 +179,7 @@ def test_journals_are_where_forge_state_says(
 
 def transcript(script: Scripted) -> str:
     written = io.StringIO()
-    run_sync(Desk().workflow, "Go.", backend=script, observer=View(Console(file=written, width=200)))
+    run_sync(Desk().workflow, "Go.", backend=script, on_event=View(Console(file=written, width=200)))
     return written.getvalue()
 
 
@@ -202,7 +202,7 @@ def drawn(width: int, **environment: str) -> str:
     written = io.StringIO()
     console = Console(file=written, width=width, force_terminal=True, highlight=False, _environ=environment)
     script = Scripted(["Hm, " + "let me see. " * 20, call("look", what="a"), call("finish", result="ok")])
-    run_sync(Desk().workflow, "Go.", backend=script, observer=View(console, live=False))
+    run_sync(Desk().workflow, "Go.", backend=script, on_event=View(console, live=False))
     return written.getvalue()
 
 
@@ -250,12 +250,15 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
 def test_a_reply_that_is_coming_is_shown_by_its_end_and_cannot_steer_the_terminal() -> None:
     written = io.StringIO()
     view = View(Console(file=written, width=200, force_terminal=True))
-    view(TurnStarted(turn=1, prompt_tokens=1, calls_left=1, context_tokens=0))
-    view.grow(CallStarted(index=0, name="look"))
-    view.grow(TextDelta(text="x" * 500 + "the \x1b[31mend"))
-    view.grow(Retry(fault=Fault(kind="interrupted", detail="it broke"), attempt=1, seconds=0.5))
-    view.grow(Ended())
-    view(RunHalted(halt=Cancelled(turns=1, completed=())))
+    for event in (
+        TurnStarted(turn=1, prompt_tokens=1, calls_left=1, context_tokens=0),
+        CallStarted(index=0, name="look"),
+        TextDelta(text="x" * 500 + "the \x1b[31mend"),
+        Retry(fault=Fault(kind="interrupted", detail="it broke"), attempt=1, seconds=0.5),
+        Ended(),
+        RunHalted(halt=Cancelled(turns=1, completed=())),
+    ):
+        view(Stamped(run="r", event=event))
     assert "the �[31mend" in written.getvalue()
     assert "in 0.5 seconds: it broke" in written.getvalue()
     assert "x" * 100 not in written.getvalue()

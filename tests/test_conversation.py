@@ -100,7 +100,7 @@ def test_one_message_at_a_time_and_no_loop_within_a_loop() -> None:
         with pytest.raises(ForgeError, match=r"await conversation.say"):
             conversation.say_sync("First.")
         begun = asyncio.Event()
-        running = asyncio.ensure_future(conversation.say("First.", observer=lambda _: begun.set()))
+        running = asyncio.ensure_future(conversation.say("First.", on_event=lambda _: begun.set()))
         await begun.wait()
         with pytest.raises(ForgeError, match="the conversation is still running another message"):
             await conversation.say("Second.")

@@ -13,7 +13,7 @@ from forge.errors import WatcherError
 from forge.interpreters.scripted import Line, Scripted, ScriptError, call
 from forge.runtime.event_stream import WAITING_LIMIT
 from forge.testing import assert_answered
-from stages.events import CallsAccepted, Event, MessageAdded, ToolProgressed, TurnStarted
+from stages.events import CallsAccepted, MessageAdded, Stamped, ToolProgressed, TurnStarted
 from stages.events import RunFinished as FinishedEvent
 from stages.halt import Cancelled
 from stages.wire.deltas import CallStarted, Delta, TextDelta
@@ -24,16 +24,19 @@ SCRIPT: list[Line] = ["Hm.", LOOK, FINISH]
 
 
 async def whole(workflow: Workflow, script: list[Line]) -> list[object]:
-    return [event async for event in stream(workflow, "Go.", backend=Scripted(script))]
+    told = stream(workflow, "Go.", backend=Scripted(script))
+    return [one.event if isinstance(one, Stamped) else one async for one in told]
 
 
-def test_it_gives_the_events_of_the_observer_and_the_deltas_and_ends_with_the_outcome() -> None:
-    seen: list[Event | Delta] = []
+def test_it_gives_the_events_and_the_deltas_and_ends_with_the_outcome() -> None:
+    seen: list[Stamped] = []
+    deltas: list[Delta] = []
     ended = run_sync(
-        Desk().workflow, "Go.", backend=Scripted(SCRIPT), observer=seen.append, on_chunk=seen.append
+        Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_event=seen.append, on_chunk=deltas.append
     ).unwrap()
     *events, last = asyncio.run(whole(Desk().workflow, SCRIPT))
-    assert [type(event) for event in events] == [type(event) for event in seen]
+    assert [type(event) for event in events] == [type(stamped.event) for stamped in seen]
+    assert [stamped.event for stamped in seen if isinstance(stamped.event, Delta)] == deltas
     assert isinstance(events[-1], FinishedEvent)
     assert isinstance(last, Finished)
     assert last.value == ended.value == "ok"
@@ -51,7 +54,7 @@ def test_the_users_own_observers_are_told_as_well_and_their_errors_are_theirs() 
     heard: list[object] = []
 
     async def watched() -> None:
-        run = stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), observer=heard.append, on_message=heard.append)
+        run = stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_event=heard.append, on_message=heard.append)
         async for _ in run:
             pass
         with pytest.raises(WatcherError, match="on_chunk failed"):
@@ -59,16 +62,16 @@ def test_the_users_own_observers_are_told_as_well_and_their_errors_are_theirs() 
                 pass
 
     asyncio.run(watched())
-    assert any(isinstance(one, TurnStarted) for one in heard)
-    assert sum(isinstance(one, MessageAdded) for one in heard) >= 6
+    assert any(isinstance(one, Stamped) and isinstance(one.event, TurnStarted) for one in heard)
+    assert sum(isinstance(one, Stamped) and isinstance(one.event, MessageAdded) for one in heard) >= 6
 
 
 def test_what_run_raises_comes_out_of_the_loop_after_the_events_before_it() -> None:
     seen: list[object] = []
 
     async def watched() -> None:
-        async for event in stream(Desk().workflow, "Go.", backend=Scripted([LOOK])):
-            seen.append(event)  # noqa: PERF401 - it raises on the way
+        async for stamped in stream(Desk().workflow, "Go.", backend=Scripted([LOOK])):
+            seen.append(stamped.event if isinstance(stamped, Stamped) else stamped)  # noqa: PERF401 - it raises on the way
 
     with pytest.raises(ScriptError):
         asyncio.run(watched())
@@ -82,9 +85,12 @@ def test_leaving_early_cancels_in_order_and_the_journal_loses_nothing(tmp_path: 
         write = call("write", what="a", text="x")
         script = Scripted([LOOK, write, FINISH])
         async with aclosing(stream(desk.workflow, "Go.", backend=script, journal=str(journal))) as events:
-            async for event in events:
-                if isinstance(event, CallsAccepted) and event.calls[0].name == "write":
-                    break
+            async for stamped in events:
+                match stamped:
+                    case Stamped(event=CallsAccepted(calls=[one])) if one.name == "write":
+                        break
+                    case _:
+                        pass
         assert len(asyncio.all_tasks()) == 1, "the run goes on behind the reader's back"
 
     asyncio.run(left())
@@ -96,14 +102,14 @@ def test_leaving_early_cancels_in_order_and_the_journal_loses_nothing(tmp_path: 
 
 
 def test_a_break_without_closing_ends_the_run_with_the_program() -> None:
-    ended: list[Event] = []
+    ended: list[Stamped] = []
 
     async def left() -> None:
-        async for _ in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), observer=ended.append):
+        async for _ in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_event=ended.append):
             break
 
     asyncio.run(left())
-    assert not any(isinstance(event, FinishedEvent) for event in ended)
+    assert not any(isinstance(stamped.event, FinishedEvent) for stamped in ended)
 
 
 def test_cancel_and_a_cancelled_reader_end_it_too() -> None:
@@ -112,7 +118,7 @@ def test_cancel_and_a_cancelled_reader_end_it_too() -> None:
         last: object = None
         async for event in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), cancel=cancel):
             last = event
-            if isinstance(event, TurnStarted):
+            if isinstance(event, Stamped) and isinstance(event.event, TurnStarted):
                 cancel.set()
         return last
 
@@ -159,7 +165,7 @@ def test_progress_that_nobody_reads_does_not_pile_up() -> None:
             first = await anext(events)
             while True:
                 rest = [event async for event in events]
-                return [first, *rest]
+                return [one.event if isinstance(one, Stamped) else one for one in (first, *rest)]
 
     told = asyncio.run(late())
     progress = [event for event in told if isinstance(event, ToolProgressed)]

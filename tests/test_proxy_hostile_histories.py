@@ -11,7 +11,7 @@ import pytest
 from forge.connection import Setup
 from forge.proxy.policy_file import policy_from_toml
 from forge.proxy.tools import Guards
-from forge.proxy.turn import Again, Exhausted, Step, judged, opening, verbatim_turn
+from forge.proxy.turn import Again, Exhausted, Step, Turn, judged, opening
 from stages.effect import RawCall, Reply, Request
 from stages.wire.served import ServerRequest
 from stages.wire.server_wires import CHAT
@@ -59,7 +59,8 @@ def turn(policy: str, *sent: Sent, cut: int = 0) -> Again:
     state = msgspec.structs.replace(
         opening(shown, 1, asked=True, ledger=ledger), cleared=guard.applied.record(request.history, shown.history)
     )
-    return Again(turn=verbatim_turn(request, shown, guard, Setup()), state=state, request=Request())
+    made = Turn(given=request, request=shown, guard=guard, setup=Setup(), model="", same=True, constrains=False)
+    return Again(turn=made, state=state, request=Request())
 
 
 def answered(asked: Again, reply: Reply) -> Reply:

@@ -161,6 +161,7 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
         (b"max_repeats = " + b"9" * 5000, "is not valid TOML: Exceeds the limit"),
         (b"a" + b".a" * 501 + b" = 1", "has a line with more than 500 dots"),
         (b"a = " + b"[" * 30_000, "is not valid TOML: maximum recursion depth"),
+        (b'[order]\ntool = "a"', "[order]: it must be a list of tables; write [[order]]"),
         (b"".join(b"[model.m%d]\n" % n for n in range(101)), "model: there are 101 tables; there may be 100"),
     ],
 )

@@ -21,6 +21,7 @@ from stages.effect import Send
 from stages.halt import Cancelled
 from stages.state import Awaiting, Folded, State
 from tests.flows import Desk
+from tests.heard import heard_by
 
 LOOK, END = call("look", what="a"), call("finish", result="ok")
 
@@ -68,7 +69,14 @@ def test_cancelling_ends_what_comes_before_the_first_turn(where: str, tmp_path: 
         if early:
             cancel.set()
         running = asyncio.ensure_future(
-            run(Desk().workflow, "Go.", backend=slow, cancel=cancel, journal=str(journal), observer=told.append)
+            run(
+                Desk().workflow,
+                "Go.",
+                backend=slow,
+                cancel=cancel,
+                journal=str(journal),
+                on_event=heard_by(told.append),
+            )
         )
         await slow.begun.wait()
         cancel.set()

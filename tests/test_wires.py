@@ -19,6 +19,7 @@ from stages.state import State
 from stages.wire.deltas import Sampling
 from tests.flows import Desk
 from tests.foreign import serving
+from tests.heard import heard_by
 
 DONE = ["look a", "write a", "finish"]
 
@@ -91,7 +92,11 @@ def test_a_refusal_of_tools_is_fallen_back_from_once_and_it_is_said(
 ) -> None:
     desk, seen, journal = Desk(), list[Event](), tmp_path / "run.jsonl"
     backend = Server(f"{server}/wordy/v1", probe=False)
-    state = run_sync(desk.workflow, "Go.", backend=backend, observer=seen.append, journal=str(journal)).unwrap().state
+    state = (
+        run_sync(desk.workflow, "Go.", backend=backend, on_event=heard_by(seen.append), journal=str(journal))
+        .unwrap()
+        .state
+    )
     assert desk.log == DONE
     assert state.prompt.mode == "prompted"
     assert "support tool use" in state.ledger.fallback

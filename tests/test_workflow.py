@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -236,9 +237,19 @@ def test_a_workflow_without_a_system_prompt_has_no_empty_system_message() -> Non
     assert Workflow("w", tools=[finish], terminal_tool="finish").start("Go.").history == (User(text="Go."),)
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(3, "without is 3; it must be a string or a list of strings"), ([1], "without[0] is 1; it must be a string")],
+)
+def test_what_is_turned_off_is_named(given: Any, says: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        Workflow("w", tools=[finish], terminal_tool="finish", without=given)
+    assert caught.value.problems == (says,)
+
+
 def test_a_guard_or_narrowing_that_is_turned_off_has_to_exist() -> None:
     with pytest.raises(DefinitionError) as caught:
-        Workflow("w", tools=[finish], terminal_tool="finish", without=["look_frist"])
+        Workflow("w", tools=[finish], terminal_tool="finish", without="look_frist")
     (problem,) = caught.value.problems
     assert problem.startswith("without: there is no guard or narrowing 'look_frist'; there are: required_steps,")
     assert problem.endswith("Did you mean look_first?")

@@ -3,10 +3,10 @@
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
+from contextvars import ContextVar
 from dataclasses import replace as with_fields
-from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, Unpack
@@ -16,29 +16,30 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from forge.agent.definition import AnyTool, BuiltIn, Definition
-from forge.agent.events import AgentEvent
 from forge.agent.memory.protocol import Facts
-from forge.agent.telling import OnEvent, Teller, followed, reader, same_progress, to_parent
 from forge.connection import AnyBackend, Setup
 from forge.errors import DefinitionError, ForgeError, SessionChangedError, UnrecordedError, as_error
 from forge.journal.file import next_part, refuse_other_parts, refuse_taken
 from forge.outcome import Finished, Halted, R_co
 from forge.runtime.callbacks import placed
-from forge.runtime.event_stream import Line, streamed
+from forge.runtime.emitter import OnEvent, notify
+from forge.runtime.event_stream import Line, same_progress, streamed, told_to
 from forge.runtime.loop import checked_options
 from forge.runtime.reaching import Held, reached
-from forge.runtime.runs import resume, synchronously
-from forge.runtime.watching import Watching, announce
+from forge.runtime.runs import carried_on, synchronously
+from forge.runtime.watching import Watching
 from forge.workflow.checks import OnText, fill
 from forge.workflow.workflow import TurnOptions, Workflow
 from stages.deliver import reopened
 from stages.effect import Budget, HandOff
+from stages.events import BackendReplaced, RunFinished, RunHalted, RunStarted, Stamped
 from stages.halt import JournalFailed
 from stages.memory import with_facts
-from stages.message import System
+from stages.message import History, System
 from stages.retry import FallBackOn, another_model_may_help, within
 from stages.state import Done, Ending, Ready, State
 from stages.view.notes import PromptUse, Section, prompt_use
+from stages.wire.deltas import Delta
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
@@ -57,7 +58,7 @@ class Keeper(Protocol):
         """Save the state. ForgeError if it cannot: the agent then stops before it does anything more."""
 
 
-def refuse_store(memory: Keeper | None) -> None:
+def _refuse_store(memory: Keeper | None) -> None:
     """DefinitionError for a whole store in the place of one conversation in it, or for another object without one."""
     if memory is None:
         return
@@ -99,13 +100,44 @@ class Job(Struct, Generic[R_co], frozen=True, kw_only=True):
     backend: AnyBackend
     message: str | None
     watching: Watching
-    on_event: OnEvent | None = None
     budget: Budget | None = None
     facts: Facts | None = None
     fallbacks: tuple[AnyBackend, ...] = ()
     fall_back_on: FallBackOn = another_model_may_help
     share: Budget | None = None
     """What it may take at most, of the budget of the run that asks for it."""
+
+
+reader: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("forge_agent_reader", default=None)
+"""Waits for the reader of the stream that the events go to, if there is one, and agents within the agent wait too."""
+
+
+class _Ends:
+    """Passes on the events of a run, and holds its end back until the conversation is saved.
+
+    A halt is no end where another backend goes on.
+    """
+
+    def __init__(self, on_event: OnEvent, run: str) -> None:
+        self._on_event, self._run = on_event, run
+        self._end: Stamped | None = None
+
+    def __call__(self, stamped: Stamped) -> None:
+        match stamped.event, self._end:
+            case ((RunFinished() | RunHalted()), _) if stamped.run == self._run:
+                self._end = stamped
+                return
+            case RunStarted(), Stamped(event=RunHalted(halt=halt)) if stamped.run == self._run:
+                stamped = replace(stamped, event=BackendReplaced(halt=halt))
+            case _:
+                pass
+        notify(self._on_event, stamped, stamped.event)
+
+    def tell(self, ended: Result[Finished[R_co], Halted]) -> None:
+        """Tell of the end."""
+        if self._end is not None:
+            event = RunHalted(halt=ended.failure().halt) if isinstance(ended, Failure) else self._end.event
+            notify(self._on_event, replace(self._end, event=event), event)
 
 
 class Work:
@@ -115,7 +147,6 @@ class Work:
         self.cancel: asyncio.Event | None = None
         self._unread: deque[str] = deque()
         self._turns = asyncio.Lock()
-        self._numbers = count(1)
         self.switch(memory)
 
     def switch(self, memory: Keeper | None) -> None:
@@ -143,7 +174,7 @@ class Work:
                 ended = await self._run(job, *await self._begun(job, before))
                 while self._unread and _goes_on(ended):
                     said = "\n\n".join(self._heard())
-                    ended = await self._run(job, said, await _next(job, ended.unwrap().state, said))
+                    ended = await self._run(job, said, *await _next(job, ended.unwrap().state, said))
             finally:
                 self.cancel = None
         return ended
@@ -155,19 +186,19 @@ class Work:
             self._loaded = True
         return self.state
 
-    async def _begun(self, job: Job[R_co], before: State | None) -> tuple[str, State]:
-        """What the user said, what nobody has read yet before it, and the state in which the work on it begins."""
+    async def _begun(self, job: Job[R_co], before: State | None) -> tuple[str, State, History]:
+        """What the user said, what nobody has read yet before it, and how the work on it begins (`_next`)."""
         if job.message is not None:
             waiting = self._heard()
             said = "\n\n".join((*waiting, job.message))
             try:
-                return said, await _next(job, before, said)
+                return said, *await _next(job, before, said)
             except ForgeError:
                 self._unread.extendleft(reversed(waiting))
                 raise
         if before is None or isinstance(before.phase, Done):
             raise ForgeError("no message was interrupted, so there is nothing to resume; give the agent a message")
-        return "", before
+        return "", before, ()
 
     def _heard(self) -> tuple[str, ...]:
         """What the user said since the model last read it."""
@@ -175,28 +206,16 @@ class Work:
         self._unread.clear()
         return heard
 
-    async def _run(self, job: Job[R_co], said: str, state: State) -> Result[Finished[R_co], Halted]:
-        """One run, and its events told."""
-        if job.on_event is None:
-            return await self._saved(job, state, job.watching)
-        teller = Teller(job.on_event, self._numbers, state)
-        teller.begin(said)
-        heard = to_parent.set(teller.child)
+    async def _run(self, job: Job[R_co], said: str, state: State, opening: History) -> Result[Finished[R_co], Halted]:
+        """One run, its events told, and the state that it leaves saved."""
+        own: Watching = {**job.watching, "cancel": self.cancel, "hear": self._heard, "keep": self._keep}
+        on_event = job.watching.get("on_event")
+        ends = _Ends(on_event, state.run) if on_event else None
+        if ends:
+            # Whoever listens to an agent sees its replies grow.
+            own = {**own, "on_event": ends, "on_chunk": own.get("on_chunk") or _ignored}
         try:
-            ended = await self._saved(job, state, teller.beside(job.watching))
-        except BaseException as error:  # also of a cancelled task the turn is complete
-            teller.fail(error)
-            raise
-        finally:
-            to_parent.reset(heard)
-        teller.end(ended)
-        return ended
-
-    async def _saved(self, job: Job[R_co], state: State, watching: Watching) -> Result[Finished[R_co], Halted]:
-        """One run, and the state that it leaves saved."""
-        own: Watching = {**watching, "cancel": self.cancel, "hear": self._heard, "keep": self._keep}
-        try:
-            ended = await self._on_one_of_them(job, state, own)
+            ended = await self._on_one_of_them(job, said, state, opening, own)
         except ForgeError as error:
             self.state = error.state or self.state  # keep what was done before it
             raise
@@ -204,19 +223,27 @@ class Work:
         try:
             await self._keep(left)
         except UnrecordedError as error:
-            return Failure(Halted(halt=JournalFailed(problem=str(error)), state=left))
+            ended = Failure(Halted(halt=JournalFailed(problem=str(error)), state=left))
+        if ends:
+            ends.tell(ended)
         return ended
 
-    async def _on_one_of_them(self, job: Job[R_co], state: State, own: Watching) -> Result[Finished[R_co], Halted]:
+    async def _on_one_of_them(
+        self, job: Job[R_co], said: str, state: State, opening: History, own: Watching
+    ) -> Result[Finished[R_co], Halted]:
         """One run, on the first backend that does not halt, and as the policy says on the next one where it does."""
         budget = job.budget if job.message is None else None
-        ended = await resume(job.workflow, state, backend=job.backend, budget=budget, **_recorded(own))
+        flow, watching = job.workflow, _recorded(own)
+        ended = await carried_on(
+            flow, state, backend=job.backend, watching=watching, message=said, opening=opening, budget=budget
+        )
         for backend in job.fallbacks:
             if not isinstance(ended, Failure) or not job.fall_back_on(ended.failure().halt):
                 break
             # What is left of the budget, with the counts of mistakes at zero; a request without an answer costs none.
             left = reopened(ended.failure().state)
-            ended = await resume(job.workflow, left, backend=backend, budget=left.ledger.budget, **_recorded(own))
+            watching = _recorded(own)
+            ended = await carried_on(flow, left, backend=backend, watching=watching, budget=left.ledger.budget)
         return ended
 
     async def _keep(self, state: State) -> None:
@@ -231,8 +258,12 @@ class Work:
             raise
 
 
-async def _next(job: Job[R_co], before: State | None, said: str) -> State:
-    """The state in which the work on what the user said begins, told to the observers; known facts come before it.
+def _ignored(_: Delta) -> None:
+    """An `on_chunk` for replies that are only to be streamed."""
+
+
+async def _next(job: Job[R_co], before: State | None, said: str) -> tuple[State, History]:
+    """The state in which the work on what the user said begins, and the messages that this adds; facts come first.
 
     What answers the question of a call goes to that call.
     """
@@ -240,10 +271,9 @@ async def _next(job: Job[R_co], before: State | None, said: str) -> State:
     if job.share is not None:
         state = state.note(budget=within(state.ledger.budget, job.share))
     if not isinstance(state.phase, Ready):
-        return state
+        return state, ()
     shown = with_facts(state, await job.facts.recall_for(said) if job.facts else ())
-    announce(shown.history if before is None else shown.history[len(state.history) - 1 :], job.watching)
-    return shown
+    return shown, shown.history if before is None else shown.history[len(state.history) - 1 :]
 
 
 def _recorded(own: Watching) -> Watching:
@@ -304,7 +334,7 @@ class Agent(Generic[R_co]):
             options=options,
         )
         self._definition.workflow  # noqa: B018 - a wrong definition is refused here
-        refuse_store(memory)
+        _refuse_store(memory)
         self._backend: AnyBackend = backend
         self._work = Work(memory)
         self.facts = facts
@@ -364,7 +394,7 @@ class Agent(Generic[R_co]):
         """
         if self.working:
             raise ForgeError("the agent works on a message; wait for its end, or cancel() it, before you switch")
-        refuse_store(memory)
+        _refuse_store(memory)
         self._work.switch(memory)
 
     def add_tools(self, *tools: AnyTool) -> None:
@@ -374,29 +404,23 @@ class Agent(Generic[R_co]):
         self._definition = more
 
     @checked_options
-    async def process(
-        self, message: str, *, on_event: OnEvent | None = None, **watching: Unpack[Watching]
-    ) -> Result[Finished[R_co], Halted]:
+    async def process(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """Work on the message to an outcome: Completed, Said, NeedsInput or HandOff; or the reason why it halted.
 
-        Options as in `forge.run`, and `on_event`, called with each AgentEvent. While it works on another message, this
-        one waits its turn.
+        Options as in `forge.run`; with `on_event`, replies are streamed. While it works on another message, this one
+        waits its turn.
         """
-        return await self._work.do(self._job(message, watching, on_event))
+        return await self._work.do(self._job(message, watching))
 
     @checked_options
-    def process_sync(
-        self, message: str, *, on_event: OnEvent | None = None, **watching: Unpack[Watching]
-    ) -> Result[Finished[R_co], Halted]:
+    def process_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """`process`, for code without an event loop."""
-        return synchronously(self.process(message, on_event=on_event, **watching), "await agent.process(…)")
+        return synchronously(self.process(message, **watching), "await agent.process(…)")
 
     @checked_options
-    async def process_or_raise(
-        self, message: str, *, on_event: OnEvent | None = None, **watching: Unpack[Watching]
-    ) -> Ending:
+    async def process_or_raise(self, message: str, **watching: Unpack[Watching]) -> Ending:
         """The outcome of `process`; a halt is raised as the matching ForgeError."""
-        ended = await self.process(message, on_event=on_event, **watching)
+        ended = await self.process(message, **watching)
         if isinstance(ended, Failure):
             halted = ended.failure()
             raise as_error(halted.halt, halted.state) from halted.__cause__
@@ -409,7 +433,6 @@ class Agent(Generic[R_co]):
         *,
         memory: Keeper | None = None,
         budget: Budget | None = None,
-        on_event: OnEvent | None = None,
         **watching: Unpack[Watching],
     ) -> Result[Finished[R_co], Halted]:
         """Work on the task in a conversation of its own; the agent's own `state` and memory stay as they are.
@@ -417,31 +440,31 @@ class Agent(Generic[R_co]):
         `memory` keeps that conversation; None: nobody does. The task takes no more than `budget`. Otherwise as
         `process`; several tasks may be worked on at the same time.
         """
-        return await Work(memory).do(replace(self._job(task, watching, on_event), share=budget))
+        return await Work(memory).do(replace(self._job(task, watching), share=budget))
 
     @checked_options
     async def resume(
-        self, *, budget: Budget | None = None, on_event: OnEvent | None = None, **watching: Unpack[Watching]
+        self, *, budget: Budget | None = None, **watching: Unpack[Watching]
     ) -> Result[Finished[R_co], Halted]:
         """Continue with a message that was interrupted: by a halt, a cancellation, the end of the program.
 
         ForgeError if there is none. `budget` replaces what is left of the message's own. A call that had been started,
         and neither only reads nor is idempotent, is not made again: its outcome is unknown.
         """
-        return await self._work.do(self._job(None, watching, on_event, budget))
+        return await self._work.do(self._job(None, watching, budget))
 
     @checked_options
-    async def stream(self, message: str, **watching: Unpack[Watching]) -> AsyncGenerator[AgentEvent, None]:
-        """The events of `process` as they come; the last is a TurnCompleteEvent, with the outcome or the halt.
+    async def stream(self, message: str, **watching: Unpack[Watching]) -> AsyncGenerator[Stamped, None]:
+        """The events of `process` as they come; a run's last is a RunFinished, a RunHalted or a RunFailed.
 
         The agent stays at most a few hundred events ahead of the reader. Leaving the loop cancels it; the end is
         awaited when the generator is closed (`contextlib.aclosing`). Raises what `process` raises.
         """
 
-        async def start(line: Line[AgentEvent], stop: asyncio.Event) -> None:
-            told: Watching = {**watching, "on_chunk": followed(line, watching), "cancel": stop}
+        async def start(line: Line[Stamped], stop: asyncio.Event) -> None:
+            told: Watching = {**told_to(line.put, line.room, watching), "cancel": stop}
             reader.set(line.room)  # in this task alone
-            await self.process(message, on_event=line.put, **told)
+            await self.process(message, **told)
 
         async with aclosing(streamed(start, same_progress, watching.get("cancel"))) as events:
             async for event in events:
@@ -472,9 +495,7 @@ class Agent(Generic[R_co]):
         self._held = None
         await self._connection.aclose()
 
-    def _job(
-        self, message: str | None, watching: Watching, on_event: OnEvent | None, budget: Budget | None = None
-    ) -> Job[R_co]:
+    def _job(self, message: str | None, watching: Watching, budget: Budget | None = None) -> Job[R_co]:
         """TypeError for what an agent does itself."""
         if taken := [name for name in _INSTEAD if name in watching]:
             raise TypeError("; ".join(f"an agent has no option {name!r}: {_INSTEAD[name]}" for name in taken))
@@ -483,7 +504,6 @@ class Agent(Generic[R_co]):
             backend=self._held or self._backend,
             message=message,
             watching=watching,
-            on_event=on_event,
             budget=budget,
             facts=self.facts,
             fallbacks=self._fallbacks,

@@ -25,21 +25,22 @@ if TYPE_CHECKING:
 
 # What an agent makes of the options that it has in common with a workflow.
 
-MAX_ITERATIONS = 20
+_MAX_ITERATIONS = 20
 """Maximum number of model calls for one message, unless the agent says otherwise."""
 
 
-def with_defaults(options: TurnOptions) -> TurnOptions:
+def _with_defaults(options: TurnOptions) -> TurnOptions:
     """The options, bounded: 20 model calls a message, and a warning when a fifth of them is left.
 
     In a conversation an answer in words costs one model call, so none is asked about (`without=["ask_once"]`).
     """
     limits, context = options.get("limits", Limits()), options.get("context", Context())
-    most = limits.max_iterations or MAX_ITERATIONS
+    without = options.get("without", ())
+    most = limits.max_iterations or _MAX_ITERATIONS
     warning = max(1, most // 5) if context.iteration_warning is None else context.iteration_warning
     return {
-        "without": ("ask_once",),
         **options,
+        "without": {"ask_once", *((without,) if isinstance(without, str) else without)},
         "limits": replace(limits, max_iterations=most),
         "context": replace(context, iteration_warning=warning),
     }
@@ -96,7 +97,7 @@ _FUNCTIONS: Mapping[BuiltIn, Callable[..., object]] = {
 NAMES: tuple[BuiltIn, ...] = get_args(BuiltIn)
 
 
-def built_in_names(on_text: OnText, *, result: bool) -> tuple[BuiltIn, ...]:
+def _built_in_names(on_text: OnText, *, result: bool) -> tuple[BuiltIn, ...]:
     """Those that an agent has unless it says otherwise.
 
     Without `converse` where a reply in words is an answer or is to be corrected anyway, and without `task_completion`
@@ -136,7 +137,7 @@ class Definition(Generic[R_co]):
         if self.built_in_tools is not None:
             return tuple(name for name in NAMES if name in self.built_in_tools)
         only_talks = self.on_text == "accept" and not self.tools and self.result is None
-        return () if only_talks else built_in_names(self.on_text, result=self.result is not None)
+        return () if only_talks else _built_in_names(self.on_text, result=self.result is not None)
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
@@ -159,7 +160,7 @@ class Definition(Generic[R_co]):
             # A tool for words is built in; the workflow adds none of its own.
             on_text="nudge" if self.on_text == "respond" else self.on_text,
             result=self.result,
-            **with_defaults(options),
+            **_with_defaults(options),
         )
 
 

@@ -8,19 +8,19 @@ from typing import Annotated, Unpack
 from msgspec import Meta, Struct, json
 from returns.result import Failure, Result, Success
 
-from forge.agent.agent import Agent
-from forge.agent.events import AgentEvent
-from forge.agent.telling import OnEvent, reader, to_parent
+from forge.agent.agent import Agent, reader
 from forge.errors import DefinitionError, ForgeError, ToolFailed
 from forge.interpreters import Asker
 from forge.journal.file import hop_journal, nested_journal
 from forge.outcome import Finished, Halted
 from forge.runtime.callbacks import OnChunk, placed
-from forge.runtime.loop import checked_options, notify
+from forge.runtime.emitter import Calling, OnEvent, calling, notify
+from forge.runtime.loop import checked_options
 from forge.runtime.watching import Watching
 from forge.tools.definition import Caller, Tool, ToolDef, tool
 from stages.deliver import reopened
 from stages.effect import HandOff, NeedsInput, Paused, Said, Spending
+from stages.events import Stamped
 from stages.memory import Role, of_roles, role_of
 from stages.message import History, Kind, Message, System, User, is_nudge
 from stages.nudges import child_handed_over, handed_over
@@ -125,7 +125,6 @@ async def run_with_hand_offs(
     first: str,
     brief: Brief = _brief,
     max_hops: Annotated[int, Meta(ge=0)] = MAX_HOPS,
-    on_event: OnEvent | None = None,
     **watching: Unpack[Watching],
 ) -> Result[Handled, Halted | NotHandedOver]:
     """Have the agent `first` work on the message, then whoever it is handed to, until one of them keeps it.
@@ -141,7 +140,7 @@ async def run_with_hand_offs(
     said, journal = message, watching.get("journal")
     while True:
         watching["journal"] = hop_journal(journal, len(path)) if journal else None
-        ended = await agents[path[-1]].process(said, on_event=on_event, **watching)
+        ended = await agents[path[-1]].process(said, **watching)
         if isinstance(ended, Failure):
             return Failure(ended.failure())
         finished = ended.unwrap()
@@ -178,24 +177,31 @@ def agent_tool(
     answer goes to it. A halt is a final failure of the call (`ToolFailed`), and so is a fourth agent within agents.
     What it takes is paid out of the budget of the run that calls it, within its own bounds; `timeout` is in seconds.
     `ask` decides on its tools that need approval, else who is asked by that run. `on_event` is told of its work, and
-    so is that run's own, in ChildEvents. Its journal is beside that of the run, named after the call.
+    so is who listens to that run. Its journal is beside that of the run, named after the call.
     """
 
     async def delegate(task: str, caller: Caller) -> object:
         if _depth.get() >= MAX_DEPTH:
             raise ToolFailed(f"there are {MAX_DEPTH} agents within agents already; do this yourself.")
         again = caller.continued
-        kept, heard = _Kept(again.saved if again else ""), _both(on_event, agent.workflow.name, caller.call_id)
-        watching: Watching = {"ask": ask or caller.ask, "journal": _journal(caller), "on_chunk": _paced()}
+        kept, around = _Kept(again.saved if again else ""), calling.get()
+        parent = around.emitter if around else None
+        watching: Watching = {
+            "ask": ask or caller.ask,
+            "journal": _journal(caller),
+            "on_chunk": _paced(),
+            "on_event": _both(on_event, parent.on_event if parent else None),
+        }
         said = again.answer if again else task
-        token = _depth.set(_depth.get() + 1)
+        token, within = _depth.set(_depth.get() + 1), calling.set(Calling(parent, caller.call_id) if parent else None)
         try:
-            ended = await agent.delegate(said, memory=kept, budget=caller.budget, on_event=heard, **watching)
+            ended = await agent.delegate(said, memory=kept, budget=caller.budget, **watching)
         except ForgeError as error:
             if error.state is not None:
                 await kept.save(error.state)
             raise
         finally:
+            calling.reset(within)
             _depth.reset(token)
             caller.spend(kept.spent())
         if isinstance(ended, Failure):
@@ -219,16 +225,14 @@ def _paced() -> OnChunk | None:
     return None if wait is None else lambda _: wait()
 
 
-def _both(own: OnEvent | None, agent: str, call_id: str) -> OnEvent | None:
-    """What tells the user's own function of an event, and the agent that made the call; None: nobody listens."""
-    parent = to_parent.get()
-    if parent is None:
-        return own
+def _both(own: OnEvent | None, parent: OnEvent | None) -> OnEvent | None:
+    """What tells the user's own function of an event, and who listens to the run that made the call."""
+    if own is None or parent is None:
+        return own or parent
 
-    def heard(event: AgentEvent) -> None:
-        if own is not None:
-            notify(own, event)
-        parent(agent, call_id, event)
+    def heard(stamped: Stamped) -> None:
+        notify(own, stamped, stamped.event)
+        parent(stamped)
 
     return heard
 

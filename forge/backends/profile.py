@@ -152,7 +152,7 @@ def from_toml(text: str, origin: str = "the profile") -> Profile:
     """The profile that a TOML file holds. ForgeError says what is wrong in it; `origin` says where it came from."""
     try:
         return msgspec.convert(tomllib.loads(text), Profile)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:  # 5,000 digits are a plain ValueError
         raise ForgeError(f"{origin} is not a valid profile: {error}; forge/backends/profiles/ has examples") from None
 
 

@@ -55,7 +55,7 @@ def check_mode(mode: Mode | Literal["auto"], profile: Profile | None) -> None:
         raise ForgeError(f"the profile {profile.name} cannot constrain decoding; choose the mode native or prompted")
 
 
-def chosen_mode(mode: Mode | Literal["auto"], profile: Profile, about: About) -> Mode:
+def _chosen_mode(mode: Mode | Literal["auto"], profile: Profile, about: About) -> Mode:
     """How tool calls are asked for: as the user says, else as the profile does, where the model's template lets it."""
     if mode != "auto":
         return mode
@@ -184,7 +184,7 @@ class Server:
     async def _setup(self, profile: Profile, about: About, context: int) -> Setup:
         """What the profile, the server and the user say together. ForgeError where they contradict each other."""
         check_mode(self._mode, profile)
-        mode, model = chosen_mode(self._mode, profile, about), self._first(about)
+        mode, model = _chosen_mode(self._mode, profile, about), self._first(about)
         shown = about.props.chat_template if about.props else None
         template = await asyncio.to_thread(examined, shown) if shown else Template()
         return Setup(

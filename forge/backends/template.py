@@ -21,7 +21,7 @@ from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SA
 _SIZE = 200_000
 """Maximum characters of a template that is examined; a longer one is left alone."""
 
-SECONDS = 20.0
+_SECONDS = 20.0
 """Time-out of the process, in seconds; generous, as the machine may be busy."""
 
 _RENDERING = Path(__file__).with_name("rendering.py")
@@ -94,7 +94,7 @@ def _rendered(chat_template: str, conversations: list[list[_Message]]) -> list[s
             [_python(), "-I", str(_RENDERING)],
             input=question.encode(),
             capture_output=True,
-            timeout=SECONDS,
+            timeout=_SECONDS,
             check=True,
             env=needed(),
         )
@@ -121,6 +121,6 @@ def _why(error: Exception) -> str:
             last = said.decode(errors="replace").strip().rpartition("\n")[2]
             return last[:200] if last and code > 0 else "it took too much time or memory"
         case subprocess.TimeoutExpired():
-            return f"it took longer than {SECONDS:.0f} seconds"
+            return f"it took longer than {_SECONDS:.0f} seconds"
         case _:
             return str(error)[:200]

@@ -25,10 +25,10 @@ def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
         metavar="BACKEND",
         help="backend of a larger model, asked for what the workflow hands to one (AskLarger in unsure=…)",
     )
-    add_model(parser)
+    _add_model(parser)
 
 
-def add_asking(parser: argparse.ArgumentParser) -> None:
+def _add_asking(parser: argparse.ArgumentParser) -> None:
     """Options that choose the model and how it is asked."""
     add = parser.add_argument
     add(
@@ -51,9 +51,9 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
     add("--context", type=_tokens, help="context size in tokens (default: as the server reports; local: 4096)")
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
+def _add_model(parser: argparse.ArgumentParser) -> None:
     """Options for the model."""
-    add_asking(parser)
+    _add_asking(parser)
     add = parser.add_argument
     add(
         "--model-sampling",
@@ -74,14 +74,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
 
 
-def add_journal(parser: argparse.ArgumentParser) -> None:
+def _add_journal(parser: argparse.ArgumentParser) -> None:
     """The option for the journal."""
     parser.add_argument(
         "--journal", type=Path, help="file to record the run in (default: a new file in the state folder)"
     )
 
 
-def add_redaction(parser: argparse.ArgumentParser) -> None:
+def _add_redaction(parser: argparse.ArgumentParser) -> None:
     """Options for redaction of the journal."""
     add = parser.add_argument
     add(
@@ -152,8 +152,8 @@ def fill_demo(parser: Parser) -> None:
     parser.add_argument("--order", metavar="NUMBER", help="the order to report on: A-17, B-42, … (default: random)")
     parser.add_argument("--message", help="another request to the model")
     parser.set_defaults(command=command_of("forge.cli.run", "run_demo"), backend="local", profile=None, larger=None)
-    add_model(parser)
-    add_journal(parser)
+    _add_model(parser)
+    _add_journal(parser)
 
 
 def fill_run(parser: Parser) -> None:
@@ -163,8 +163,8 @@ def fill_run(parser: Parser) -> None:
     _values(parser)
     parser.set_defaults(command=command_of("forge.cli.run", "run_workflow"))
     add_backend(parser)
-    add_journal(parser)
-    add_redaction(parser)
+    _add_journal(parser)
+    _add_redaction(parser)
 
 
 def fill_resume(parser: Parser) -> None:
@@ -207,7 +207,7 @@ def fill_agent_run(parser: Parser) -> None:
     add("--backend", help="where the model is, as in forge run (default: as the task file, or its agent, says)")
     add("--profile", help="profile of the server at the address: a name or a TOML file")
     parser.set_defaults(command=command_of("forge.cli.headless", "run_headless"))
-    add_model(parser)
+    _add_model(parser)
 
 
 def fill_doctor(parser: Parser) -> None:
@@ -288,7 +288,7 @@ def _served(parser: Parser) -> None:
         "llama-server:FILE starts one (default: %(default)s)",
     )
     add("--profile", help="what the server at the address is: a name, or a TOML file")
-    add_asking(parser)
+    _add_asking(parser)
     add(
         "--backend-api-key-env",
         metavar="NAME",

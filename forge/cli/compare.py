@@ -38,7 +38,7 @@ def run_bisect(options: argparse.Namespace) -> int:
         )
     else:
         names = (options.workflow[0], options.workflow[1])
-        console.print(Text(readable(parting_lines(parting, names))), soft_wrap=True)
+        console.print(Text(readable(_parting_lines(parting, names))), soft_wrap=True)
     return 0 if parting is None else 1
 
 
@@ -63,7 +63,7 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
     return 0 if parted_at is None else 1
 
 
-def parting_lines(parting: Parting, names: tuple[str, str]) -> str:
+def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
     """Where two workflows differ, in lines of text."""
     same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
     calls = quantity(parting.turn, "model call")

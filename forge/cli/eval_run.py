@@ -105,7 +105,7 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 _OF_MODEL = frozenset(field.name for field in fields(ModelOptions))
 
 
-def eval_options(given: argparse.Namespace) -> EvalOptions:
+def _eval_options(given: argparse.Namespace) -> EvalOptions:
     """The options of the command line over those of its file. ForgeError for what contradicts itself or is unknown."""
     said = {name: value for name, value in vars(given).items() if name in _known() and value != ()}
     file: Path | None = getattr(given, "config", None)
@@ -226,15 +226,15 @@ def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
 
 def run_eval(given: argparse.Namespace) -> int:
     """Make the runs that are not in the file of results yet; 1 if a server is lost on the way."""
-    options, console = eval_options(given), Console(highlight=False)
+    options, console = _eval_options(given), Console(highlight=False)
     picked = chosen(options.files, options.suite, options.scenario, options.tags)
     if given.probe:
         servers = [model.server(options.timeout) for model in options.model]
         return asyncio.run(until_signal(_probe(console, _evaluation(options, picked), servers)))
-    return carried_out(options, picked, console)
+    return _carried_out(options, picked, console)
 
 
-def carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
+def _carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
     """Make the runs of these scenarios; the exit code. ForgeError, when all are made, if some could not be judged."""
     evaluation, servers = _evaluation(options, picked), [model.server(options.timeout) for model in options.model]
     with RowFile.locked(Path(options.output)) as file:
@@ -368,13 +368,13 @@ def _facts(ready: Serving, needed: int) -> dict[str, str]:
 
 def run_bfcl(given: argparse.Namespace) -> int:
     """Play the categories; 1 if the server is lost on the way."""
-    options = eval_options(given)
+    options = _eval_options(given)
     names: tuple[str, ...] = getattr(given, "category", ())
     for name in names:
         picked(CATEGORIES, name, "--category")
     checker = Checker(ensure_package())
     every = scenarios(checker, names or CATEGORIES)
-    return carried_out(options, Chosen(scenarios=every, players=players(checker)), Console(highlight=False))
+    return _carried_out(options, Chosen(scenarios=every, players=players(checker)), Console(highlight=False))
 
 
 # `forge eval list`: the scenarios there are to choose from.

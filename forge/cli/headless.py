@@ -46,9 +46,9 @@ def run_headless(options: argparse.Namespace) -> int:
     with downloading(console) as progress:
         backend = _backend(task, agent, options, progress)
         console.print(Text.assemble(("task", "bold"), f": {printable(task.task)}"), soft_wrap=True)
-        watching: Watching = {"observer": view}
+        watching: Watching = {"on_event": view}
         if console.is_terminal:
-            watching["on_chunk"] = view.grow
+            watching["on_chunk"] = view.stream
         stop = StopSignals(view.stopping, partial(_last_words, options, journal))
         again = options.resume is not None
         work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=again)

@@ -20,7 +20,7 @@ _WHOLE = 4_000
 """Maximum characters of a line of a halt's reason."""
 
 
-def lines(event: events.Event) -> Iterator[LabelledText]:
+def lines(event: events.Event | Delta) -> Iterator[LabelledText]:
     """The rows of an event in their colours."""
     for row in rows(event):
         label_style, style = STYLES[row.label]
@@ -39,7 +39,7 @@ _THINKING = "the model is thinking …"
 
 
 class View:
-    """An observer that prints; `live`: the model is really being called.
+    """Prints the events of a run; `live`: the model is really being called.
 
     `turns` is the number of model calls so far; `running` are the calls that were started and have not returned.
     """
@@ -69,7 +69,10 @@ class View:
         finally:
             self._thinking.stop()
 
-    def grow(self, delta: Delta) -> None:
+    def stream(self, _: Delta) -> None:
+        """As `on_chunk`: have replies streamed; their deltas are events."""
+
+    def _grow(self, delta: Delta) -> None:
         """Show the end of the arriving reply in the status line."""
         match delta:
             case TextDelta(text=more) | ReasoningDelta(text=more) | CallDelta(arguments=more):
@@ -88,8 +91,14 @@ class View:
                 assert_never(delta)
         self._thinking.update(Text(printable(self._coming) or _THINKING, style="dim"))
 
-    def __call__(self, event: events.Event) -> None:
-        """Print one event."""
+    def __call__(self, stamped: events.Stamped) -> None:
+        """Print one event; those of agents within the run are told by the results of their calls."""
+        event = stamped.event
+        if stamped.parent:
+            return
+        if isinstance(event, Delta):
+            self._grow(event)
+            return
         self._note(event)
         for line in lines(event):
             show(self._console, line)
@@ -107,6 +116,7 @@ class View:
                 self._wait()
             case (
                 events.ModelReplied()
+                | events.ModelFailed()
                 | events.SummaryFailed()
                 | events.FellBack()
                 | events.HistoryCompacted()

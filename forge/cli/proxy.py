@@ -132,7 +132,7 @@ def _did(notes: Notes) -> str:
 
 # What passes through `forge proxy`, shown from a thread of its own: output that nobody takes holds up no request.
 
-INTERVAL = 0.2
+_INTERVAL = 0.2
 """Seconds between two looks at what there is to show."""
 
 KEPT = 2000
@@ -234,7 +234,7 @@ class Display:
         self._over.set()
         self._something.set()
         if self._thread is None:
-            self._tell(plain_lines(), Load(0, 0))
+            self._tell(_plain_lines(), Load(0, 0))
         else:
             self._thread.join(1.0)
 
@@ -244,7 +244,7 @@ class Display:
             while not self._over.is_set():
                 self._something.wait(idle)
                 self._tell(shown, load())
-                self._over.wait(INTERVAL)
+                self._over.wait(_INTERVAL)
             self._tell(shown, load())
         finally:
             shown.close()
@@ -267,7 +267,7 @@ class ToDisplay(logging.Handler):
         self._display(readable(self.format(record)))
 
 
-def terminal_page(*, plain: bool) -> Callable[[], Page] | None:
+def _terminal_page(*, plain: bool) -> Callable[[], Page] | None:
     """The terminal's page; None where plain lines are wanted, or standard error is no capable terminal."""
     console = Console(stderr=True)
     if plain or console.no_color or not console.is_terminal or console.is_dumb_terminal:
@@ -275,7 +275,7 @@ def terminal_page(*, plain: bool) -> Callable[[], Page] | None:
     return lambda: Table(console)
 
 
-def plain_lines() -> PlainLines:
+def _plain_lines() -> PlainLines:
     """Plain lines on standard error."""
     return PlainLines(sys.stderr)
 
@@ -331,8 +331,8 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", 
             loop.add_signal_handler(signal.SIGHUP, _reload, proxy)
         with handling(stop):
             print(_ready(proxy), flush=True)
-            page = terminal_page(plain=plain)
-            display.start(page or plain_lines, lambda: Load(*proxy.load), 0.2 if page else None)
+            page = _terminal_page(plain=plain)
+            display.start(page or _plain_lines, lambda: Load(*proxy.load), 0.2 if page else None)
             await proxy.stopped()
             await stack.aclose()  # while signals are still handled: the second cuts off
     return code

@@ -20,7 +20,7 @@ from forge.journal.records import Journal, SentPart, read_journal
 from forge.journal.replaying import DivergenceError, Step, effect_name, states
 from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Execute
-from stages.events import Event
+from stages.events import Stamped
 from stages.halt import Halt
 from stages.state import State
 
@@ -82,7 +82,7 @@ class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: int
     phase: str
     turn: int = 0
-    events: tuple[Event, ...] = ()
+    events: tuple[Stamped, ...] = ()
     halt: Halt | None = None
     state: State | None = None
 

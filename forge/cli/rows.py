@@ -12,6 +12,7 @@ from stages import events
 from stages.effect import CallResult, InDoubt, Paused, Reply, Succeeded
 from stages.execution import result_text
 from stages.message import Kind, ToolCall
+from stages.wire.deltas import Delta
 
 
 class RunRow(Struct, frozen=True):
@@ -48,11 +49,23 @@ STYLES = MappingProxyType(
 """By label, the styles of the label and of the text in a terminal; a page has its own under the same names."""
 
 
-def rows(event: events.Event) -> Iterator[RunRow]:
-    """The rows of an event; none for the start of a turn, which is a heading."""
+def rows(event: events.Event | Delta) -> Iterator[RunRow]:
+    """The rows of an event; none for the start of a turn, which is a heading, and for a part of a reply."""
+    if isinstance(event, Delta):
+        return
     match event:
-        case events.TurnStarted() | events.MessageAdded():
-            pass  # replies, results and nudges are shown as they come
+        case (
+            events.RunStarted()
+            | events.Connected()
+            | events.TurnStarted()
+            | events.MessageAdded()
+            | events.ModelReplied(summary=True)
+            | events.ModelFailed()
+            | events.ApprovalAnswered()
+            | events.Steered()
+            | events.RunFailed()
+        ):
+            pass  # replies, results and nudges are shown as they come, and so is what follows from the rest
         case events.ModelReplied(reply=reply):
             yield from reply_rows(reply)
         case events.CallsAccepted(calls=calls):
@@ -85,6 +98,8 @@ def rows(event: events.Event) -> Iterator[RunRow]:
             # Small losses are frequent and cheap.
             if lost > (kept + lost) // 4:
                 yield RunRow("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})")
+        case events.BackendReplaced(halt=halt):
+            yield RunRow("mode", f"the next of the fallbacks goes on: {explain(halt)}")
         case events.RunFinished(outcome=outcome):
             yield RunRow("done", ending(outcome))
         case events.RunHalted(halt=halt):

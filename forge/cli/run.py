@@ -59,7 +59,7 @@ def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.
     """The last lines of a run; `halted` is None for one that reached its goal."""
     where = f" Journal: {journal}" if journal.exists() else ""
     if halted is not None:
-        yield from (Text(line, style="yellow") for line in unknown_lines(halted.state.ledger.in_doubt))
+        yield from (Text(line, style="yellow") for line in _unknown_lines(halted.state.ledger.in_doubt))
     yield Text(f"{quantity(turns, 'model call')}.{where}", style="dim")
     if halted is not None and isinstance(halted.halt, _RESUMABLE) and where:
         yield Text(going_on(journal, options))
@@ -76,7 +76,7 @@ def going_on(journal: Path, options: argparse.Namespace) -> str:
     return f"To resume it: {command}"
 
 
-def unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
+def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
     """One line for each of these calls."""
     for call in calls:
         yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."
@@ -235,9 +235,9 @@ class Shown:
             backend = with_larger(backend_of(self._options, progress), self._options, self._workflow)
             self._console.print(title, soft_wrap=True)
             stop = StopSignals(self._view.stopping, self._last_words)
-            watching: Watching = {"observer": partial(self._show, stop), "ask": ask}
+            watching: Watching = {"on_event": partial(self._show, stop), "ask": ask}
             if self._console.is_terminal:
-                watching["on_chunk"] = self._view.grow
+                watching["on_chunk"] = self._view.stream
             with handling(stop):
                 result = self._result(partial(begin, backend), watching, stop)
         halted = result.failure() if isinstance(result, Failure) else None
@@ -247,7 +247,7 @@ class Shown:
             return 0
         return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
 
-    def _show(self, stop: StopSignals, event: events.Event) -> None:
+    def _show(self, stop: StopSignals, event: events.Stamped) -> None:
         """Show the event; where nobody reads any more, the run is cancelled, as it is by a signal."""
         try:
             self._view(event)
@@ -271,7 +271,7 @@ class Shown:
     def _last_words(self) -> str:
         """The last lines of an aborted run: what may have happened, and how to resume."""
         specs = ((call, self._workflow.rules.tool(call.name)) for call in self._view.running)
-        begun = unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
+        begun = _unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
         on = (going_on(self._journal, self._options),) if self._journal.exists() else ()
         cursor = "\x1b[?25h" if self._console.is_terminal else ""
         return "\n".join((f"{cursor}\naborted", *begun, *on, ""))
@@ -282,19 +282,19 @@ class Shown:
 _COLOURS = {"done": "green", "open": "yellow", "ended": "red"}
 
 
-def runs_folder() -> Path:
+def _runs_folder() -> Path:
     """The default folder for journals."""
     return state_folder() / "runs"
 
 
 def new_journal() -> Path:
     """The file for a new run's journal there."""
-    return runs_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"
+    return _runs_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"
 
 
 def run_runs(options: argparse.Namespace) -> int:
     """Show the most recent runs."""
-    folder: Path = options.folder or runs_folder()
+    folder: Path = options.folder or _runs_folder()
     if options.folder and not folder.is_dir():
         raise ForgeError(f"there is no folder {folder}")
     found = _recent(folder, options.last)

@@ -82,8 +82,8 @@ class _Turns:
                 self._items.append(RunRow("resumed", "the run was interrupted here and resumed later"))
             self._effects += 1
             self._took = self._took.more(step.outcome)
-            self._items += took_items(step.outcome)
-        for event in step.events:
+            self._items += _took_items(step.outcome)
+        for event in (stamped.event for stamped in step.events):
             if isinstance(event, events.TurnStarted):
                 self._cut(event, step.number)
             else:
@@ -126,7 +126,7 @@ class _Turns:
         return tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
 
 
-def took_items(outcome: Outcome) -> Iterator[RunRow]:
+def _took_items(outcome: Outcome) -> Iterator[RunRow]:
     """How long it took, of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
@@ -167,7 +167,8 @@ h2{font-size:1rem;margin:0 0 .4rem}h2 small{font-weight:normal;color:var(--dim)}
 .bar .full{background:var(--full)}dl{display:grid;grid-template-columns:6rem minmax(0,1fr);gap:.15rem .8rem;margin:0}
 dt{color:var(--dim);text-align:right}dd{margin:0;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;
 font:13px/1.5 ui-monospace,monospace}summary{cursor:pointer}summary i{color:var(--dim)}
-.model,.tools,.note,.called{color:var(--dim)}.nudge,.warning,.failed{color:var(--warn)}.result,.done{color:var(--good)}
+.model,.tools,.note,.called,.held,.prefix,.progress{color:var(--dim)}
+.nudge,.warning,.failed,.escalate,.mode{color:var(--warn)}.result,.done{color:var(--good)}
 .halted{color:var(--bad)}.runs{color:var(--run)}.compact,.summary,.approval{color:var(--aside)}
 .thought{color:var(--dim);font-style:italic}.interrupted,.resumed,.unknown{color:var(--warn);font-weight:bold}
 .unknown{background:var(--unknown)}dd.interrupted,dd.resumed{border-top:2px dashed}
@@ -319,7 +320,7 @@ def _journal_items(entry: Entry, results: set[str]) -> Iterator[RunRow]:
 
 
 def _outcome(outcome: Outcome) -> Iterator[RunRow]:
-    yield from took_items(outcome)
+    yield from _took_items(outcome)
     match outcome:
         case Replied(reply=reply):
             yield from reply_rows(reply)

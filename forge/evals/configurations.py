@@ -39,6 +39,11 @@ def _options(**changes: Any) -> _Change:
     return lambda workflow: replace(workflow, **changes)
 
 
+def _without(*names: str) -> _Change:
+    """Without these guards and narrowings, beside those that the workflow itself does without."""
+    return lambda workflow: replace(workflow, without=workflow.rules.without.union(names))
+
+
 def _limits(**changes: object) -> _Change:
     return lambda workflow: replace(workflow, limits=structs.replace(workflow.limits, **changes))
 
@@ -75,11 +80,13 @@ _no_nudge: _Change = compose_left(_no_rescue, _limits(max_retries_per_step=0))
 _no_steps = _options(required_steps=(), order=())
 _no_recovery = _limits(max_tool_errors=0)
 _no_compact = _context(compactor=NoCompact(), summarize=False)
-_no_grounding: _Change = compose_left(_naming, _options(grounded=None), _calls(value_checks=False), _tools(grounded=()))
+_no_grounding: _Change = compose_left(
+    _naming, _options(grounded=None), _calls(value_checks=False), _tools(grounded=()), _without("no_unseen_values")
+)
 _no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
 _no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
 _no_checks: _Change = compose_left(_naming, _options(guards=(), completion_checks=None))
-_no_escalation = _options(escalation=Escalation(levels=()), without=frozenset({"look_first", "last_call"}))
+_no_escalation: _Change = compose_left(_options(escalation=Escalation(levels=())), _without("look_first", "last_call"))
 _no_repeats = _limits(max_repeats=None)
 _no_withholding: _Change = partial(_naming, withheld=True)
 _no_notes = _context(progress_notes=False, iteration_warning=0, context_thresholds=())

@@ -42,7 +42,7 @@ async def play_forge(task: Task, goes_on: tuple[type[Halt], ...] = ()) -> RunEnd
     conversation, end = Conversation(task.workflow, backend=_Connected(task.connection)), ""
     for number, message in enumerate(task.messages):
         task.record.message = number
-        watching: Watching = {"observer": task.record.observe, "journal": task.journal_of(number)}
+        watching: Watching = {"on_event": task.record.observe, "journal": task.journal_of(number)}
         match await conversation.say(message, **watching):
             case Success(run):
                 task.record.weigh(run.state)

@@ -78,9 +78,9 @@ class Record:
         known = (self.confidence, *confidences(state).values())
         self.confidence = min((sure for sure in known if sure is not None), default=None)
 
-    def observe(self, event: events.Event) -> None:
-        """Count what an observer of forge's own loop is told."""
-        match event:
+    def observe(self, stamped: events.Stamped) -> None:
+        """Count what forge's own loop tells."""
+        match stamped.event:
             case events.Nudged(kind=Kind.RETRY_NUDGE | Kind.PROVENANCE_NUDGE):
                 self.retries += 1
             case events.Nudged(kind=Kind.STEP_NUDGE | Kind.PREREQUISITE_NUDGE):

@@ -37,12 +37,12 @@ _STEPS = 10
 """Shades of the map, and one more."""
 
 
-def heat_map_of(report: EvalReport) -> str:
+def _heat_map_of(report: EvalReport) -> str:
     """The map with its filters."""
     tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
     return _FILTERS.format(
         models=_options(column.configuration.model for column in report.columns),
-        ablations=_options(ablation_of(column) for column in report.columns),
+        ablations=_options(_ablation_of(column) for column in report.columns),
         tags="<option value=''>all</option>" + "".join(map(_tag_option, range(len(tags)), tags)),
         scale="".join(f"<i class=q{step}></i>" for step in range(_STEPS + 1)),
         head="".join(_head(report)),
@@ -51,13 +51,13 @@ def heat_map_of(report: EvalReport) -> str:
     )
 
 
-def ablation_of(column: Column) -> str:
+def _ablation_of(column: Column) -> str:
     """What is off in the configuration, as the filter names it."""
     known = column.configuration
     return known.ablation or ("nothing off" if known.player == "forge" else "not forge")
 
 
-def whisker(share: Proportion) -> str:
+def _whisker(share: Proportion) -> str:
     """The interval as a line, with a mark at the share itself."""
     low, high = (100 * end for end in share.interval)
     at = 100 * share.count / max(1, share.of)
@@ -81,7 +81,7 @@ def _head(report: EvalReport) -> Iterator[str]:
         yield f'<th scope=colgroup colspan={len(one.columns)} data-model="{name}"><span>{name}</span></th>'
     yield "</tr><tr class=names><th scope=col>scenario</th>"
     for number, column in enumerate(report.columns):
-        facts = f'data-model="{escape(column.configuration.model)}" data-ablation="{escape(ablation_of(column))}"'
+        facts = f'data-model="{escape(column.configuration.model)}" data-ablation="{escape(_ablation_of(column))}"'
         yield f"<th scope=col data-col={number} {facts}>{escape(column.name)}</th>"
     yield "</tr></thead>"
 
@@ -134,7 +134,7 @@ def _share(share: Proportion) -> str:
     """Counts, the interval as a line, and the interval in percent."""
     if not share.of:
         return "<b>\N{EN DASH}</b>"
-    return f"<b>{share.count}/{share.of}</b>{whisker(share)}<small>{share.percent}</small>"
+    return f"<b>{share.count}/{share.of}</b>{_whisker(share)}<small>{share.percent}</small>"
 
 
 def _shade(share: Proportion) -> str:
@@ -154,7 +154,7 @@ Timelines = Mapping[str, tuple[TimelineSection, ...]]
 """The timelines that a page has, by the first journal of the run."""
 
 
-def page_json(report: EvalReport, timelines: Timelines) -> str:
+def _page_json(report: EvalReport, timelines: Timelines) -> str:
     """The data as JSON that cannot end the element that it stands in."""
     names = list(report.scenarios)
     runs = {
@@ -258,7 +258,7 @@ def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> s
         script=script,
         facts=escape(report.facts),
         sections="\n".join(_sections(report)),
-        data=page_json(report, timelines),
+        data=_page_json(report, timelines),
     )
 
 
@@ -271,7 +271,7 @@ def _sections(report: EvalReport) -> Iterator[str]:
     few = f"<p>{escape(report.few_seeds)}</p>" if report.few_seeds else ""
     yield _section("claims", "What may be claimed", "".join(_claims(report)))
     yield _section("metrics", "Configurations", "".join(_metrics(report)))
-    yield _section("map", "Scenarios", heat_map_of(report) + few)
+    yield _section("map", "Scenarios", _heat_map_of(report) + few)
     yield _section("pair", "Two side by side", _pair(report))
     yield _section("notes", "How to read this", "".join(_notes(report)))
 
@@ -326,7 +326,7 @@ def _metrics(report: EvalReport) -> Iterator[str]:
         yield "<tbody>"
         for column, (name, *texts) in zip(one.columns, one.metrics.rows, strict=True):
             cells = "".join(f"<td>{_broken(text)}</td>" for text in texts)
-            plot = f"<td class=plot>{whisker(column.metrics.right)}</td>"
+            plot = f"<td class=plot>{_whisker(column.metrics.right)}</td>"
             yield f"<tr><th scope=row>{escape(name)}</th>{plot}{cells}</tr>"
         yield "</tbody></table></div>"
     meanings = "".join(f"<dt>{heading}</dt><dd>{meaning}</dd>" for heading, meaning in known.items())

@@ -17,7 +17,7 @@ from stages.repair.decoding import decode, sound_struct
 
 # A file of results read back: one row a line of JSON, in the order in which the runs ended.
 
-LARGEST_RESULTS = 512 * 1024**2
+_LARGEST_RESULTS = 512 * 1024**2
 """Maximum bytes of a file of results: a million rows."""
 
 
@@ -101,11 +101,11 @@ def _content(path: str | PathLike[str]) -> bytes:
         if not file.exists():
             raise ForgeError(f"there is no file of results {file}")
         with file.open("rb") as opened:
-            content = opened.read(LARGEST_RESULTS + 1)
+            content = opened.read(_LARGEST_RESULTS + 1)
     except OSError as error:
         raise ForgeError(f"cannot read the results {file}: {error.strerror}") from None
-    if len(content) > LARGEST_RESULTS:
-        raise ForgeError(f"{file} is no file of results: it has more than {LARGEST_RESULTS:,} bytes")
+    if len(content) > _LARGEST_RESULTS:
+        raise ForgeError(f"{file} is no file of results: it has more than {_LARGEST_RESULTS:,} bytes")
     return content
 
 

@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
     needed = f"statistics of evals need scipy, which is not installed here; {to_install('evals')}"
     raise ForgeError(needed) from None
 
-LEVEL = 0.95
+_LEVEL = 0.95
 """The confidence of every interval that is shown."""
 
 POWER = 0.8
@@ -32,7 +32,7 @@ POWER = 0.8
 
 
 @cache
-def wilson(successes: int, of: int, level: float = LEVEL) -> tuple[float, float]:
+def wilson(successes: int, of: int, level: float = _LEVEL) -> tuple[float, float]:
     """Wilson's score interval of a share, from 0 to 1; it always contains the share itself."""
     if not of:
         return 0.0, 1.0
@@ -151,7 +151,7 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     told = [
         pair
         for cell in _by_scenario(judged).values()
-        for pair in without_repeats(cell, lambda pair: (pair.first, pair.second))
+        for pair in _without_repeats(cell, lambda pair: (pair.first, pair.second))
     ]
     return Pairing(
         pairs=tuple(told),
@@ -168,10 +168,10 @@ def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
     for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
         if row.verdict != "unjudged":
             cells[row.scenario].append(row)
-    return tuple(row for cell in cells.values() for row in without_repeats(cell, lambda row: (row,)))
+    return tuple(row for cell in cells.values() for row in _without_repeats(cell, lambda row: (row,)))
 
 
-def without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
+def _without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
     """The items of a scenario that are evidence of their own: at temperature 0 a run may only repeat the one before.
 
     Runs with the same digest are the same. Without digests, runs are taken for repetitions if all of the scenario
@@ -422,7 +422,7 @@ def _rounded(number: int) -> int:
 #
 # Pure functions of pairs: how sure a run was, from 0 to 1, and whether it was right.
 
-BINS = 10
+_BINS = 10
 
 _Pair = tuple[float, bool]
 """How sure a run was, and whether it was right."""
@@ -460,7 +460,7 @@ def judged_confidences(rows: Iterable[Row]) -> tuple[_Pair, ...]:
     return tuple((row.confidence, row.verdict == "right") for row in known if row.confidence is not None)
 
 
-def reliability(pairs: Iterable[_Pair], bins: int = BINS) -> tuple[ReliabilityBin, ...]:
+def reliability(pairs: Iterable[_Pair], bins: int = _BINS) -> tuple[ReliabilityBin, ...]:
     """The data of a reliability diagram: bins of equal width, those that are not empty, from low to high."""
     ordered = sorted(pairs)
     grouped = groupby(ordered, key=lambda pair: max(0, ceil(pair[0] * bins) - 1))
@@ -477,7 +477,7 @@ def _bin(number: int, bins: int, inside: Sequence[_Pair]) -> ReliabilityBin:
     )
 
 
-def expected_calibration_error(pairs: Iterable[_Pair], bins: int = BINS) -> float | None:
+def expected_calibration_error(pairs: Iterable[_Pair], bins: int = _BINS) -> float | None:
     """The mean gap of the bins, by their runs (Guo and others, "On Calibration of Modern Neural Networks", 2017).
 
     From 0 to 1; None without pairs.

@@ -50,10 +50,10 @@ from stages.wire.openai import chat as openai
 
 # Guardrails: forge's rules for a loop of your own. It asks the model and runs the tools; this says what is next.
 
-UNBOUNDED = 2**31
+_UNBOUNDED = 2**31
 """Model calls that a task may take where your own loop counts them."""
 
-NO_CALCULATION = (
+_NO_CALCULATION = (
     "arguments are calculated in forge's own loop only, which gives the model their schemas and runs the tools; leave "
     "`calculated` out, or use forge.run"
 )
@@ -89,11 +89,11 @@ class Guardrails:
         if workflow is not None and (tools or options or on_text != "nudge"):
             raise TypeError("give Guardrails a workflow, or tools and options, not both: a workflow has its own")
         limits = options.get("limits", Limits())
-        options["limits"] = replace(limits, max_iterations=limits.max_iterations or UNBOUNDED)
+        options["limits"] = replace(limits, max_iterations=limits.max_iterations or _UNBOUNDED)
         options["optional_steps"] = optional_steps(options.get("optional_steps", ()), tools)
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), on_text=on_text, **options)
         if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
-            raise DefinitionError((f"{', '.join(calculating)}: {NO_CALCULATION}",))
+            raise DefinitionError((f"{', '.join(calculating)}: {_NO_CALCULATION}",))
         self._turn = judge_of(self._workflow)
         self.reset(message)
 

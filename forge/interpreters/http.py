@@ -101,7 +101,7 @@ def _words(response: httpx.Response, body: str) -> str:
     return body[:300] or "nothing more"
 
 
-def with_type(fault: Fault, response: httpx.Response, hidden: Hidden = NOTHING) -> Fault:
+def _with_type(fault: Fault, response: httpx.Response, hidden: Hidden = NOTHING) -> Fault:
     """The fault of an answer that cannot be read, with what the answer says it is, where that is no JSON."""
     said = hidden.without(response.headers.get("content-type", ""))
     if fault.kind != "malformed" or "json" in said:
@@ -179,7 +179,7 @@ class Body(Struct, frozen=True, kw_only=True):
 
 async def read_body(response: httpx.Response, limit: int) -> Body:
     """The body of a response that nobody has read yet, to at most `limit` bytes."""
-    if packed := packing(response):
+    if packed := _packing(response):
         return Body(whole=False, packed=packed)
     chunks: list[bytes] = []
     try:
@@ -190,7 +190,7 @@ async def read_body(response: httpx.Response, limit: int) -> Body:
     return Body(content=b"".join(chunks))
 
 
-def packing(response: httpx.Response) -> str:
+def _packing(response: httpx.Response) -> str:
     """How the body is packed although nobody asked for that; empty where it is not."""
     packed: str = response.headers.get("content-encoding", "").strip().lower()
     return "" if packed == "identity" else packed[:40]
@@ -208,7 +208,7 @@ _LINGER = 0.5
 """Seconds to wait for the end of the body after the end of the reply, so that the connection can be reused."""
 
 
-async def read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: Watcher) -> Reply | Fault:
+async def _read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: Watcher) -> Reply | Fault:
     """The reply that a body streams, told to the watcher while it comes; or the fault at which it ended."""
     pieces: list[Piece | Fault] = []
     bounded = Bounded(chunks, STREAM_LIMIT)
@@ -302,7 +302,8 @@ class Http:
         while True:
             answer = await self._attempt(body, watcher)
             if isinstance(answer, Reply):
-                return Replied(reply=self._clean(answer), seconds=time.monotonic() - began)
+                took = time.monotonic() - began
+                return Replied(reply=self._clean(answer), seconds=took, attempts=len(faults) + 1)
             fault = self._translate(answer)
             faults = (*faults, fault)
             wait = self._retry(Tries(faults=faults, waited=waited, chance=random.random()))  # noqa: S311 - no secret
@@ -330,10 +331,10 @@ class Http:
             return fault_of(error, self._where, self._silence)
 
     async def _answer(self, response: httpx.Response, watcher: Watcher | None) -> Reply | Fault:
-        packed = packing(response)
+        packed = _packing(response)
         if watcher is not None and response.is_success and not packed and not _is_whole(response):
-            answer = await read_stream(response.aiter_raw(), self._wire.stream, watcher)
-            return answer if isinstance(answer, Reply) else with_type(answer, response, self._hidden)
+            answer = await _read_stream(response.aiter_raw(), self._wire.stream, watcher)
+            return answer if isinstance(answer, Reply) else _with_type(answer, response, self._hidden)
         body = await read_body(response, _BODY_LIMIT)
         if not (body.whole or packed):
             return Fault(kind="too_large", detail=f"{self._where} sent more than {_BODY_LIMIT} bytes")
@@ -343,7 +344,7 @@ class Http:
             return Fault(kind="malformed", detail=f"{self._where} answered in {packed}, and was asked not to pack")
         answer = self._wire.decode(body.content)
         if isinstance(answer, Fault):
-            return with_type(self._told(answer, body.content), response, self._hidden)
+            return _with_type(self._told(answer, body.content), response, self._hidden)
         if watcher is not None:
             for piece in reply_pieces(answer):
                 await watcher.see(piece)

@@ -151,6 +151,10 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
             tool_errors,
             workflow.under(replace(rules, limits=replace(rules.limits, max_tool_errors=0))),
         ),
+        "ask_once": (
+            "asks once about an answer in words, where a call was possible",
+            workflow.under(replace(rules, without=rules.without | {"ask_once"})),
+        ),
         **{name: ("a guard", workflow.without(name)) for name in workflow.guards},
     }
     uncompacted = replace(workflow, context=replace(workflow.context, compactor=NoCompact(), summarize=False))
@@ -159,7 +163,7 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     return {**judging, "compaction": compaction, **_offers(workflow)}
 
 
-_NARROWINGS = {name: (narrow.__doc__ or name).partition("\n")[0].rstrip(".") for name, narrow in NARROWINGS.items()}
+_NARROWINGS = {name: (one.narrow.__doc__ or name).partition("\n")[0].rstrip(".") for name, one in NARROWINGS.items()}
 """What each narrowing of the offer does."""
 
 

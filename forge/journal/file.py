@@ -86,7 +86,7 @@ _LONGEST = 60
 if sys.platform != "win32":
     import fcntl
 
-LARGEST_OUTCOME = 512 * 1024**2
+_LARGEST_OUTCOME = 512 * 1024**2
 """Maximum bytes of an outcome's line, which are reserved before an effect starts."""
 
 
@@ -273,7 +273,7 @@ def _writing(
         line = _encoded(begun, effect, redactor)
         try:
             # A tool's effects cannot be undone: the record that it started must survive a power failure.
-            file.append(line, room=LARGEST_OUTCOME, durable=isinstance(effect, Execute))
+            file.append(line, room=_LARGEST_OUTCOME, durable=isinstance(effect, Execute))
         except JournalError as error:
             raise UnrecordedError(str(error)) from error
         pending = None

@@ -62,7 +62,7 @@ def repeats(text: str) -> bool:
     return False
 
 
-def inner_members(text: str) -> Iterator[tuple[str, object]]:
+def _inner_members(text: str) -> Iterator[tuple[str, object]]:
     """Anything in a text that looks like a member with a string or number value, escaped or not."""
     for form in {text, text.replace('\\"', '"')}:
         for name, value in _MEMBER.findall(form):
@@ -439,7 +439,7 @@ class Redactor:
     def _written_out(self, text: str) -> Iterator[str]:
         """Values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`."""
         names = {plainly(argument) for _, argument in self._named}
-        for name, value in inner_members(text):
+        for name, value in _inner_members(text):
             if plainly(name) in names:
                 yield from self._marks.leaves(value)
 

@@ -16,10 +16,9 @@ from forge.outcome import Finished, Halted
 from forge.runtime.loop import advanced, checked_options
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import CompiledWorkflow, Workflow
-from stages import events as happened
 from stages.deliver import deliver
 from stages.effect import Ask, Effect, Execute, HandOff, NeedsInput, Outcome, Request, Said, Send
-from stages.events import Event, new_messages, observe
+from stages.events import Event, RunHalted, Stamped, following, new_messages, observe
 from stages.halt import Halt
 from stages.message import ToolCall, is_nudge
 from stages.pipeline import Stage
@@ -251,7 +250,7 @@ _R = TypeVar("_R")
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One state of a run, counted from 0, the state that it began with; and the events on the way to it.
+    """One state of a run, counted from 0, the state that it began with; and the events on the way to it, undated.
 
     `outcome` is what the world answered, where the state came of that, else it came of the pipeline. `halt` says
     that the run ended here, and why: there is no further state.
@@ -259,7 +258,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
     number: int
     state: State
-    events: tuple[Event, ...] = ()
+    events: tuple[Stamped, ...] = ()
     outcome: Outcome | None = None
     halt: Halt | None = None
 
@@ -344,10 +343,12 @@ def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[_R]) -> Re
 def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
     """`states`, for a pipeline: the loop of `forge.runtime.loop`, with the journal in the place of the world."""
     step = Step(number=0, state=journal.header.state)
+    agent, sequence = journal.header.workflow, (step.state.ledger.effects, 0)
     yield step
     used, followed = 0, Followed(journal)
     while True:
-        step = _after(step, advanced(turn, step.state))
+        step = _after(step, advanced(turn, step.state), agent, sequence)
+        sequence = step.events[-1].sequence if step.events else sequence
         if isinstance(step.state.phase, Awaiting) and step.halt is None:
             _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))
         elif used < len(journal.entries) and (step.halt or isinstance(step.state.phase, Done)):
@@ -359,7 +360,8 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
             case Awaiting() if step.halt is None and used < len(journal.entries):
                 outcome = journal.entries[used].outcome
                 used += 1
-                step = _after(step, delivered(step.state, outcome, used), outcome)
+                step = _after(step, delivered(step.state, outcome, used), agent, sequence, outcome)
+                sequence = step.events[-1].sequence if step.events else sequence
                 yield step
                 if step.halt is not None:
                     return
@@ -377,14 +379,26 @@ def delivered(state: State, outcome: Outcome, number: int) -> Result[State, Halt
         raise JournalError(f"the outcome of effect {number} in the journal is another effect's: {error}") from None
 
 
-def _after(before: Step, moved: Result[State, Halt], outcome: Outcome | None = None) -> Step:
+def _after(
+    before: Step,
+    moved: Result[State, Halt],
+    agent: str,
+    sequence: tuple[int, int],
+    outcome: Outcome | None = None,
+) -> Step:
     number = before.number + 1
-    if isinstance(moved, Failure):
-        halt = moved.failure()
-        told = (happened.RunHalted(halt=halt),)
-        return Step(number=number, state=before.state, events=told, outcome=outcome, halt=halt)
-    state = moved.unwrap()
-    return Step(number=number, state=state, events=observe(before.state, state), outcome=outcome)
+    state = moved.value_or(before.state)
+    halt = moved.failure() if isinstance(moved, Failure) else None
+    events: tuple[Event, ...]
+    if halt is None:
+        events = observe(before.state, state, outcome)
+    else:
+        events = (*(observe(before.state, state, outcome) if outcome else ()), RunHalted(halt=halt))
+    told = list[Stamped]()
+    for event in events:
+        sequence = following(sequence, state)
+        told.append(Stamped(run=state.run, agent=agent, turn=state.ledger.turn, sequence=sequence, event=event))
+    return Step(number=number, state=state, events=tuple(told), outcome=outcome, halt=halt)
 
 
 def _refuse_another(journal: Journal, used: int, step: Step, found: tuple[Difference, ...]) -> None:

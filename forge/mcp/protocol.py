@@ -244,7 +244,7 @@ def progress_text(progress: float, total: float | None, message: str | None) -> 
 
 # MCP servers as data: a program to start, or an address; and what is known of their tools.
 
-MESSAGE_LIMIT = 4 << 20
+_MESSAGE_LIMIT = 4 << 20
 """Maximum bytes of one message, unless the server says otherwise; the rest of a longer one is read and dropped."""
 
 
@@ -257,7 +257,7 @@ class ServerOptions(Options, frozen=True, kw_only=True):
     required: bool = True
     timeout: Seconds = 60.0
     connect_timeout: Seconds = 30.0
-    message_limit: Tokens = MESSAGE_LIMIT
+    message_limit: Tokens = _MESSAGE_LIMIT
 
 
 class Stdio(ServerOptions, frozen=True):

@@ -39,6 +39,7 @@ from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.state import State
+from stages.wire.deltas import Delta
 
 # Runs that a client of ours asked for: it is told of their progress, and its cancellation ends them in order.
 
@@ -62,12 +63,12 @@ class Runs:
         """The end of a run. Cancelled, this returns at once, and the run is cancelled, which may take a while."""
         untold, cancel = asyncio.Queue[str](_UNTOLD), asyncio.Event()
 
-        def watch(event: events.Event) -> None:
+        def watch(stamped: events.Stamped) -> None:
             with suppress(asyncio.QueueFull):
-                if text := _progress(event):
+                if not stamped.parent and (text := _progress(stamped.event)):
                     untold.put_nowait(text)
 
-        running = asyncio.ensure_future(begin({"observer": watch, "cancel": cancel}))
+        running = asyncio.ensure_future(begin({"on_event": watch, "cancel": cancel}))
         self._tasks.add(running)
         running.add_done_callback(self._tasks.discard)
         telling = asyncio.create_task(_tell(untold, session))
@@ -93,7 +94,7 @@ async def _tell(untold: asyncio.Queue[str], session: ServerSession) -> None:
             await session.report_progress(done, None, text)
 
 
-def _progress(event: events.Event) -> str:
+def _progress(event: events.Event | Delta) -> str:
     """What a client is told of the event; empty: nothing."""
     match event:
         case events.TurnStarted(turn=turn):
@@ -108,7 +109,7 @@ def _progress(event: events.Event) -> str:
 
 # Serving: a workflow as the one tool of an MCP server, on two file descriptors.
 
-MAX_QUESTIONS = 8
+_MAX_QUESTIONS = 8
 """Maximum questions of one call that the client's user is asked; one more is the call's result."""
 
 _MAX_WAITING = 100
@@ -199,7 +200,7 @@ class _Calls:
     async def _worked(self, context: _Context, said: str, before: State | None) -> CallToolResult | InputRequiredResult:
         """The result of a run, and of those that follow where its questions are answered."""
         able = context.session.client_capabilities
-        for left in reversed(range(MAX_QUESTIONS + 1)):
+        for left in reversed(range(_MAX_QUESTIONS + 1)):
             ended = await self._run(context.session, said, before)
             asked = question_of(ended)
             if asked is None or not left or able is None or able.elicitation is None:

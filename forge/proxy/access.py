@@ -10,7 +10,7 @@ from forge.proxy.asgi import Asked, Headers
 from forge.proxy.options import ProxyOptions
 from stages.wire.served import RequestError
 
-ALLOWED = "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"
+_ALLOWED = "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"
 
 
 def refuse_open_house(options: ProxyOptions) -> None:
@@ -85,6 +85,6 @@ def cors_headers(asked: Asked, options: ProxyOptions) -> Headers:
     return (
         ("access-control-allow-origin", origin),
         ("access-control-allow-methods", "GET, POST, OPTIONS"),
-        ("access-control-allow-headers", wanted or ALLOWED),
+        ("access-control-allow-headers", wanted or _ALLOWED),
         ("vary", "origin"),
     )

@@ -19,7 +19,7 @@ log = logging.getLogger("forge.proxy")
 
 Handler = Callable[[Asked, Outlet], Awaitable[None]]
 
-LISTEN_AFTER = 0.02
+_LISTEN_AFTER = 0.02
 """Seconds after which a request is listened to for its client's leaving: most are answered before."""
 
 
@@ -155,7 +155,7 @@ class Leaving:
     def begin(self) -> None:
         """Listen from a moment on."""
         self._serving = asyncio.current_task()
-        self._timer = asyncio.get_running_loop().call_later(LISTEN_AFTER, self._listen)
+        self._timer = asyncio.get_running_loop().call_later(_LISTEN_AFTER, self._listen)
 
     def stop(self) -> None:
         """Listen no more."""

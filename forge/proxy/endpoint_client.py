@@ -18,7 +18,7 @@ from forge.proxy.http_answer import BrokenAnswerError, HttpAnswer, UnansweredErr
 from forge.proxy.http_connection import HttpConnection
 from forge.proxy.http_connector import Connector
 
-IDLE = 30.0
+_IDLE = 30.0
 """Seconds for which a connection is kept that nobody needs."""
 
 _HEADS = 256
@@ -80,7 +80,7 @@ class EndpointClient:
         No other caller gets it: an answer that the server sends once too often can come at any time, and looks like one
         to what was asked last. A new connection takes the place of another caller's, as servers may serve only so many.
         """
-        before = asyncio.get_running_loop().time() - IDLE
+        before = asyncio.get_running_loop().time() - _IDLE
         while self._idle and self._idle[0].since < before:
             self._idle.popleft().close()
         while connection := next((each for each in reversed(self._idle) if each.key == key), None):

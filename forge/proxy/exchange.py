@@ -18,13 +18,11 @@ from forge.proxy.turn import (
     Again,
     Exhausted,
     Step,
+    Turn,
     ask,
     judged,
     opening,
     unanswered,
-    verbatim_turn,
-    with_constrained_retries,
-    written_turn,
 )
 from forge.proxy.upstream import Caller, Post, Refusal, Upstream
 from forge.proxy.writing import plain_request
@@ -183,10 +181,15 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
     guard = model.guards.of(request, model.policy_for(given))
     ledger, cleared = guard.applied.ledger(given.history), guard.applied.record(given.history, request.history)
     state = replace(opening(request, model.max_retries, asked=same, ledger=ledger), cleared=cleared)
-    setup, name = model.setup_for(request), model.name_for(request)
-    turn = verbatim_turn(given, request, guard, setup) if same else written_turn(given, request, guard, setup, name)
-    if model.constrains:
-        turn = with_constrained_retries(turn, request, guard, setup, name)
+    turn = Turn(
+        given=given,
+        request=request,
+        guard=guard,
+        setup=model.setup_for(request),
+        model=model.name_for(request),
+        same=same,
+        constrains=model.constrains,
+    )
     if same:
         return Guarded(guard, Again(turn=turn, state=state, request=Request())), Request()
     first = ask(turn, state)

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_LIMIT = 64 * 1024
 """Bytes of a request without any of its body: its head, its trailers, what else may stand around chunks."""
 
-LINGER = 1.0
+_LINGER = 1.0
 """Seconds in which a client that was refused may read why: were the connection closed at once, it might not."""
 
 
@@ -100,7 +100,7 @@ class GatheringProtocol(HttpToolsProtocol):
         head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
         self.transport.write(head % (status, len(why)) + why.encode())
         self.transport.write_eof()
-        self.loop.call_later(LINGER, self.transport.close)
+        self.loop.call_later(_LINGER, self.transport.close)
 
 
 class _Gathering(asyncio.Transport):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from forge.errors import ForgeError
 from forge.proxy.http_connection import HttpConnection
 
-CONNECT_TIMEOUT = 10.0
+_CONNECT_TIMEOUT = 10.0
 """Seconds."""
 
 _PORTS = {"http": 80, "https": 443}
@@ -52,7 +52,7 @@ class Connector(Struct, frozen=True, kw_only=True):
     async def connect(self) -> HttpConnection:
         """A connection. UnreachableError, or ssl.SSLError where it cannot be trusted."""
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
+            async with asyncio.timeout(_CONNECT_TIMEOUT):
                 return await self._connected()
         except ssl.SSLError:
             raise
@@ -87,7 +87,7 @@ class Connector(Struct, frozen=True, kw_only=True):
         host = f"[{server.hostname}]" if ":" in (server.hostname or "") else server.hostname
         target = f"{host}:{server.port or _PORTS[server.scheme]}".encode()
         request = b"CONNECT %b HTTP/1.1\r\nhost: %b\r\n%b\r\n" % (target, target, self.credentials())
-        answer = connection.ask(request, CONNECT_TIMEOUT, None)
+        answer = connection.ask(request, _CONNECT_TIMEOUT, None)
         try:
             await answer.begun()
         finally:

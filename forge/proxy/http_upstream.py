@@ -24,13 +24,13 @@ from stages.repair.decoding import decode
 from stages.wire.deltas import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
-PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
+_PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
 """Encodings of a body, none of which is asked for."""
 
-EVENTS_LIMIT = 250_000
+_EVENTS_LIMIT = 250_000
 """Maximum events of a stream: as many tokens, as a server sends no smaller ones."""
 
-EVENTS_AT_ONCE = 64
+_EVENTS_AT_ONCE = 64
 """Events after which other clients have their turn: a chunk may hold tens of thousands."""
 
 REQUEST_ERRORS = (BrokenAnswerError, OSError, TimeoutError, UnansweredError, UnreachableError)
@@ -109,10 +109,10 @@ class Served:
                 if heard.raw or heard.pieces:
                     yield heard
                 events += 1
-                if events % EVENTS_AT_ONCE == 0:
+                if events % _EVENTS_AT_ONCE == 0:
                     await asyncio.sleep(0)
-            if events > EVENTS_LIMIT:
-                yield Refusal(Fault(kind="too_large", detail=f"the stream has more than {EVENTS_LIMIT} events"))
+            if events > _EVENTS_LIMIT:
+                yield Refusal(Fault(kind="too_large", detail=f"the stream has more than {_EVENTS_LIMIT} events"))
                 return
         for last in hearing.end():
             yield last
@@ -124,7 +124,7 @@ class Served:
     def _packed(self, answer: HttpAnswer) -> Refusal | None:
         """The refusal of a body that is packed, although none was asked for so."""
         encoding = answer.headers.get("content-encoding", "").strip().lower()
-        if encoding not in PACKINGS:
+        if encoding not in _PACKINGS:
             return None
         said = f"{self._url} answered with content-encoding: {encoding}, although identity was asked for"
         return Refusal(Fault(kind="malformed", detail=said))

@@ -14,7 +14,7 @@ from forge.proxy.app import App
 from forge.proxy.gathering import GatheringProtocol
 from forge.proxy.options import ProxyOptions
 
-BACKLOG = 512
+_BACKLOG = 512
 """Connections that wait to be accepted."""
 
 
@@ -28,7 +28,7 @@ def listening_socket(options: ProxyOptions) -> Iterator[socket.socket]:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, options.port))
-        made.listen(BACKLOG)
+        made.listen(_BACKLOG)
     except OSError as error:
         made.close()
         other = "; choose another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else ""
@@ -82,7 +82,7 @@ async def running(app: App, listening: socket.socket, options: ProxyOptions) -> 
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=max(1, round(options.grace)),
-        backlog=BACKLOG,
+        backlog=_BACKLOG,
     )
     server = HttpServer(config)
     serving = asyncio.create_task(server.serve(sockets=[listening]))

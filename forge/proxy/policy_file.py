@@ -11,7 +11,7 @@ from forge.errors import ForgeError
 from forge.proxy.policy import ModelPolicy, Policy, contradictions
 from forge.workflow.toml_tables import joined, table_faults
 
-SIZE_LIMIT = 1 << 16
+_SIZE_LIMIT = 1 << 16
 """Bytes of a policy file."""
 
 _DOTS_LIMIT = 500
@@ -39,9 +39,9 @@ def read_policy(path: Path) -> Policy:
     """The policy in a file. ForgeError if it cannot be read, or is none."""
     try:
         with path.open("rb") as file:
-            data = file.read(SIZE_LIMIT + 1)
-        if len(data) > SIZE_LIMIT:
-            raise ForgeError(f"the policy {path} has more than {SIZE_LIMIT} bytes")
+            data = file.read(_SIZE_LIMIT + 1)
+        if len(data) > _SIZE_LIMIT:
+            raise ForgeError(f"the policy {path} has more than {_SIZE_LIMIT} bytes")
         return policy_from_toml(data.decode(), str(path))
     except OSError as error:
         raise ForgeError(f"the policy {path} cannot be read: {error.strerror or error}") from None

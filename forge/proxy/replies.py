@@ -25,7 +25,7 @@ from stages.wire.valid import TOOL_NAME, call_as_text, is_object
 
 _REPEATS = "a call in words that only repeats what was shown is not run"
 
-NO_ARGUMENTS = "{}"
+_NO_ARGUMENTS = "{}"
 """The arguments of a call whose own cannot be read."""
 
 
@@ -67,7 +67,7 @@ def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply)
 def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged) -> ToolCall | None:
     """The call as it goes on; None where it must not."""
     call = ToolCall(id=call_id(number), name=judged.name, arguments=judged.arguments, origin=judged.origin)
-    empty = replace(call, arguments=NO_ARGUMENTS)
+    empty = replace(call, arguments=_NO_ARGUMENTS)
     match judged.wrong:
         case None:
             return call
@@ -81,7 +81,7 @@ def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged
             return None
         case BadArguments() | Guessed():
             custom = any(tool.spec.name == judged.name and tool.kind == "custom" for tool in request.tools)
-            refused = isinstance(guard.tools.checks[judged.name](NO_ARGUMENTS), Misfit)
+            refused = isinstance(guard.tools.checks[judged.name](_NO_ARGUMENTS), Misfit)
             return empty if refused and not custom else None
         case other:
             assert_never(other)

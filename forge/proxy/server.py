@@ -33,11 +33,11 @@ from stages.wire.wires import wire
 
 log = logging.getLogger("forge.proxy")
 
-SLOTS = 4
+_SLOTS = 4
 """Requests at a backend that does not say how many it works on."""
 
 
-def log_line(passage: Passage) -> None:
+def _log_line(passage: Passage) -> None:
     """A line in the log."""
     if log.isEnabledFor(logging.INFO):
         log.info("%s", summary_line(passage))
@@ -52,7 +52,7 @@ class ProxyServer:
     """
 
     def __init__(
-        self, backend: AnyBackend, options: ProxyOptions | None = None, watch: Callable[[Passage], None] = log_line
+        self, backend: AnyBackend, options: ProxyOptions | None = None, watch: Callable[[Passage], None] = _log_line
     ) -> None:
         self._backend = named(backend) if isinstance(backend, str) else backend
         self._options, self._watch = options or ProxyOptions(), watch
@@ -131,7 +131,7 @@ async def _application(
             fallback=_fallback(connection, options) if setup.mode == "native" else None,
         )
         has = endpoint.slots if endpoint else 0
-        slots = Slots(options.slots or has or SLOTS, options.queue, options.queue_timeout)
+        slots = Slots(options.slots or has or _SLOTS, options.queue, options.queue_timeout)
         service = Service(model, slots, options)
         info = Info(connection, client, service, tally)
 

@@ -2,19 +2,19 @@
 
 import asyncio
 import time
+from contextlib import nullcontext
 
 from msgspec import Struct
 
+from forge.proxy.answering import StreamedAnswer, WholeAnswer, answer
 from forge.proxy.app import STOPPING
 from forge.proxy.asgi import Asked, Outlet
-from forge.proxy.exchange import Exchange, exchange_of
+from forge.proxy.exchange import exchange_of
 from forge.proxy.http_upstream import caller_of, credential_of
 from forge.proxy.model import Model
 from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
 from forge.proxy.slots import FullError, Slots
-from forge.proxy.streams import Stream
 from forge.proxy.upstream import Caller
-from forge.proxy.whole import whole_answer
 from stages.wire.served import RequestError
 from stages.wire.server_wires import ServerWire
 
@@ -43,11 +43,11 @@ class Service:
             await out.answer(wire.encode_error(exchange))
             return
         out.notes.model = exchange.request.model[:80]
-        stream = Stream(exchange, out) if exchange.request.stream else None
+        stream = StreamedAnswer(exchange, out) if exchange.request.stream else None
         try:
-            with Pulse(out, stream) if stream else _NOTHING:
+            with Pulse(out, stream) if stream else nullcontext():
                 async with self.slots.slot(caller.key):
-                    await (self._whole(exchange, out) if stream is None else stream.run())
+                    await answer(exchange, stream or WholeAnswer(out), out.notes)
             if usage := out.notes.usage:
                 self.last = Last(usage.prompt + usage.completion, exchange.request.model, time.time())
         except FullError as full:
@@ -58,10 +58,7 @@ class Service:
                 await stream.relay.fail(STOPPING)
             raise
 
-    async def _whole(self, exchange: Exchange, out: Outlet) -> None:
-        await out.answer(await whole_answer(exchange, out.notes))
-
-    async def _refuse(self, wire: ServerWire, error: RequestError, out: Outlet, stream: Stream | None) -> None:
+    async def _refuse(self, wire: ServerWire, error: RequestError, out: Outlet, stream: StreamedAnswer | None) -> None:
         if stream is not None and out.begun:
             await stream.relay.fail(error)
         else:
@@ -78,21 +75,10 @@ class Service:
         return credential_of(asked.headers)
 
 
-class _Nothing:
-    def __enter__(self) -> None:
-        """Nothing."""
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing."""
-
-
-_NOTHING = _Nothing()
-
-
 class Pulse:
     """Pings a stream that has been silent for too long, from within a `with`."""
 
-    def __init__(self, out: Outlet, stream: Stream) -> None:
+    def __init__(self, out: Outlet, stream: StreamedAnswer) -> None:
         self._out, self._stream = out, stream
         self._loop = asyncio.get_running_loop()
         self._ping: asyncio.Task[None] | None = None

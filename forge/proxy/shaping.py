@@ -13,7 +13,7 @@ from forge.connection import Setup
 from forge.proxy.bodies import with_fields
 from forge.tools import respond_tool
 from stages.compaction import ContextBudget, Meter, estimate
-from stages.compaction.conversation import CompactedConversation, Kept, compacted_conversation
+from stages.compaction.conversation import CompactedConversation, Placed, compacted_conversation
 from stages.effect import RawCall, Reply
 from stages.message import Assistant, History, System, Tool, User
 from stages.reasoning import split_reasoning
@@ -37,7 +37,7 @@ _objects = msgspec.json.Decoder(list[Raw])
 _text = msgspec.json.Decoder(str)
 
 
-def with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:
+def _with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:
     """The request with these options, under the client's own; `max_tokens` stays the client's affair."""
     options = replace(options, max_tokens=UNSET)
     sampled = replace(request, sampling=request.sampling.over(options))
@@ -51,7 +51,7 @@ def _named(options: Sampling, spoken: Wire) -> dict[str, object]:
     return {name: value for name, value in given if name and value is not UNSET}
 
 
-def with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wire, *, same: bool) -> ServerRequest:
+def _with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wire, *, same: bool) -> ServerRequest:
     """The request that asks for reasoning or for none, unless its client says something of it."""
     if request.thinking != Thinking():
         return request
@@ -100,7 +100,7 @@ _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 """What servers call the reasoning before a reply."""
 
 
-def without_earlier_reasoning(request: ServerRequest, *, same: bool) -> ServerRequest:
+def _without_earlier_reasoning(request: ServerRequest, *, same: bool) -> ServerRequest:
     """The request whose replies have no reasoning; to Anthropic's API it goes as it came, which does that itself."""
     history = tuple(_bare(m) if isinstance(m, Assistant) else m for m in request.history)
     bare = request if history == request.history else replace(request, history=history)
@@ -155,14 +155,14 @@ _LINES = 64
 """Lines of one message that are changed."""
 
 
-def steady(text: str) -> str:
+def _steady(text: str) -> str:
     """The text with the date alone in lines that tell the time, and without Claude Code's line for accounts."""
     return _NOW.sub(lambda line: _CLOCK.sub("", line[0]), _BILLING.sub("", text, _LINES), _LINES)
 
 
-def steadied(request: ServerRequest, *, same: bool) -> ServerRequest:
+def _steadied(request: ServerRequest, *, same: bool) -> ServerRequest:
     """The request with steady system messages; a list of texts becomes one text: agents write either."""
-    history = tuple(replace(m, text=steady(m.text)) if isinstance(m, System) else m for m in request.history)
+    history = tuple(replace(m, text=_steady(m.text)) if isinstance(m, System) else m for m in request.history)
     steadily = replace(request, history=request.history if history == request.history else history)
     return _in_body(steadily) if same else steadily
 
@@ -206,7 +206,7 @@ def _content(content: Raw, join: _Join) -> Raw:
     given = bytes(content)
     if given.startswith(b'"'):
         text = decode(_line_text, given)
-        return content if (now := steady(text)) == text else Raw(msgspec.json.encode(now))
+        return content if (now := _steady(text)) == text else Raw(msgspec.json.encode(now))
     if not given.startswith(b"["):
         return content
     parts = [decode(_line_object, bytes(part)) for part in decode(_line_objects, given)]
@@ -214,10 +214,10 @@ def _content(content: Raw, join: _Join) -> Raw:
         return content
     texts = [decode(_line_text, bytes(part["text"])) for part in parts]
     if all(part.keys() == {"type", "text"} for part in parts):
-        return Raw(msgspec.json.encode(steady(join(texts))))
-    if all(steady(text) == text for text in texts):
+        return Raw(msgspec.json.encode(_steady(join(texts))))
+    if all(_steady(text) == text for text in texts):
         return content
-    steadily = ((part, steady(text)) for part, text in zip(parts, texts, strict=True))
+    steadily = ((part, _steady(text)) for part, text in zip(parts, texts, strict=True))
     return Raw(msgspec.json.encode([part | {"text": text} for part, text in steadily if text] or ""))
 
 
@@ -299,7 +299,7 @@ def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | Non
     return ContextBudget(tokens=max(1, tokens - reply), threshold=_THRESHOLD, meter=meter)
 
 
-def _body(request: ServerRequest, kept: tuple[Kept, ...], setup: Setup) -> bytes:
+def _body(request: ServerRequest, kept: tuple[Placed, ...], setup: Setup) -> bytes:
     """The client's body with these messages, in its own words as far as they are its own; empty: they would be lost."""
     spoken, sent = wire(setup.dialect), as_sent(request)
     history = tuple(each.message for each in kept)
@@ -313,7 +313,9 @@ def _body(request: ServerRequest, kept: tuple[Kept, ...], setup: Setup) -> bytes
     return replace(sent, messages=spoken.messages(_after_system(request, history))).body
 
 
-def _as_sent(kept: tuple[Kept, ...], request: ServerRequest, messages: tuple[Raw, ...], setup: Setup) -> Iterator[Raw]:
+def _as_sent(
+    kept: tuple[Placed, ...], request: ServerRequest, messages: tuple[Raw, ...], setup: Setup
+) -> Iterator[Raw]:
     """The client's own messages, each as it came; of a result that was cut, only the text is another."""
     for each in kept:
         if each.at < 0:
@@ -372,7 +374,7 @@ _tool, _chat_tool = msgspec.json.Decoder(_Tool), msgspec.json.Decoder(SentTool)
 _message = msgspec.json.Decoder(_Message)
 
 
-def without_hidden(request: ServerRequest, patterns: tuple[str, ...], *, same: bool) -> ServerRequest | RequestError:
+def _without_hidden(request: ServerRequest, patterns: tuple[str, ...], *, same: bool) -> ServerRequest | RequestError:
     """The request without the tools that are hidden from the model. RequestError where its client demands one."""
     hidden = {tool.spec.name for tool in request.tools if any(matches(pattern, tool.spec.name) for pattern in patterns)}
     if not hidden:
@@ -400,13 +402,13 @@ def _name(raw: Raw, request: ServerRequest) -> str | None:
     return known.name if known else None
 
 
-def takes_respond(request: ServerRequest) -> bool:
+def _takes_respond(request: ServerRequest) -> bool:
     """Whether the model may be offered a tool to answer with: it has tools, and its client leaves it the choice."""
     free = request.choice.mode == "auto" and not request.choice.tools and request.format is None
     return bool(request.tools) and free and all(tool.spec.name != RESPOND.spec.name for tool in request.tools)
 
 
-def with_respond(request: ServerRequest, spoken: Wire, *, same: bool) -> ServerRequest:
+def _with_respond(request: ServerRequest, spoken: Wire, *, same: bool) -> ServerRequest:
     """The request with that tool."""
     offered = replace(request, tools=(*request.tools, RESPOND))
     if not same:
@@ -500,22 +502,22 @@ def shaped_request(
 
     `same`: its body goes to a backend of its protocol. `names` are those that its model may have.
     """
-    left = without_hidden(request, _several(shaping.hide_tools), same=same) if shaping.hide_tools else request
+    left = _without_hidden(request, _several(shaping.hide_tools), same=same) if shaping.hide_tools else request
     if isinstance(left, RequestError):
         return left
     if shaping.volatile == "normalise":
-        left = steadied(left, same=same)
+        left = _steadied(left, same=same)
     if shaping.reasoning_in_history == "drop":
-        left = without_earlier_reasoning(left, same=same)
+        left = _without_earlier_reasoning(left, same=same)
     if shaping.thinking is not None:
-        left = with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
+        left = _with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
     if shaping.sampling is not None:
         if (options := _recommended(names)) is None:
             said = f"no sampling is recommended for {' or '.join(names)}: sampling in the policy of this server"
             return RequestError(message=said, retriable=False)
-        left = with_default_sampling(left, options, wire(setup.dialect), same=same)
-    responds = shaping.respond and takes_respond(left)
-    whole = with_respond(left, wire(setup.dialect), same=same) if responds else left
+        left = _with_default_sampling(left, options, wire(setup.dialect), same=same)
+    responds = shaping.respond and _takes_respond(left)
+    whole = _with_respond(left, wire(setup.dialect), same=same) if responds else left
     if shaping.context_tokens is None:
         return Shaped(request=whole, whole=whole, responds=responds)
     fit = fitted(whole, setup, shaping.context_tokens, same=same)

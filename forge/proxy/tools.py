@@ -29,7 +29,7 @@ from stages.wire.target import Mode, Target
 
 log = logging.getLogger("forge.proxy")
 
-UNLIMITED = 2**31
+_UNLIMITED = 2**31
 """Mistakes of one kind: what bounds them is the number of a turn's requests."""
 
 KEPT = 64
@@ -103,8 +103,8 @@ class Guards:
             on_text="nudge" if request.choice.mode == "required" else "accept",
             limits=Limits(max_retries_per_step=self._max_retries, max_tool_errors=self._max_retries, max_repeats=None),
             calls=Calls(rescue_enabled=self._rescue, batch="all" if request.parallel else "first"),
-            max_premature=UNLIMITED,
-            max_prerequisite_violations=UNLIMITED,
+            max_premature=_UNLIMITED,
+            max_prerequisite_violations=_UNLIMITED,
         )
         under = applied(policy, asked)
         self._tell(under.absent, request)

@@ -4,9 +4,6 @@ The client has asked already: its request is the turn's first `Send`. Where the 
 it is sent as it came, and a retry adds messages to it; for any other it is written anew from forge's nouns.
 """
 
-from collections.abc import Callable
-from functools import partial
-
 from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Success
@@ -65,62 +62,62 @@ class Exhausted(Struct, frozen=True):
 Step = Accepted | Again | Exhausted
 
 
-class Turn(Struct, frozen=True):
-    """The two halves of a turn, what asks, made when it is needed, and what judges; and what is `last` if all fails.
+class Turn(Struct, frozen=True, kw_only=True):
+    """What a turn goes by. `given` is what the client asks for, `request` what the backend is asked.
 
-    `constraining` asks instead where it does not give None.
+    `same`: the client's own body is sent, and retries add to it; if not, each request is written for the backend's own
+    protocol and the `model`. `constrains`: retries are held to calls where words are no answer.
     """
 
-    asking: Callable[[], Stage]
-    judging: Stage
-    last: Callable[[State, Reply], Reply]
-    constraining: Callable[[State], Stage | None] = lambda _: None
+    given: ServerRequest
+    request: ServerRequest
+    guard: Guard
+    setup: Setup
+    model: str
+    same: bool
+    constrains: bool
 
 
-def verbatim_turn(given: ServerRequest, request: ServerRequest, guard: Guard, setup: Setup) -> Turn:
-    """A turn in which the client's own body is sent, and retries add to it; `given` is what the client asks for."""
+def _asking(turn: Turn) -> Stage:
+    """What writes a request of the turn."""
+    if not turn.same:
+        return _written(turn, turn.guard.rules, turn.setup)
 
-    def asking() -> Stage:
-        @on(Folded)
-        def write(state: State, _: Folded) -> State:
-            sent = as_sent(request)
-            added = wire(setup.dialect).messages(state.history[len(request.history) :])
-            return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
+    @on(Folded)
+    def write(state: State, _: Folded) -> State:
+        sent = as_sent(turn.request)
+        added = wire(turn.setup.dialect).messages(state.history[len(turn.request.history) :])
+        return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
 
-        return pipeline(fold(), write, _UNBOUND)
-
-    return Turn(asking, guard.judging, partial(last_reply, given, guard))
-
-
-def written_turn(given: ServerRequest, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
-    """A turn in which the request is written for the backend's own protocol; `given` is what the client asks for."""
-    asking = pipeline(*writing(request, guard.rules, setup, model), _UNBOUND)
-    return Turn(lambda: asking, guard.judging, partial(last_reply, given, guard))
+    return pipeline(fold(), write, _UNBOUND)
 
 
-def with_constrained_retries(turn: Turn, request: ServerRequest, guard: Guard, setup: Setup, model: str) -> Turn:
-    """The turn, whose retries are written anew in the mode constrained where words are no answer.
+def _constraining(turn: Turn, state: State) -> Stage | None:
+    """What writes a retry anew in the mode constrained, where words are no answer; None where it is not to be.
 
-    So is its first request where tools are in the prompt already.
+    So is the first request where tools are in the prompt already.
 
     While steps are pending, the model can call nothing but what they need: one that has skipped a step skips it again
     whatever it is told. Where the client demands a call, it can make no more than a call: servers take the demand and
     do not enforce it. The reply is text, so calls must be looked for there; what has no noun would be lost.
     """
-    if not guard.rules.calls.rescue_enabled or any(foreign.fate != "dropped" for foreign in request.foreign):
-        return turn
+    guard, request, setup = turn.guard, turn.request, turn.setup
+    if not (turn.constrains and guard.rules.calls.rescue_enabled):
+        return None
+    if any(foreign.fate != "dropped" for foreign in request.foreign):
+        return None
+    if setup.mode == "native" and len(state.history) == len(request.history):
+        return None
+    left = pending(guard.rules, state.ledger)
+    needed = needed_tools(guard.applied.rules, left).intersection(tool.name for tool in guard.rules.tools)
+    if not needed and request.choice.mode != "required":
+        return None
+    rules = guard.applied.among(needed) if needed else guard.rules
+    return _written(turn, rules, replace(setup, mode="constrained"))
 
-    def constraining(state: State) -> Stage | None:
-        if setup.mode == "native" and len(state.history) == len(request.history):
-            return None
-        left = pending(guard.rules, state.ledger)
-        needed = needed_tools(guard.applied.rules, left).intersection(tool.name for tool in guard.rules.tools)
-        if not needed and request.choice.mode != "required":
-            return None
-        rules = guard.applied.among(needed) if needed else guard.rules
-        return pipeline(*writing(request, rules, replace(setup, mode="constrained"), model), _UNBOUND)
 
-    return replace(turn, constraining=constraining)
+def _written(turn: Turn, rules: Rules, setup: Setup) -> Stage:
+    return pipeline(*writing(turn.request, rules, setup, turn.model), _UNBOUND)
 
 
 def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Ledger = _NEW) -> State:
@@ -133,8 +130,8 @@ def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Le
 
 def ask(turn: Turn, state: State) -> Again | None:
     """What the model is asked; None where the turn's attempts are used up."""
-    constraining = turn.constraining(state)
-    match advance(constraining or turn.asking(), state):
+    constraining = _constraining(turn, state)
+    match advance(constraining or _asking(turn), state):
         case Success(State(phase=Awaiting(effect=Send(request=request))) as asked):
             return Again(turn=turn, state=asked, request=request, constrained=constraining is not None)
         case _:
@@ -144,7 +141,7 @@ def ask(turn: Turn, state: State) -> Again | None:
 def judged(asked: Again, reply: Reply) -> Step:
     """What is made of the reply to what was asked."""
     turn, state = asked.turn, asked.state
-    match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.judging, answered)):
+    match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.guard.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
             clean = _as_given(reply, calls)
             if clean:
@@ -153,12 +150,12 @@ def judged(asked: Again, reply: Reply) -> Step:
         case Success(State(phase=Done())):
             return Accepted(reply, clean=True)
         case Success(State(phase=Ready()) as corrected):
-            again, last = ask(turn, corrected), turn.last(state, reply)
+            again, last = ask(turn, corrected), last_reply(turn.given, turn.guard, state, reply)
             if again is None:
                 return Exhausted(last)
             return replace(again, last=last, refused=_refused(corrected.history[len(state.history) :]))
         case Failure():
-            return Exhausted(turn.last(state, reply))
+            return Exhausted(last_reply(turn.given, turn.guard, state, reply))
         case moved:
             raise TypeError(f"a turn ended in {moved}")
 
@@ -174,7 +171,7 @@ def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
     refused = 400 <= (fault.status or 0) < 500 and fault.status not in (408, 429)  # those say: later
     if not (refused and asked.constrained):
         return None
-    plain = replace(asked.turn, constraining=lambda _: None)
+    plain = replace(asked.turn, constrains=False)
     again = ask(plain, asked.state.reshape(asked.state.history).to(Ready()))
     if again:
         return replace(again, last=asked.last)

@@ -1,28 +1,27 @@
-"""A run as an async stream: its events and deltas, then its end."""
+"""A run as an async stream: its events, deltas among them, then its end."""
 
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from typing import Generic, TypeAlias, TypeVar, Unpack
+from typing import Generic, TypeVar, Unpack
 
 from returns.result import Success
 
 from forge.connection import AnyBackend
 from forge.outcome import Finished, Halted
-from forge.runtime.callbacks import OnChunk
-from forge.runtime.loop import checked_options, notify
+from forge.runtime.emitter import OnEvent, notify
+from forge.runtime.loop import checked_options
 from forge.runtime.runs import run
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
-from stages.events import Event, ToolProgressed
+from stages.events import Stamped, ToolProgressed
 from stages.message import History
 from stages.wire.deltas import Delta
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
-_Told: TypeAlias = Event | Delta
 
 WAITING_LIMIT = 256
 """Maximum number of unread events before the run waits for its reader."""
@@ -37,33 +36,24 @@ async def stream(
     prompt_vars: Mapping[str, str] | None = None,
     initial_messages: History = (),
     **watching: Unpack[Watching],
-) -> AsyncGenerator[_Told | Finished[_R] | Halted, None]:
-    """The events of `forge.run` and the deltas of its replies as they arrive; last, the `Finished` or `Halted`.
+) -> AsyncGenerator[Stamped | Finished[_R] | Halted, None]:
+    """The events of `forge.run` and the deltas of its replies, stamped, as they come; last, the `Finished` or `Halted`.
 
     The run stays at most a few hundred events ahead of the reader. Leaving the loop cancels it as `cancel`
     does: every call is answered, the journal is complete; the end of the run is awaited when the generator is closed
     (`contextlib.aclosing`). Raises what `run` raises.
     """
 
-    async def start(line: Line[_Told | Finished[_R] | Halted], stop: asyncio.Event) -> None:
-        told: Watching = {
-            **watching,
-            "observer": _both(line, watching),
-            "on_chunk": _chunks(line, watching),
-            "cancel": stop,
-        }
+    async def start(line: Line[Stamped | Finished[_R] | Halted], stop: asyncio.Event) -> None:
+        told: Watching = {**told_to(line.put, line.room, watching), "cancel": stop}
         ended = await run(
             workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **told
         )
         line.put(ended.unwrap() if isinstance(ended, Success) else ended.failure())
 
-    async with aclosing(streamed(start, _same_progress, watching.get("cancel"))) as events:
+    async with aclosing(streamed(start, same_progress, watching.get("cancel"))) as events:
         async for event in events:
             yield event
-
-
-def _same_progress(last: object, event: object) -> bool:
-    return isinstance(event, ToolProgressed) and isinstance(last, ToolProgressed) and last.call_id == event.call_id
 
 
 async def streamed(
@@ -138,26 +128,30 @@ class Line(Generic[_T]):
         self._came.set()
 
 
-def _both(line: Line[_Told | Finished[_R] | Halted], watching: Watching) -> Callable[[Event], None]:
-    """An observer that feeds the stream, then the user's own."""
-    own = watching.get("observer")
+def told_to(put: OnEvent, room: Callable[[], Awaitable[None]], watching: Watching) -> Watching:
+    """The options of a run whose events are `put` into a line, before the user's own functions are called.
 
-    def observer(event: Event) -> None:
-        line.put(event)
-        if own is not None:
-            notify(own, event)
+    Replies are streamed, and wait until there is `room` in the line.
+    """
+    on_event, own = watching.get("on_event"), watching.get("on_chunk")
 
-    return observer
-
-
-def _chunks(line: Line[_Told | Finished[_R] | Halted], watching: Watching) -> OnChunk:
-    """An `on_chunk` that feeds the stream and the user's own, and waits for a slow reader."""
-    own = watching.get("on_chunk")
+    def listener(stamped: Stamped) -> None:
+        put(stamped)
+        if on_event is not None:
+            notify(on_event, stamped, stamped.event)
 
     async def on_chunk(delta: Delta) -> None:
-        line.put(delta)
         if own is not None and inspect.isawaitable(told := own(delta)):
             await told
-        await line.room()
+        await room()
 
-    return on_chunk
+    return {**watching, "on_event": listener, "on_chunk": on_chunk}
+
+
+def same_progress(last: object, later: object) -> bool:
+    """Whether both are progress of one tool, so that the later makes the earlier needless."""
+    match last, later:
+        case Stamped(run=run, event=ToolProgressed(call_id=one)), Stamped(run=same, event=ToolProgressed(call_id=two)):
+            return (run, one) == (same, two)
+        case _:
+            return False

@@ -5,6 +5,7 @@ import logging
 from stages import events
 from stages.effect import Failed, Succeeded
 from stages.message import ToolCall
+from stages.wire.deltas import Delta
 
 _log = logging.getLogger("forge")
 
@@ -34,16 +35,18 @@ def logging_turns() -> bool:
     return _log.isEnabledFor(logging.DEBUG)
 
 
-def log_event(event: events.Event, run: str) -> None:
+def log_event(stamped: events.Stamped) -> None:
     """Log the event, if it belongs to a turn."""
-    if line := _line(event):
-        _log.debug("run %s: %s", run[:8] or "-", line)
+    if logging_turns() and (line := _line(stamped.event)):
+        _log.debug("run %s: %s", stamped.run[:8] or "-", line)
 
 
-def _line(event: events.Event) -> str:
+def _line(event: events.Event | Delta) -> str:
     match event:
         case events.TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left):
             return f"turn {turn}: model asked, about {tokens} of {room or '?'} tokens, {left} model calls left"
+        case events.ModelReplied(turn=turn, summary=True):
+            return f"turn {turn}: reply with a summary"
         case events.ModelReplied(turn=turn, reply=reply):
             names = ", ".join(_name(call.name) for call in reply.calls) or "no native call"
             thought = f", {len(reply.reasoning)} of reasoning" if reply.reasoning else ""
@@ -76,8 +79,12 @@ def _line(event: events.Event) -> str:
             return f"finished: {type(outcome).__name__}"
         case events.RunHalted(halt=halt):
             return f"halted: {type(halt).__name__}"
-        case events.MessageAdded() | events.ToolProgressed():
-            return ""  # the other events tell of it
+        case events.BackendReplaced(halt=halt):
+            return f"halted: {type(halt).__name__}; goes on with the next of the fallbacks"
+        case events.ModelFailed(turn=turn, attempts=attempts):
+            return f"turn {turn}: no reply, {attempts} attempts"
+        case _:
+            return ""  # the other events tell of it, or the caller's exception
 
 
 def _call(call: ToolCall) -> str:

@@ -4,11 +4,7 @@
 """
 
 import asyncio
-import logging
-import traceback
-from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Never, TypeVar
 
 from returns.result import Failure, Result, Success
 
@@ -16,8 +12,7 @@ from forge.errors import CallbackError, DefinitionError, ForgeError, PipelineErr
 from forge.interpreters import Interpreter
 from forge.interpreters.tools import leave
 from forge.outcome import Finished, Halted
-from forge.runtime.log import log_event, logging_turns
-from stages import events
+from forge.runtime.emitter import Emitter
 from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Effect, Outcome
 from stages.execution import unanswered_calls
@@ -49,56 +44,6 @@ def advanced(turn: Stage, state: State) -> Result[State, Halt]:
         raise PipelineError(str(error), error.state) from None
 
 
-# Observers: who is told of a run's events, and of its end; one that fails does not end the run.
-
-Observer = Callable[[events.Event], None]
-_T = TypeVar("_T")
-
-_logger = logging.getLogger("forge")
-
-
-def tell(observer: Observer | None, before: State, after: State) -> None:
-    """Tell the observer, if there is one, and the log what happened between two states."""
-    for event in events.observe(before, after):
-        log_event(event, after.run)
-        if observer is not None:
-            notify(observer, event)
-
-
-def halted(end: Halted, observer: Observer | None) -> Result[Never, Halted]:
-    """The end of a run without its goal, told to the observer."""
-    told = events.RunHalted(halt=end.halt)
-    log_event(told, end.state.run)
-    if observer is not None:
-        notify(observer, told)
-    return Failure(end)
-
-
-_failures: Counter[tuple[str, int]] = Counter()
-"""How often the observers of this process have failed, by file and line."""
-
-
-def notify(watcher: Callable[[_T], None], what: _T) -> None:
-    """Call someone who watches: one that fails is reported, and the run goes on as if it were not there.
-
-    Reported with its traceback the first time, then in one line whenever the count has doubled: a run has thousands of
-    events, and an observer that fails at one mostly fails at all.
-    """
-    try:
-        watcher(what)
-    except Exception as error:
-        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        place = frame.f_code.co_filename, line
-        _failures[place] += 1
-        count, event = _failures[place], type(what).__name__
-        if count == 1:
-            _logger.exception("an observer failed at the event %s", event)
-        elif count.bit_count() == 1:
-            _logger.warning(
-                "an observer failed at the event %s, %d times by now: %r (%s:%d)", event, count, error, *place
-            )
-
-
 # One effect performed for the loop, unless the run is cancelled first, and its outcome delivered.
 
 Keep = Callable[[State], Awaitable[None]]
@@ -119,7 +64,13 @@ def cancelled(state: State) -> Halted:
 
 
 async def performed(
-    effect: Effect, state: State, interpret: Interpreter, cancel: asyncio.Event | None, keep: Keep | None
+    effect: Effect,
+    state: State,
+    interpret: Interpreter,
+    emitter: Emitter,
+    *,
+    cancel: asyncio.Event | None,
+    keep: Keep | None,
 ) -> Result[State, Halted]:
     """The state after the effect; or the end of the run: by its outcome, by `cancel`, or for a journal that fails.
 
@@ -127,20 +78,26 @@ async def performed(
     question is still to be asked.
     """
     if is_set(cancel):
-        return Failure(cancelled(interrupt(state, begun=False)))
+        return Failure(cancelled(emitter.cut_short(state, begun=False)))
     try:
         if keep is not None:
             await keep(state)
         outcome = await (interpret(effect) if cancel is None else _unless(cancel, interpret(effect)))
     except UnrecordedError as error:
-        after = state if error.outcome is None else deliver(state, error.outcome).value_or(state)
-        return Failure(Halted(halt=JournalFailed(problem=str(error)), state=interrupt(after, begun=False)))
+        after = state
+        if error.outcome is not None:
+            after = deliver(state, error.outcome).value_or(state)
+            emitter.moved(state, after, error.outcome)
+        cut = emitter.cut_short(after, begun=False)
+        return Failure(Halted(halt=JournalFailed(problem=str(error)), state=cut))
     except ForgeError as error:
-        error.state = error.state or (state if isinstance(effect, Ask) else interrupt(state))
+        error.state = error.state or (state if isinstance(effect, Ask) else emitter.cut_short(state))
         raise
     if outcome is None:
-        return Failure(cancelled(interrupt(state)))
-    return deliver(state, outcome).alt(lambda halt: Halted(halt=halt, state=state))
+        return Failure(cancelled(emitter.cut_short(state)))
+    delivered = deliver(state, outcome)
+    emitter.moved(state, delivered.value_or(state), outcome)
+    return delivered.alt(lambda halt: Halted(halt=halt, state=state))
 
 
 async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome | None:
@@ -166,35 +123,32 @@ async def drive(
     turn: Stage,
     state: State,
     interpret: Interpreter,
-    observer: Observer | None = None,
-    cancel: asyncio.Event | None = None,
     *,
+    emitter: Emitter | None = None,
+    cancel: asyncio.Event | None = None,
     keep: Keep | None = None,
 ) -> Result[Finished, Halted]:
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered.
 
-    `keep` is given each state that awaits an effect, before the effect is performed.
+    `emitter` tells what happens; `keep` is given each state that awaits an effect, before the effect is performed.
     """
-    watched = observer is not None or logging_turns()
+    told = emitter or Emitter(None, state)
     while True:
         if is_set(cancel) and not _all_back(state):
-            return halted(cancelled(interrupt(state)), observer)
+            return told.halted(cancelled(interrupt(state)))
         moved = advanced(turn, state)
         if not isinstance(moved, Success):
-            return halted(Halted(halt=moved.failure(), state=state), observer)
+            return told.halted(Halted(halt=moved.failure(), state=state))
         before, state = state, moved.unwrap()
-        if watched:
-            tell(observer, before, state)
+        told.moved(before, state)
         match state.phase:
             case Done(outcome=outcome):
                 return Success(Finished(outcome=outcome, state=state))
             case Awaiting(effect=effect):
-                arrived = await performed(effect, state, interpret, cancel, keep)
+                arrived = await performed(effect, state, interpret, told, cancel=cancel, keep=keep)
                 if not isinstance(arrived, Success):
-                    return halted(arrived.failure(), observer)
-                before, state = state, arrived.unwrap()
-                if watched:
-                    tell(observer, before, state)
+                    return told.halted(arrived.failure())
+                state = arrived.unwrap()
             case _:
                 pass  # the turn is over, the next begins
 

@@ -11,11 +11,13 @@ from returns.result import Result, Success
 from forge.connection import AnyBackend, Backend, Connection, Setup
 from forge.errors import CallbackError, ForgeError
 from forge.outcome import Halted
-from forge.runtime.loop import Observer, cancelled, halted
+from forge.runtime.emitter import Emitter
+from forge.runtime.loop import cancelled
 from forge.runtime.watching import Watching
 from forge.workflow.turn import asked_first
 from forge.workflow.workflow import Workflow
 from stages.effect import Request, Send
+from stages.events import Connected
 from stages.state import Awaiting, State
 from stages.tokens import STARTING_RATE, Report, calibrated
 from stages.wire.deltas import Sampling
@@ -59,9 +61,14 @@ async def _expire(limit: asyncio.Timeout, cancel: asyncio.Event) -> None:
     limit.reschedule(asyncio.get_running_loop().time())
 
 
-def stopped(state: State, tell: Observer | None) -> Result[Never, Halted]:
+def stopped(state: State, emitter: Emitter) -> Result[Never, Halted]:
     """The end of a run whose model was not reached, for it was cancelled before; its state is as it was."""
-    return halted(cancelled(state), tell)
+    return emitter.halted(cancelled(state))
+
+
+def met(setup: Setup) -> Connected:
+    """The backend that a run has reached."""
+    return Connected(model=setup.model, mode=setup.mode, context_tokens=setup.context_tokens)
 
 
 def with_sampling(connection: Connection, sampling: Sampling | None) -> Connection:

@@ -15,9 +15,10 @@ from forge.journal.file import continuing
 from forge.journal.records import Journal, Recorded, read_journal
 from forge.journal.replaying import Step, as_lines, differences, states
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import Observer, checked_options, drive, halted, notify
-from forge.runtime.reaching import Stopped, connected, stopped
-from forge.runtime.watching import Raised, Watching, interpreting, observing
+from forge.runtime.emitter import Emitter
+from forge.runtime.loop import checked_options, drive
+from forge.runtime.reaching import Stopped, connected, met, stopped
+from forge.runtime.watching import Raised, Watching, interpreting, listening
 from forge.workflow.differences import changed_since
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -49,7 +50,6 @@ async def resume_journal(
         raise TypeError("a run resumed from a journal is recorded in that journal; leave out `journal`")
     if "redact" in watching:
         raise TypeError("a journal that can be resumed holds all values; leave out `redact`")
-    tell = observing(watching)
     journal = _unanswered(read_journal(path))
     if journal.header.workflow != workflow.name:
         raise JournalError(f"{path} records the workflow {journal.header.workflow!r}, not {workflow.name!r}")
@@ -59,24 +59,25 @@ async def resume_journal(
     (last,) = deque(states(journal, workflow), maxlen=1)  # all of them at once would take memory by the run's square
     if changed := changed_since(journal, workflow):
         _log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
-    if ended := _ended(last, tell):
-        return ended.map(workflow.typed)
-    try:
-        async with connected(backend, watching) as connection:
-            _refuse_another(journal, connection.setup, path)
-            recorded_in: Watching = {**watching, "journal": path}
-            raised = Raised(last.state.run, redacted=False)
-            careful = _careful(interpreting(workflow, connection, recorded_in, raised), journal.pending)
-            with continuing(careful, path, journal) as recorded:
-                turn = turn_of(workflow.compiled, connection.setup)
-                driven = await drive(
-                    turn, last.state, recorded, tell, watching.get("cancel"), keep=watching.get("keep")
-                )
-                return driven.map(workflow.typed).alt(raised.cause_of)
-    except BackendError as error:
-        return halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=last.state), tell)
-    except Stopped:
-        return stopped(last.state, tell)
+    with Emitter(listening(watching), last.state, workflow.name).working() as emitter:
+        if ended := _ended(last, emitter):
+            return ended.map(workflow.typed)
+        try:
+            async with connected(backend, watching) as connection:
+                _refuse_another(journal, connection.setup, path)
+                emitter.pass_on(met(connection.setup))
+                recorded_in: Watching = {**watching, "journal": path}
+                raised = Raised(last.state.run, redacted=False)
+                interpret = interpreting(workflow, connection, recorded_in, raised, emitter)
+                with continuing(_careful(interpret, journal.pending), path, journal) as recorded:
+                    turn = turn_of(workflow.compiled, connection.setup)
+                    cancel, keep = watching.get("cancel"), watching.get("keep")
+                    driven = await drive(turn, last.state, recorded, emitter=emitter, cancel=cancel, keep=keep)
+                    return driven.map(workflow.typed).alt(raised.cause_of)
+        except BackendError as error:
+            return emitter.halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=last.state))
+        except Stopped:
+            return stopped(last.state, emitter)
 
 
 def _unanswered(journal: Journal) -> Journal:
@@ -87,15 +88,14 @@ def _unanswered(journal: Journal) -> Journal:
     return journal
 
 
-def _ended(last: Step, tell: Observer | None) -> Result[Finished, Halted] | None:
-    """The end of a run that had already ended, told to the observer; None for any other."""
+def _ended(last: Step, emitter: Emitter) -> Result[Finished, Halted] | None:
+    """The end of a run that had already ended, told; None for any other."""
     if last.halt is not None:
-        return halted(Halted(halt=last.halt, state=last.state), tell)
+        return emitter.halted(Halted(halt=last.halt, state=last.state))
     phase = last.state.phase
     if not isinstance(phase, Done):
         return None
-    if tell is not None:
-        notify(tell, events.RunFinished(outcome=phase.outcome))
+    emitter.pass_on(events.RunFinished(outcome=phase.outcome))
     return Success(Finished(outcome=phase.outcome, state=last.state))
 
 

@@ -13,13 +13,15 @@ from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Interpreter
 from forge.journal.records import Header
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import checked_options, drive, halted
-from forge.runtime.reaching import Stopped, connected, counted, stopped, unless
-from forge.runtime.watching import Raised, Watching, announce, interpreting, observing
+from forge.runtime.emitter import Emitter
+from forge.runtime.loop import checked_options, drive
+from forge.runtime.reaching import Stopped, connected, counted, met, stopped, unless
+from forge.runtime.watching import Raised, Watching, interpreting, listening
 from forge.workflow.turn import reading, turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
 from stages.effect import Ask, Budget, Execute
+from stages.events import MessageAdded
 from stages.execution import call_digest, unanswered_calls
 from stages.halt import BackendFailed
 from stages.message import History, ToolCall
@@ -131,8 +133,8 @@ async def run(
     the message continues. Raises ForgeError only for wrong definitions, before anything happens.
     """
     state = workflow.start(message, prompt_vars, initial_messages)
-    announce(state.history[len(initial_messages) :], watching)
-    return await resume(workflow, state, backend=backend, **watching)
+    opening = state.history[len(initial_messages) :]
+    return await carried_on(workflow, state, backend=backend, watching=watching, message=message, opening=opening)
 
 
 @checked_options
@@ -146,8 +148,8 @@ async def follow(
     """
     state = workflow.follow(before, message)
     # What answers a call's question is no message of the history.
-    announce(state.history[-1:] if isinstance(state.phase, Ready) else (), watching)
-    return await resume(workflow, state, backend=backend, **watching)
+    opening = state.history[-1:] if isinstance(state.phase, Ready) else ()
+    return await carried_on(workflow, state, backend=backend, watching=watching, message=message, opening=opening)
 
 
 @checked_options
@@ -166,7 +168,20 @@ async def resume(
     A state that waits for calls may have been saved after they were started: unless their tools only read or are
     declared idempotent, they are not retried, and their outcome is unknown.
     """
-    tell = observing(watching)
+    return await carried_on(workflow, state, backend=backend, watching=watching, budget=budget)
+
+
+async def carried_on(
+    workflow: Workflow[_R],
+    state: State,
+    *,
+    backend: AnyBackend,
+    watching: Watching,
+    message: str = "",
+    opening: History = (),
+    budget: Budget | None = None,
+) -> Result[Finished[_R], Halted]:
+    """`resume`, telling first that the work on a message begins, and which messages it adds to the conversation."""
     state = reopened(accepted(workflow, state))
     if budget is not None:
         state = state.note(
@@ -177,20 +192,24 @@ async def resume(
     # The last request may have been written for another mode or other tools: this run writes its own, and its
     # journal begins with what decides.
     state = replace(state, prompts=(), memo=Memo())
-    try:
-        async with connected(backend, watching) as connection:
-            async with unless(watching.get("cancel")):
-                state = await counted(workflow, state, connection)
-            raised = Raised(state.run, redacted=bool(redact))
-            interpret = interpreting(workflow, connection, watching, raised)
-            with _recorded(interpret, workflow, state, connection, watching) as recorded:
-                turn = turn_of(workflow.compiled, connection.setup)
-                ended = await drive(turn, state, recorded, tell, watching.get("cancel"), keep=watching.get("keep"))
-                return ended.map(workflow.typed).alt(raised.cause_of)
-    except BackendError as error:
-        return halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state), tell)
-    except Stopped:
-        return stopped(state, tell)
+    with Emitter(listening(watching), state, workflow.name).working(message) as emitter:
+        emitter.pass_on(*(MessageAdded(message=one) for one in opening))
+        try:
+            async with connected(backend, watching) as connection:
+                emitter.pass_on(met(connection.setup))
+                async with unless(watching.get("cancel")):
+                    state = await counted(workflow, state, connection)
+                raised = Raised(state.run, redacted=bool(redact))
+                interpret = interpreting(workflow, connection, watching, raised, emitter)
+                with _recorded(interpret, workflow, state, connection, watching) as recorded:
+                    turn = turn_of(workflow.compiled, connection.setup)
+                    cancel, keep = watching.get("cancel"), watching.get("keep")
+                    ended = await drive(turn, state, recorded, emitter=emitter, cancel=cancel, keep=keep)
+                    return ended.map(workflow.typed).alt(raised.cause_of)
+        except BackendError as error:
+            return emitter.halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state))
+        except Stopped:
+            return stopped(state, emitter)
 
 
 def _recorded(

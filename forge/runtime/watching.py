@@ -1,11 +1,11 @@
-"""Who watches a run: observers, chunks, approvals, journals, and what tools raise."""
+"""Who watches a run: events, chunks, approvals, journals, and what tools raise."""
 
 import asyncio
 import logging
 import re
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
@@ -20,18 +20,19 @@ from forge.interpreters.tools import words_of
 from forge.masking import MASK, Hidden
 from forge.outcome import Halted
 from forge.runtime.callbacks import OnChunk
+from forge.runtime.emitter import Emitter, OnEvent, notify
 from forge.runtime.log import escaped, printable
-from forge.runtime.loop import Keep, Observer, notify
+from forge.runtime.loop import Keep
 from forge.runtime.questions import asking
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Execute, Results
 from stages.halt import ToolsFailing
-from stages.message import History, Message, ToolCall
+from stages.message import Message, ToolCall
 from stages.rules import Rules
 from stages.seen import leaves
 from stages.state import Compaction
-from stages.wire.deltas import Sampling
+from stages.wire.deltas import Delta, Sampling
 
 if TYPE_CHECKING:
     from forge.journal.redaction import Redact
@@ -140,8 +141,9 @@ def _chain(error: BaseException) -> list[BaseException]:
 class Watching(TypedDict, total=False):
     """Options by which a caller observes and controls a run; all optional, and None means not set.
 
-    `observer` is called with each event, `on_message` with each new message of the history (not with those of an
-    earlier conversation), `on_compact` with each compaction; if one raises, that is logged and the run continues.
+    `on_event` is called with each event (`stages.events.Stamped`), `on_message` with each new message of the history
+    (not with those of an earlier conversation), `on_compact` with each compaction; if one raises, that is logged and
+    the run continues.
     Setting `cancel` ends the run. `ask` decides on tools that need approval. `journal` is the file to record the run
     in, `redact` what to hide there. `sampling` overrides the backend's sampling options for this run. `on_chunk`, a
     plain or async function, is called with each delta of a reply (`stages.wire.deltas`) as it arrives; if it raises,
@@ -150,7 +152,7 @@ class Watching(TypedDict, total=False):
     is performed, to save it.
     """
 
-    observer: Observer | None
+    on_event: OnEvent | None
     on_message: Callable[[Message], None] | None
     on_compact: Callable[[Compaction], None] | None
     on_chunk: OnChunk | None
@@ -163,24 +165,17 @@ class Watching(TypedDict, total=False):
     keep: Keep | None
 
 
-def announce(opening: History, watching: Watching) -> None:
-    """Tell the observers about the messages that a run begins with."""
-    if tell := observing(watching):
-        for message in opening:
-            notify(tell, events.MessageAdded(message=message))
-
-
-def observing(watching: Watching) -> Observer | None:
-    """One observer that calls observer, on_message and on_compact, in that order; None if none is set."""
-    observer, on_message = watching.get("observer"), watching.get("on_message")
+def listening(watching: Watching) -> OnEvent | None:
+    """One function that calls on_event, on_message and on_compact, in that order; None if none is set."""
+    on_event, on_message = watching.get("on_event"), watching.get("on_message")
     on_compact = watching.get("on_compact")
     if not (on_message or on_compact):
-        return observer
+        return on_event
 
-    def tell(event: events.Event) -> None:
-        if observer:
-            notify(observer, event)
-        match event:
+    def tell(stamped: events.Stamped) -> None:
+        if on_event:
+            notify(on_event, stamped, stamped.event)
+        match stamped.event:
             case events.MessageAdded(message=message) if on_message:
                 notify(on_message, message)
             case events.HistoryCompacted(compaction=compaction) if on_compact:
@@ -191,17 +186,30 @@ def observing(watching: Watching) -> Observer | None:
     return tell
 
 
-def interpreting(workflow: Workflow, connection: Connection, watching: Watching, raised: Raised) -> Interpreter:
-    """The interpreter of the run's effects; tools' progress goes to the observers, what they raise to `raised`."""
-    tell = observing(watching)
-    heard = partial(notify, tell) if tell else unheard
-    send = connection.told(watching.get("on_chunk"))
+def interpreting(
+    workflow: Workflow, connection: Connection, watching: Watching, raised: Raised, emitter: Emitter
+) -> Interpreter:
+    """The interpreter of the run's effects; deltas and tools' progress are events, `raised` gets exceptions."""
+    heard = emitter.pass_on if emitter.listening else unheard
+    send = connection.told(_chunks(watching.get("on_chunk"), emitter))
     # Its rules of what to hide name this run's tools: they would not do for the journals of agents within.
     journal = None if watching.get("redact") else watching.get("journal")
     path = fspath(journal) if journal else None
     run = partial(workflow.execute, heard=heard, raised=raised, ask=watching.get("ask"), journal=path)
     execute = _hearing(run, workflow.rules, watching.get("hear"))
     return interpreter(send, execute, asking(watching.get("ask") or nobody))
+
+
+def _chunks(own: OnChunk | None, emitter: Emitter) -> OnChunk | None:
+    """The user's `on_chunk`, after whoever listens to the events; None: replies are not streamed."""
+    if own is None or not emitter.listening:
+        return own
+
+    def chunk(delta: Delta) -> Awaitable[None] | None:
+        emitter.pass_on(delta)
+        return own(delta)
+
+    return chunk
 
 
 def _hearing(execute: Runner, rules: Rules, hear: Callable[[], Sequence[str]] | None) -> Runner:

@@ -189,7 +189,7 @@ def target(function: Function) -> Function:
     return type(function).__call__
 
 
-def model_parameters(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]]:
+def _model_parameters(function: Function) -> tuple[dict[str, inspect.Parameter], list[str]]:
     """The parameters that a model can fill in, and mistakes in the others."""
     try:
         signature = inspect.signature(function)
@@ -220,7 +220,7 @@ def _parameters_of(function: Function, kind: type) -> tuple[str, ...]:
 
 
 def _of_type(function: Function, signature: inspect.Signature, *kinds: type) -> tuple[str, ...]:
-    hints, _ = types_of(function, signature.parameters)
+    hints, _ = _types_of(function, signature.parameters)
     return tuple(n for n, hint in hints.items() if hint in kinds or not {*kinds}.isdisjoint(get_args(hint)))
 
 
@@ -250,7 +250,7 @@ def _guess(default: object) -> str:
     return "str" if default is _KIND.empty or default is None else type(default).__name__
 
 
-def types_of(function: Function, parameters: Mapping[str, inspect.Parameter]) -> tuple[dict[str, object], list[str]]:
+def _types_of(function: Function, parameters: Mapping[str, inspect.Parameter]) -> tuple[dict[str, object], list[str]]:
     """The types of the parameters in order, and a sentence for each that cannot be resolved."""
     namespace = getattr(inspect.unwrap(target(function)), "__globals__", {})
     found: dict[str, object] = {}
@@ -317,8 +317,8 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     if isinstance(function, Explicit):
         return function.signature
     name = function_name(function)
-    parameters, problems = model_parameters(function)
-    hints, unresolved = types_of(function, parameters)
+    parameters, problems = _model_parameters(function)
+    hints, unresolved = _types_of(function, parameters)
     wordless = [
         f"parameter {p} has a type without a JSON form ({reason}); use {SUPPORTED_TYPES}"
         for p, hint in hints.items()
@@ -344,8 +344,8 @@ def converter(function: Function) -> Convert:
     """
     if isinstance(function, Explicit):
         return function.convert
-    parameters, _ = model_parameters(function)
-    hints, _ = types_of(function, parameters)
+    parameters, _ = _model_parameters(function)
+    hints, _ = _types_of(function, parameters)
     decode = {name: decoder_of(hint) for name, hint in hints.items()}
     split = msgspec.json.Decoder(dict[str, Raw])
 

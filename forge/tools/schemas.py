@@ -98,14 +98,14 @@ def unread(hint: object) -> list[str]:
     return [
         f"{name} of {getattr(one, '__name__', one)} has a constraint of {type(extra).__module__}, which works "
         "only in pydantic models and on parameters; write Annotated[..., msgspec.Meta(...)]"
-        for one in nested_types(hint)
+        for one in _nested_types(hint)
         for name, kind in _fields(one).items()
         for extra in getattr(kind, "__metadata__", ())
         if _foreign(extra)
     ]
 
 
-def nested_types(hint: object) -> Iterator[object]:
+def _nested_types(hint: object) -> Iterator[object]:
     """The type and every type nested in it, each once: type arguments, and the fields of classes."""
     seen: set[int] = set()
     left = [hint]
@@ -160,7 +160,7 @@ def schemas_of(hints: Sequence[object]) -> tuple[list[Schema], Schema]:
 def decoder_of(hint: object) -> Decode:
     """A decoder of that type; it raises msgspec.ValidationError or the model's own ValueError."""
     decode = msgspec.json.Decoder(hint, dec_hook=_pydantic_value).decode
-    if not any(map(dataclasses.is_dataclass, nested_types(hint))):
+    if not any(map(dataclasses.is_dataclass, _nested_types(hint))):
         return decode
     return lambda text: _completed(decode(text))
 

@@ -17,10 +17,10 @@ SHOWN = 100
 Definition = Mapping[str, object]
 """What a workflow says, by its options, and by its tools' names what each of them is."""
 
-GROUPS: Mapping[str, type[Struct]] = {"limits": Limits, "context": Context, "calls": Calls}
+_GROUPS: Mapping[str, type[Struct]] = {"limits": Limits, "context": Context, "calls": Calls}
 """Options that are groups: each of theirs is compared by itself."""
 
-STAYS = {"system_prompt": ", and this run keeps the one that it began with"}
+_STAYS = {"system_prompt": ", and this run keeps the one that it began with"}
 """Options whose change makes no difference to a run that has begun."""
 
 
@@ -39,13 +39,13 @@ def changes(before: Definition, after: Definition) -> tuple[str, ...]:
     if not before:
         return ()
     old, new = _table(before.get("tools")), _table(after.get("tools"))
-    options = [option for option in fields(Workflow) if option.name not in {"tools", *GROUPS}]
+    options = [option for option in fields(Workflow) if option.name not in {"tools", *_GROUPS}]
     return (
         *(f"the tool {name} is gone" for name in old if name not in new),
         *(f"the tool {name} is new" for name in new if name not in old),
         *(said for name in new if name in old for said in _of_tool(name, _table(old[name]), _table(new[name]))),
         *(said for o in options for said in _of_option(o.name, o.name, before, after, o.default)),
-        *(said for name, kind in GROUPS.items() for said in _of_group(name, kind, before, after)),
+        *(said for name, kind in _GROUPS.items() for said in _of_group(name, kind, before, after)),
     )
 
 
@@ -91,7 +91,7 @@ def _of_option(
     was, now = (
         _said(side[name]) if name in side else f"{_said(_plain(default))} (the default)" for side in (before, after)
     )
-    yield f"{title} is now {now}; it was {was}{STAYS.get(name, '')}"
+    yield f"{title} is now {now}; it was {was}{_STAYS.get(name, '')}"
 
 
 def _said(value: object) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import get_args
+from typing import get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +31,9 @@ def _wrong(value: object, hint: object, header: str, key: str) -> Iterator[str]:
     inner = _struct_in(hint)
     if inner is not None and _is_one(hint):
         yield from _wrong_table(value, inner, joined(header, key))
+    elif inner is not None and isinstance(value, dict) and get_origin(hint) not in (Mapping, dict):
+        table = joined(header, key)
+        yield f"[{table}]: it must be a list of tables; write [[{table}]]"
     elif inner is not None and isinstance(value, dict):
         for name, table in value.items():
             yield from _wrong_table(table, inner, joined(header, key, name))

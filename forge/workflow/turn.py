@@ -47,7 +47,7 @@ _NO_LARGER = (
 _Made = Mapping[StageName, Mapping[str, Stage]]
 
 
-def refuse_unable(when: WhenUnsure | None, setup: Setup) -> None:
+def _refuse_unable(when: WhenUnsure | None, setup: Setup) -> None:
     """ForgeError for a backend without the probabilities or the larger model that the workflow asks for.
 
     Also for another model than the one whose priors it has.
@@ -63,14 +63,14 @@ def refuse_unable(when: WhenUnsure | None, setup: Setup) -> None:
         )
 
 
-def with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:
+def _with_logprobs(when: WhenUnsure | None, setup: Setup, wire: Wire) -> Setup:
     """The setup that asks for log-probabilities where the workflow needs them and the model has them."""
     if when is None or not setup.logprobs:
         return setup
     return replace(setup, sampling=setup.sampling.over(Sampling(extra=wire.logprobs)))
 
 
-def with_unsure_stages(workflow: CompiledWorkflow, wire: Wire, made: _Made) -> _Made:
+def _with_unsure_stages(workflow: CompiledWorkflow, wire: Wire, made: _Made) -> _Made:
     """The stages with those that measure, settle and ask again, each beside the one of forge's that it goes with."""
     when = workflow.unsure
     if when is None:
@@ -105,7 +105,7 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     target = Target(
         mode=setup.mode,
         model=setup.model,
-        sampling=with_logprobs(workflow.unsure, setup, spoken).sampling,
+        sampling=_with_logprobs(workflow.unsure, setup, spoken).sampling,
         wire=spoken,
         form=FORMS[setup.form],
         alternating=setup.alternating,
@@ -142,9 +142,9 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
         },
         "serialize": {"serialize": serialize(workflow.rules, targets)},
     }
-    refuse_unable(workflow.unsure, setup)
+    _refuse_unable(workflow.unsure, setup)
     made = {**asking, **_judging(here.workflow, targets)}
-    stages = with_unsure_stages(workflow, here.target.wire, made)
+    stages = _with_unsure_stages(workflow, here.target.wire, made)
     return arranged(workflow.stages, stages)
 
 

@@ -113,7 +113,7 @@ _LEAVES: Mapping[StageName, type[Phase]] = {
 """The phase that a stage of one's own has to act in to take the place of that one; compaction may be left out."""
 
 
-def stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
+def _stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
     """What is wrong with the list, a sentence each."""
     named = [stage for stage in stages if isinstance(stage, str)]
     twice = [f"stages has {name!r} twice" for name in dict.fromkeys(named) if named.count(name) > 1]
@@ -355,7 +355,7 @@ class TurnOptions(StepOptions, total=False):
     calculated: Mapping[str, Calculations] | None
     nudges: Nudges | None
     escalation: Escalation | None
-    without: Collection[str]
+    without: str | Collection[str]
     unsure: WhenUnsure | None
     stages: Sequence[StageName | Stage]
     context: Context
@@ -433,7 +433,7 @@ class Workflow(Generic[R_co]):
     calculated: Mapping[str, Calculations] | None = None
     nudges: Nudges | None = None
     escalation: Escalation | None = None
-    without: Collection[str] = ()
+    without: str | Collection[str] = ()
     unsure: WhenUnsure | None = None
     stages: Sequence[StageName | Stage] = STAGES
 
@@ -473,11 +473,11 @@ class Workflow(Generic[R_co]):
             *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
             *check_mistakes(self.completion_checks or {}),
             *count_mistakes(self.order),
-            *stage_mistakes(self.stages),
+            *_stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
             *prior_mistakes(self.unsure, self.rules),
-            *without_mistakes(self.without),
+            *without_mistakes(_names(self.without)),
         )
 
     @cached_property
@@ -509,7 +509,7 @@ class Workflow(Generic[R_co]):
             escalation=self.escalation or Escalation(),
             checks=own_checks(self.completion_checks or {}),
             order=own_order(self.order),
-            without=frozenset(self.without),
+            without=frozenset(_names(self.without)),
         )
         named = (*_names(self.optional_steps), *(self.completion_checks or {}))
         writes = unneeded_writes(stated, named)
@@ -607,5 +607,5 @@ class Workflow(Generic[R_co]):
         return Finished(outcome=ending, state=finished.state, result=result)  # type: ignore[arg-type]  # by its decoder
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+def _names(given: str | Collection[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)

@@ -64,7 +64,7 @@ _MARK = "\n[Truncated — "
 _SHORT = _TRUNCATE_AT + len(f"{_MARK}1000000 chars removed]")
 """Characters up to which truncation would make a result no shorter."""
 
-TRUNCATED_MINIMUM = (
+_TRUNCATED_MINIMUM = (
     AROUND_MESSAGE + AROUND_RESULT + _TRUNCATE_AT + length(f"{_MARK}{_SHORT - _TRUNCATE_AT} chars removed]")
 )
 """Minimum size of a truncated answer."""
@@ -73,7 +73,7 @@ _STUB = "[Result removed to save context]"
 """The stub of a removed result: its call stays answered, so every server accepts the history."""
 
 _STUB_LENGTH = length(_STUB)
-STUB_MINIMUM = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
+_STUB_MINIMUM = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
 """Minimum size of an answer that is a stub."""
 
 
@@ -132,7 +132,7 @@ def _mark(result: Tool, characters: int, *, recall: bool) -> str:
     return f"{_MARK}{len(result.text) - characters} chars removed{hint}]"
 
 
-def stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
+def _stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
     """A stub for each answer that is longer than one."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
     text, taken = _STUB, _STUB_LENGTH
@@ -151,14 +151,14 @@ def stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
     return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
 
-def bare_texts(old: Measured, excess: int) -> list[Span]:
+def _bare_texts(old: Measured, excess: int) -> list[Span]:
     """The spans of bare text."""
     bare = [i for i, m in enumerate(old.messages) if type(m) is Assistant and not m.calls and not m.pinned]
     before = accumulate((old.sizes[index] for index in bare), initial=0)
     return [(index, index + 1) for index, saved in zip(bare, before, strict=False) if saved < excess]
 
 
-def without_thoughts(old: Measured, excess: int) -> Measured:
+def _without_thoughts(old: Measured, excess: int) -> Measured:
     """Replies without their reasoning."""
     messages, sizes = list(old.messages), list(old.sizes)
     for index, message in enumerate(old.messages):
@@ -171,7 +171,7 @@ def without_thoughts(old: Measured, excess: int) -> Measured:
     return Measured(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
-def oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span]:
+def _oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span]:
     """The spans of the oldest exchanges that take `excess` characters together; `marks` are from `exchange.marked`."""
     found: list[Span] = []
     for start, end in unprotected(old.messages, marks):
@@ -196,7 +196,7 @@ def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
     return low
 
 
-def cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
+def _cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
     """Long results cut by as much as saves `excess` characters together, the oldest first."""
     messages, sizes = list(recent.messages), list(recent.sizes)
     for index, result in _long(recent.messages):
@@ -212,7 +212,7 @@ def cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
     return Measured(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
-def failed_exchanges(recent: Measured, excess: int) -> list[Span]:
+def _failed_exchanges(recent: Measured, excess: int) -> list[Span]:
     """The spans of failed attempts that take `excess` characters together, the oldest first.
 
     Bare text goes without its correction, which says by itself what to do; a call goes with its answers.
@@ -246,7 +246,7 @@ class SlidingWindowCompact(Options, frozen=True, kw_only=True):
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
         kept = old.without(unprotected(old.messages, marked(old.messages))).then(recent)
-        kept = kept.without(failed_exchanges(kept, budget.excess(kept.size, budget.tokens)))
+        kept = kept.without(_failed_exchanges(kept, budget.excess(kept.size, budget.tokens)))
         if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         # Nothing left to drop, though over the threshold: no compaction took place.
@@ -255,11 +255,11 @@ class SlidingWindowCompact(Options, frozen=True, kw_only=True):
 
 # Call list: a message with a line for each call of removed exchanges.
 
-LIST_LIMIT = 4000
+_LIST_LIMIT = 4000
 """Maximum characters of a list, some sixty calls: a model makes little use of older ones."""
 
 
-def with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: bool) -> Measured:
+def _with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: bool) -> Measured:
     """Without these exchanges, the oldest ones, but with a list of their calls if that is shorter.
 
     The list takes at most `limit` characters. It continues an earlier list, so that the prompt stays the same up to its
@@ -280,7 +280,7 @@ def with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: bool
     return shorter if shorter.size < old.size else old.without(spans)
 
 
-def without_call_list(part: Measured) -> Measured:
+def _without_call_list(part: Measured) -> Measured:
     """Without a call list."""
     return part.without(_lists(part.messages))
 
@@ -333,7 +333,7 @@ _WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
 """Kinds of messages that are of no use once the model got it right: corrections and warnings."""
 
 
-def opening_size(part: Measured) -> int:
+def _opening_size(part: Measured) -> int:
     """Size of the messages at the beginning that never go: the system prompt, the user's request."""
     return sum(
         size for _, size in takewhile(lambda pair: is_protected(pair[0]), zip(part.messages, part.sizes, strict=True))
@@ -361,20 +361,20 @@ def _worthless(message: Message) -> bool:
     return not isinstance(message, System) and message.kind in _WORTHLESS
 
 
-def minimum_size(old: Measured, each: int) -> int:
+def _minimum_size(old: Measured, each: int) -> int:
     """Minimum size once every message is cut to at most `each`."""
     long = [size for size in old.sizes if size > each]
     return old.size - sum(long) + each * len(long)
 
 
-def minimum_size_with_calls(old: Measured, each: int) -> int:
+def _minimum_size_with_calls(old: Measured, each: int) -> int:
     """Minimum size once every message is cut to at most `each`, but all calls are kept.
 
     A reply without calls may go; so may the reasoning of any.
     """
     pairs = zip(old.messages, old.sizes, strict=True)
     more = [size - each if m.calls and not m.reasoning else -each for m, size in pairs if type(m) is Assistant]
-    return minimum_size(old, each) + sum(more)
+    return _minimum_size(old, each) + sum(more)
 
 
 # TieredCompact: cut what is worth least first, each tier only if the ones before were not enough.
@@ -418,7 +418,7 @@ class _Aim(Struct, frozen=True, kw_only=True):
     @property
     def limit(self) -> int:
         """Maximum characters of the list of calls."""
-        return max(0, min(LIST_LIMIT, (self.budget.room(self.budget.tokens) - self.opening) // _LIST))
+        return max(0, min(_LIST_LIMIT, (self.budget.room(self.budget.tokens) - self.opening) // _LIST))
 
     def drop(self, size: int) -> int:
         """Characters of exchanges that have to go from an old part of this size, including room for the list."""
@@ -450,14 +450,14 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         if budget.tokens_of(whole.size) < self._trigger(budget):
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
-        aim = _Aim(budget=budget, opening=opening_size(old), rest=recent.size, thresholds=self.phase_thresholds)
+        aim = _Aim(budget=budget, opening=_opening_size(old), rest=recent.size, thresholds=self.phase_thresholds)
         marks = marked(old.messages)
         first = old.without(failed_attempts(old.messages, marks))
         now, phase = (first, 0) if _hopeless(first, aim) else _tiers(first, aim)
         phase = phase or int(first.size < old.size)
         if aim.missed(now.size):
             marks = marks if first is old else marked(first.messages)
-            spans = oldest_exchanges(first, marks, aim.drop(first.size))
+            spans = _oldest_exchanges(first, marks, aim.drop(first.size))
             now, recent, phase = _last_resort(first, spans, recent, aim, phase)
         shorter = now.then(recent)
         if (tokens := budget.tokens_of(shorter.size)) > budget.tokens:
@@ -472,26 +472,26 @@ def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
     """The old part after the phases that are due, and the last phase that cut anything."""
     first, recall = old, aim.budget.recall
     # Truncating what will be stubbed anyway is wasted work: tried only where it can be enough.
-    if not aim.excess(2, minimum_size(old, TRUNCATED_MINIMUM)):
+    if not aim.excess(2, _minimum_size(old, _TRUNCATED_MINIMUM)):
         first = truncated(old, aim.excess(1, old.size), recall=recall)
     phase = 1 if first.size < old.size else 0
     if not (excess := aim.excess(2, first.size)):
         return first, phase
-    second = stubbed(first, excess, recall=recall)
+    second = _stubbed(first, excess, recall=recall)
     phase = 2 if second.size < first.size else phase
     if not (excess := aim.excess(3, second.size)):
         return second, phase
-    third = second.without(bare_texts(second, excess))
+    third = second.without(_bare_texts(second, excess))
     if aim.budget.reasoning:
-        third = without_thoughts(third, aim.excess(3, third.size))
+        third = _without_thoughts(third, aim.excess(3, third.size))
     return third, 3 if third.size < second.size else phase
 
 
 def _hopeless(old: Measured, aim: _Aim) -> bool:
     """Whether more has to go even after all phases; the cheapest question comes first."""
-    if not aim.missed(STUB_MINIMUM * len(old.sizes)):
+    if not aim.missed(_STUB_MINIMUM * len(old.sizes)):
         return False
-    return aim.missed(minimum_size_with_calls(old, STUB_MINIMUM))
+    return aim.missed(_minimum_size_with_calls(old, _STUB_MINIMUM))
 
 
 def _last_resort(
@@ -499,10 +499,10 @@ def _last_resort(
 ) -> tuple[Measured, Measured, int]:
     """Both parts without the exchanges in these spans; if that is not enough, the recent part is cut as well."""
     budget = aim.budget
-    kept = with_call_list(old, spans, aim.limit, recall=budget.recall)
+    kept = _with_call_list(old, spans, aim.limit, recall=budget.recall)
     now, reached = _tiers(kept, aim)
-    left = recent.without(failed_exchanges(recent, budget.excess(now.size + recent.size, budget.tokens)))
-    left = cut_to_fit(left, budget.excess(now.size + left.size, budget.tokens), recall=budget.recall)
-    bare = without_call_list(now) if budget.excess(now.size + left.size, budget.tokens) else now
+    left = recent.without(_failed_exchanges(recent, budget.excess(now.size + recent.size, budget.tokens)))
+    left = _cut_to_fit(left, budget.excess(now.size + left.size, budget.tokens), recall=budget.recall)
+    bare = _without_call_list(now) if budget.excess(now.size + left.size, budget.tokens) else now
     dropped = kept.size < old.size or left.size < recent.size or bare.size < now.size
     return bare, left, _LAST_RESORT if dropped else max(phase, reached)

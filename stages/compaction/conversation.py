@@ -18,7 +18,7 @@ from stages.message import Assistant, History, Kind, Message, System, Tool, User
 from stages.tokens import Report
 
 
-class Kept(Struct, frozen=True):
+class Placed(Struct, frozen=True):
     """A message of the shorter conversation; `at` is its index in the whole one, -1: compaction has added it."""
 
     message: Message
@@ -28,7 +28,7 @@ class Kept(Struct, frozen=True):
 class CompactedConversation(Struct, frozen=True, kw_only=True):
     """The messages that are left, and how many compactions there were."""
 
-    kept: tuple[Kept, ...]
+    kept: tuple[Placed, ...]
     compactions: int = 0
 
     @property
@@ -41,7 +41,7 @@ class _Unit(Struct, frozen=True):
     """What stays or goes together, as the compactor is shown it, and its size."""
 
     shown: Message
-    parts: tuple[Kept, ...]
+    parts: tuple[Placed, ...]
     size: int
 
 
@@ -56,13 +56,13 @@ def compacted_conversation(history: History, budget: ContextBudget) -> Compacted
     room. Results of old calls are cut first; then the oldest exchanges go, what was asked and said in them, too.
     """
     sizes = budget.measured(history).sizes
-    whole = tuple(Kept(message, at) for at, message in enumerate(history))
+    whole = tuple(Placed(message, at) for at, message in enumerate(history))
     total, sent, compactions = sum(sizes), 0, 0
     if budget.tokens_of(total) < budget.trigger:
         return CompactedConversation(kept=whole)
     if (fixed := budget.tokens_of(sum(sizes[: _opening(history)]))) > budget.tokens:
         return CannotFit(tokens=fixed, budget=budget.tokens)
-    now: tuple[Kept, ...] = ()
+    now: tuple[Placed, ...] = ()
     counted = sent = total = compactions = 0
     failure: CannotFit | None = None
     for end in _requests(history):
@@ -85,7 +85,7 @@ def pruned_conversation(history: History, budget: ContextBudget) -> CompactedCon
     As in `compacted_conversation`, but where the newest messages do not fit, they go too, and the last request of the
     user alone stays.
     """
-    whole = tuple(Kept(message, at) for at, message in enumerate(history))
+    whole = tuple(Placed(message, at) for at, message in enumerate(history))
     shorter = _compacted(whole, budget, (*_COMPACTORS, (TieredCompact(keep_recent=0), False)))
     return shorter if isinstance(shorter, CannotFit) else CompactedConversation(kept=shorter, compactions=1)
 
@@ -102,8 +102,8 @@ def _opening(history: History) -> int:
 
 
 def _compacted(
-    now: tuple[Kept, ...], budget: ContextBudget, compactors: Sequence[tuple[TieredCompact, bool]] = _COMPACTORS
-) -> tuple[Kept, ...] | CannotFit:
+    now: tuple[Placed, ...], budget: ContextBudget, compactors: Sequence[tuple[TieredCompact, bool]] = _COMPACTORS
+) -> tuple[Placed, ...] | CannotFit:
     rate = budget.meter.tokens_per_character
     failure = CannotFit(tokens=0, budget=budget.tokens)
     for compactor, goal in compactors:
@@ -117,7 +117,7 @@ def _compacted(
     return failure
 
 
-def _units(now: tuple[Kept, ...], budget: ContextBudget, *, goal: bool) -> list[_Unit]:
+def _units(now: tuple[Placed, ...], budget: ContextBudget, *, goal: bool) -> list[_Unit]:
     """The conversation as a compactor is to see it. `goal`: the first request is kept, besides the last.
 
     Words of the user's, and answers in words, are not the run's only task and its stray texts, as in a run: they go
@@ -142,7 +142,7 @@ def _units(now: tuple[Kept, ...], budget: ContextBudget, *, goal: bool) -> list[
     return units
 
 
-def _goals(now: tuple[Kept, ...], opening: int, *, first: bool) -> frozenset[int]:
+def _goals(now: tuple[Placed, ...], opening: int, *, first: bool) -> frozenset[int]:
     """The places of the requests that are kept: the first, the last, and the last that is no remark beside results."""
     asked = [at for at in range(opening, len(now)) if _is_asked(now[at].message)]
     begun = [at for at in asked if not (at and type(now[at - 1].message) is Tool)]
@@ -162,13 +162,13 @@ def _is_words(message: Message) -> bool:
     return type(message) is Assistant and not message.calls
 
 
-def _restored(units: list[_Unit], left: History) -> Iterator[Kept]:
+def _restored(units: list[_Unit], left: History) -> Iterator[Placed]:
     """What is left, in the messages that the units stand for."""
     start = 0
     for message in left:
         at = next((at for at in range(start, len(units)) if _is_same(units[at].shown, message)), None)
         if at is None:
-            yield Kept(message, -1)
+            yield Placed(message, -1)
             continue
         start, unit = at + 1, units[at]
         if unit.shown is message:

@@ -275,7 +275,7 @@ def settle(when: WhenUnsure) -> Stage:
     return stage
 
 
-def least_sure(calls: tuple[ToolCall, ...], sure: Mapping[str, float]) -> float | None:
+def _least_sure(calls: tuple[ToolCall, ...], sure: Mapping[str, float]) -> float | None:
     """How sure the least sure call of a reply is; None: of one, nothing is known."""
     return min((sure[call.id] for call in calls), default=None) if all(call.id in sure for call in calls) else None
 
@@ -290,7 +290,7 @@ def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
 def _judged(
     state: State, phase: Vetted, sure: Mapping[str, float], decision: Decision | None, when: WhenUnsure
 ) -> State | Halt:
-    least = least_sure(phase.calls, sure)
+    least = _least_sure(phase.calls, sure)
     larger = decision is not None and decision.asks == "larger"
     if (least is None and (larger or not when.below)) or (least is not None and least >= when.below):
         return _settled(state, phase, sure)

@@ -232,7 +232,7 @@ def _name(key: str) -> str:
 
 # Offers: the tools and values that a request let its reply choose from, read from the request itself.
 
-Offer = Mapping[str, Mapping[str, tuple[str, ...]]]
+OfferedValues = Mapping[str, Mapping[str, tuple[str, ...]]]
 """The tools that were offered; of each, the arguments that are one of several values, with those as JSON."""
 
 CONSTRAINTS = ("response_format", "format", "structured_outputs", "guided_json")
@@ -244,7 +244,7 @@ _json: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 
 
-def offer_of(tail: Raw, tools: tuple[ToolSpec, ...]) -> Offer:
+def offer_of(tail: Raw, tools: tuple[ToolSpec, ...]) -> OfferedValues:
     """What a request offers, by its end: its schema of the reply, else its tools; without, these, from the prompt."""
     if schema := _constraint(tail):
         known = _definitions(schema)
@@ -354,7 +354,7 @@ _NAMES = ("tool", "name")
 _ARGUMENTS = ("args", "arguments")
 
 
-def measured_calls(tokens: Sequence[TokenProbability], text: str, offer: Offer) -> tuple[MeasuredCall, ...]:
+def measured_calls(tokens: Sequence[TokenProbability], text: str, offer: OfferedValues) -> tuple[MeasuredCall, ...]:
     """The calls that stand in the tokens, in order; `text` is what the server made of them, where calls are text.
 
     A call is an object with `tool` and `args`, or `name` and `arguments`, in whatever stands around it. One with a tool
@@ -387,7 +387,7 @@ def _only_around(path: Sequence[str | int]) -> bool:
 
 
 def _measured(
-    tokens: Sequence[TokenProbability], begin: int, parts: Mapping[str, JsonPlace], offer: Offer
+    tokens: Sequence[TokenProbability], begin: int, parts: Mapping[str, JsonPlace], offer: OfferedValues
 ) -> MeasuredCall | None:
     tool = _text(parts[""].value) if "" in parts else None
     if tool is None or tool not in offer:

@@ -110,7 +110,7 @@ def unexpected(name: str, value: Json, path: Sequence[str | int]) -> Problem:
     return Problem(path=where, rule="additionalProperties", expected=expected, found=shown_value(value))
 
 
-def unmatched(pattern: str, value: Json, path: Sequence[str | int]) -> Problem:
+def _unmatched(pattern: str, value: Json, path: Sequence[str | int]) -> Problem:
     """The problem of a text at that path in which the pattern is not found."""
     expected = f"text that matches {cut_text(pattern, 200)}"
     return Problem(path=dotted(path), rule="pattern", expected=expected, found=shown_value(value))
@@ -136,10 +136,10 @@ def _expected(error: "ValidationError") -> str:
             return f"text in the format {name}"
         case _:
             words = _LIMITS.get(error.kind.name)
-            return words.format(error.kind.value) if words else keeps_rule(error.kind.name)
+            return words.format(error.kind.value) if words else _keeps_rule(error.kind.name)
 
 
-def keeps_rule(rule: str) -> str:
+def _keeps_rule(rule: str) -> str:
     """What a rule without words of its own demands."""
     return f"a value that keeps the rule {rule}"
 
@@ -161,12 +161,12 @@ _LIMITS = {
 """What keywords with a limit demand; the limit replaces the braces."""
 
 
-def not_an_object(value: Json) -> Problem:
+def _not_an_object(value: Json) -> Problem:
     """The problem of arguments that are JSON but no object."""
     return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown_value(value))
 
 
-def not_json(text: str, reason: str) -> Problem:
+def _not_json(text: str, reason: str) -> Problem:
     """The problem of arguments that are not JSON; `reason` is the decoder's."""
     expected = f"one JSON object with the arguments, {{}} for none ({reason})"
     # Half a surrogate pair would spoil every later text that quotes it.
@@ -231,7 +231,7 @@ def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
         rule = next((keyword for keyword in at.rules if keyword not in _LOCAL | _FOLLOWED), "schema")
         yield (
             len(at.path),
-            Problem(path=dotted(at.path), rule=rule, expected=keeps_rule(rule), found=shown_value(value)),
+            Problem(path=dotted(at.path), rule=rule, expected=_keeps_rule(rule), found=shown_value(value)),
         )
 
 
@@ -314,7 +314,7 @@ def _here(value: Json, at: Place) -> Iterator[Problem]:
         yield in_words(error, at.path)
     pattern = at.rules.get("pattern")
     if isinstance(pattern, str) and isinstance(value, str) and not at.judge.finds(pattern, value):
-        yield unmatched(pattern, value, at.path)
+        yield _unmatched(pattern, value, at.path)
     if not at.judge.lists(at.rules, value):
         yield unlisted(at.rules, value, at.path)
 
@@ -402,7 +402,7 @@ def checker(parameters: bytes | Raw) -> Check:
         if isinstance(value, str):
             value, repairs = _unquoted(value), ("JSON text to object",)
         if not isinstance(value, dict):
-            return Misfit(problems=(not_an_object(value),))
+            return Misfit(problems=(_not_an_object(value),))
         # What fits needs no coercion, except 2.0, better written 2, and "null".
         quick, better = schema.quick(len(text)), improves and bool(_BETTER.search(text))
         fits = quick and schema.whole.is_valid(value)
@@ -454,7 +454,7 @@ def _decoded(text: str) -> Json | Problem:
     try:
         value = decode(_any, text)
     except msgspec.DecodeError as error:
-        return not_json(text, str(error))
+        return _not_json(text, str(error))
     if not shallow(text) and too_deep(value):
         return _deep(text)
     if pairs_lost(text, value):

@@ -19,13 +19,13 @@ _EXACT = 2**53
 _PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
 """Python's spelling of JSON's booleans and null, as some models write it; their XML formats hold only strings."""
 
-LIST_OF_ONE = "string to array of one"
+_LIST_OF_ONE = "string to array of one"
 _XML_ITEM = re.compile(r"<item>([^<]*+)</item>")
 _XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 """An array as models write it in XML."""
 
 
-def retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> tuple[Json, str]:
+def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> tuple[Json, str]:
     """The value in the type that is asked for, and the name of the coercion; empty: none.
 
     `lists`: whether a value is one that the part lists, or the part lists none.
@@ -51,7 +51,7 @@ def retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool])
     if "array" in _types(part) and (items := _XML_ITEMS.fullmatch(value)):
         return list(_XML_ITEM.findall(items[0])), "items to array"
     if "array" in _types(part) and value and not value.lstrip().startswith(("[", "{")):
-        return [value], LIST_OF_ONE
+        return [value], _LIST_OF_ONE
     return value, ""
 
 
@@ -215,8 +215,8 @@ def _alternative(value: Json, branches: list[Place], fuel: _Walk) -> _Coerced:
 
 def _here(value: Json, at: Place, fuel: _Walk) -> _Coerced:
     """The value in the type that this part of the schema asks for, and everything in it likewise."""
-    retyped, repair = retype(value, at.rules, lambda one: at.judge.lists(at.rules, one))
-    if repair == LIST_OF_ONE:
+    retyped, repair = _retype(value, at.rules, lambda one: at.judge.lists(at.rules, one))
+    if repair == _LIST_OF_ONE:
         # Where a list may hold lists like itself, there would be no end to it.
         if fuel.wrapping:
             return value, []

@@ -34,24 +34,24 @@ if TYPE_CHECKING:
 
 # Which parts of a schema stand within a part, and which are about the same value.
 
-SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
+_SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
 """Keywords whose parts apply to the value itself."""
 
-INNER = frozenset(
+_INNER = frozenset(
     {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"}
     | {"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"}
 )
 """Keywords whose parts apply to members, their names, and items."""
 
-UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 """Keywords that depend on what the parts beside them have judged already."""
 
-DEFINITIONS = frozenset({"$defs", "definitions"})
+_DEFINITIONS = frozenset({"$defs", "definitions"})
 
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"}) | DEFINITIONS
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"}) | _DEFINITIONS
 """Keywords with a part for each name."""
 
-_PARTS = SAME_VALUE | INNER | DEFINITIONS
+_PARTS = _SAME_VALUE | _INNER | _DEFINITIONS
 
 Step = tuple[str | int, ...]
 """The way from a part to one within: the keyword, and the name or number under it."""
@@ -71,7 +71,7 @@ def parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
             return [one]
 
 
-def with_parts(part: dict[str, Json], change: Callable[[Step, Json], Json]) -> dict[str, Json]:
+def _with_parts(part: dict[str, Json], change: Callable[[Step, Json], Json]) -> dict[str, Json]:
     """The part with each part within it changed."""
     return {keyword: _changed(keyword, rule, change) if keyword in _PARTS else rule for keyword, rule in part.items()}
 
@@ -107,7 +107,7 @@ def within(root: Json) -> Iterator[dict[str, Json]]:
 # Most patterns take time linear in the text. Those with look-around or back-references may begin anew at every
 # character, and go through what follows each time. The units are some five nanoseconds long.
 
-BACKTRACKING = 2_000
+_BACKTRACKING = 2_000
 """Maximum steps back from one character, for a pattern with look-around or back-references."""
 
 _MOST_TEXT = 2_000
@@ -135,7 +135,7 @@ class Search(Struct, frozen=True):
     def cost(self, length: int) -> int:
         """The units that a search in a text of this length takes at most."""
         if self.around:
-            return length * (length * (1 + self.size // 150) + 4 * BACKTRACKING)
+            return length * (length * (1 + self.size // 150) + 4 * _BACKTRACKING)
         return length * self.rate
 
     @property
@@ -192,7 +192,7 @@ def engine(*, around: bool, size: int = LARGEST) -> "RegexOptions | FancyRegexOp
     from jsonschema_rs import FancyRegexOptions, RegexOptions  # noqa: PLC0415 - it takes longer to import than most of forge
 
     if around:
-        return FancyRegexOptions(backtrack_limit=BACKTRACKING, size_limit=size)
+        return FancyRegexOptions(backtrack_limit=_BACKTRACKING, size_limit=size)
     return RegexOptions(size_limit=size)
 
 
@@ -209,7 +209,7 @@ _MOST_STEPS = 6_000
 """Maximum parts that are looked at to count them."""
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_LEADING = SAME_VALUE | INNER | frozenset(_REFERENCES)
+_LEADING = _SAME_VALUE | _INNER | frozenset(_REFERENCES)
 
 
 class _TooMany(Exception):  # noqa: N818 - it ends the count
@@ -268,15 +268,15 @@ class _Count:
             if len(found) >= MOST_VISITS:
                 raise _TooMany
             if isinstance(part, dict):
-                beside = [one for keyword in part.keys() & SAME_VALUE for one in parts_of(part, keyword)]
+                beside = [one for keyword in part.keys() & _SAME_VALUE for one in parts_of(part, keyword)]
                 beside += [one for keyword in _REFERENCES if keyword in part for one in self._targets(part[keyword])]
                 # The validator asks the parts beside such a keyword again.
-                todo += beside * (3 if part.keys() & UNEVALUATED else 1)
+                todo += beside * (3 if part.keys() & _UNEVALUATED else 1)
         return found
 
     def _following(self, parts: list[Json]) -> Iterator[list[Json]]:
         """The lists for each member and item of a value, and for the names of its members."""
-        held = [part for part in parts if isinstance(part, dict) and part.keys() & INNER]
+        held = [part for part in parts if isinstance(part, dict) and part.keys() & _INNER]
         if not held:
             return
         # Those without parts of their own lead nowhere.
@@ -417,7 +417,7 @@ def _affordable(
     def inner(step: Step, one: Json) -> Json:
         return _affordable(known, unchecked, (*path, *step), one) if isinstance(one, dict) else one
 
-    left = with_parts(part, inner)
+    left = _with_parts(part, inner)
     pattern, named = part.get("pattern"), part.get("patternProperties")
     if isinstance(pattern, str) and known.get(pattern, _UNKNOWN) is None:
         unchecked.append(f"the pattern at {dotted(path)}")
@@ -491,7 +491,7 @@ _ASKED = {"pattern": _PATTERN, "enum": _ENUM}
 _ANY: dict[str, Json] = {"additionalProperties": True, "items": True}
 """Any value fits this, and nothing in it is unevaluated."""
 
-_LEFT_OUT = DEFINITIONS | {_REFERENCE, _PATTERN, _ENUM, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+_LEFT_OUT = _DEFINITIONS | {_REFERENCE, _PATTERN, _ENUM, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 
 
 class _Unfit(Exception):  # noqa: N818 - how the validator is told
@@ -639,7 +639,7 @@ class Judge:
         `nested` counts the parts around it that ask what in the same value is unevaluated. That cannot be asked through
         a reference, so what is referred to is copied.
         """
-        nested += bool(part.keys() & UNEVALUATED)
+        nested += bool(part.keys() & _UNEVALUATED)
         if nested > _NESTED or level > _JUDGED_LEVELS:
             return _ANY
         left = {keyword: rule for keyword, rule in part.items() if keyword not in _LEFT_OUT}
@@ -647,9 +647,9 @@ class Judge:
             left = {"$ref": part["$ref"]}
 
         def inner(step: Step, one: Json) -> Json:
-            return self._alone(one, 0 if step[0] in INNER else nested, level + 1) if isinstance(one, dict) else one
+            return self._alone(one, 0 if step[0] in _INNER else nested, level + 1) if isinstance(one, dict) else one
 
-        left = with_parts(left, inner)
+        left = _with_parts(left, inner)
         for keyword, own in _ASKED.items():
             if keyword in left:
                 left[own] = left.pop(keyword)

@@ -15,7 +15,7 @@ from stages.schema.value import MAX_BYTES, Json, at_pointer, kinds
 # text into JSON unescaped. So only what means the same there is passed on: ASCII text without quotes and backslashes,
 # positive classes, groups, alternatives in groups, and small repetitions.
 
-MOST_REPEATS = 100
+_MOST_REPEATS = 100
 """Maximum copies that one repetition may unfold to; the grammar's size and time grow with them."""
 
 _TOKEN = re.compile(
@@ -62,7 +62,7 @@ def _written(token: re.Match[str], depth: int) -> str | None:
         return f"[{token['escaped'][1]}]"
     if token["members"]:
         return _class(token["members"])
-    if token["low"] and not int(token["low"]) <= int(token["high"] or token["low"]) <= MOST_REPEATS:
+    if token["low"] and not int(token["low"]) <= int(token["high"] or token["low"]) <= _MOST_REPEATS:
         return None
     return None if (token["either"] or token["close"]) and depth == 0 else token[0]
 
@@ -89,7 +89,7 @@ _EXACT = 2**53
 """Beyond this the converter's arithmetic on bounds is not reliable."""
 
 
-def string_rules(schema: SchemaPart, *, typed: bool) -> Supported:
+def _string_rules(schema: SchemaPart, *, typed: bool) -> Supported:
     """The rules of a string: one of pattern, format and length, as the converter only looks at the first it finds."""
     pattern, name = schema.get("pattern"), schema.get("format")
     asked: SchemaPart = {}
@@ -98,20 +98,20 @@ def string_rules(schema: SchemaPart, *, typed: bool) -> Supported:
     elif isinstance(name, str) and name in _FORMATS:
         asked = {"format": name}
     elif typed:
-        asked, _ = length_rules(schema, "minLength", "maxLength")
+        asked, _ = _length_rules(schema, "minLength", "maxLength")
     given = {"pattern", "format", "minLength", "maxLength"} & schema.keys()
     return asked, sorted(given - asked.keys())
 
 
-def length_rules(schema: SchemaPart, low: str, high: str) -> Supported:
+def _length_rules(schema: SchemaPart, low: str, high: str) -> Supported:
     """Two limits of a length, unless they make the grammar too large or leave no value."""
     given = [limit for limit in (low, high) if limit in schema]
-    whole = {limit: n for limit in given if (n := _whole(schema[limit])) is not None and 0 <= n <= MOST_REPEATS}
-    asked: SchemaPart = {} if whole.get(low, 0) > whole.get(high, MOST_REPEATS) else {**whole}
+    whole = {limit: n for limit in given if (n := _whole(schema[limit])) is not None and 0 <= n <= _MOST_REPEATS}
+    asked: SchemaPart = {} if whole.get(low, 0) > whole.get(high, _MOST_REPEATS) else {**whole}
     return asked, [limit for limit in given if limit not in asked]
 
 
-def number_rules(schema: SchemaPart, *, integers: bool) -> Supported:
+def _number_rules(schema: SchemaPart, *, integers: bool) -> Supported:
     """The bounds of a number. Only those of an integer become grammar; they must be integers and leave a value."""
     given = {name: schema[name] for name in _LOWER + _UPPER if name in schema}
     if not integers:
@@ -150,7 +150,7 @@ _CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dep
 """Rules that can mention further members of an object."""
 
 
-def any_value() -> SchemaPart:
+def _any_value() -> SchemaPart:
     """A part that accepts every value; an empty schema would be an object to the converter."""
     return {"type": ["object", "array", "string", "number", "boolean", "null"]}
 
@@ -159,7 +159,7 @@ _EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
 """Names that the converter can exclude from further members: it copies their bytes into character classes."""
 
 
-def object_rules(schema: SchemaPart, inner: Inner) -> Supported:
+def _object_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The declared or required members, and the rule for others."""
     declared, required = schema.get("properties", {}), _names(schema.get("required"))
     rest = _rest(schema, inner)
@@ -168,7 +168,7 @@ def object_rules(schema: SchemaPart, inner: Inner) -> Supported:
     members: SchemaPart = declared if isinstance(declared, dict) else {}
     known: SchemaPart = {name: inner(child, f".{name}") for name, child in members.items()}
     # The converter ignores a required member that is not declared, and then no call could fit.
-    known |= {name: any_value() for name in required if name not in members}
+    known |= {name: _any_value() for name in required if name not in members}
     asked: SchemaPart = {"properties": known, **({"required": [*required]} if required else {})}
     if rest is None and "properties" not in schema:
         rest = True
@@ -204,17 +204,17 @@ def _names(names: Json) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def array_rules(schema: SchemaPart, inner: Inner) -> Supported:
+def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The items, and how many of them."""
     items = schema.get("items")
     leading = items if isinstance(items, list) else schema.get("prefixItems")
     if isinstance(leading, list):
         return _of_tuple(schema, leading, inner)
-    asked, dropped = length_rules(schema, "minItems", "maxItems")
+    asked, dropped = _length_rules(schema, "minItems", "maxItems")
     if isinstance(items, dict):
         asked["items"] = inner(items, "[]")
     elif asked:
-        asked["items"] = any_value()
+        asked["items"] = _any_value()
     return asked, [*dropped, "items"] if items is False else dropped
 
 
@@ -621,7 +621,7 @@ def _for_llama(root: Json) -> tuple[SchemaPart, tuple[str, ...]]:
     for name, part in work.todo:
         work.definitions[name] = _part(part, f".{name}", work)
     for name in self_referring(work.definitions):
-        work.definitions[name] = any_value()
+        work.definitions[name] = _any_value()
         work.drop("a reference that leads only to itself", name)
     whole = {**projected, "$defs": work.definitions} if work.definitions else projected
     return whole, tuple(dict.fromkeys(work.dropped))
@@ -631,7 +631,7 @@ def _part(schema: Json, path: str, work: _Work) -> SchemaPart:
     if not isinstance(schema, dict):
         if schema is False:
             work.drop("false", path)
-        return any_value()
+        return _any_value()
     for rule in sorted(schema.keys() & _UNKNOWN):
         work.drop(rule, path)
     notes: SchemaPart = {note: schema[note] for note in _KEPT if note in schema}
@@ -661,7 +661,7 @@ def _reference(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     pointer = schema["$ref"]
     if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
         work.drop("$ref", path)
-        return any_value()
+        return _any_value()
     for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"$ref"}):
         work.drop(rule, path)
     if pointer not in work.names:
@@ -679,7 +679,7 @@ def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     if text not in work.names:
         if len(work.names) >= _MOST_NAMES:
             work.drop("allOf", path)
-            return any_value()
+            return _any_value()
         one, left_out = merge_all_of(schema, work.root)
         for rule in left_out:
             work.drop(rule, path)
@@ -713,7 +713,7 @@ def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
         for branch in (branches if isinstance(branches, list) else [])
         if branch is not False
     ]
-    return {"anyOf": [_part(branch, path, work) for branch in told]} if told else any_value()
+    return {"anyOf": [_part(branch, path, work) for branch in told]} if told else _any_value()
 
 
 def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
@@ -726,16 +726,16 @@ def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
         asked |= rules
         for rule in dropped:
             work.drop(rule, path)
-    return asked or any_value()
+    return asked or _any_value()
 
 
 def _of_types(schema: SchemaPart, types: set[str], inner: Inner) -> Iterator[Supported]:
     """The rules for each type that the value may have; if no type is named, for those that a rule implies."""
     if not types or "object" in types:
-        yield object_rules(schema, inner)
+        yield _object_rules(schema, inner)
     if not types or "array" in types:
-        yield array_rules(schema, inner)
+        yield _array_rules(schema, inner)
     if not types or "string" in types:
-        yield string_rules(schema, typed=bool(types))
+        yield _string_rules(schema, typed=bool(types))
     if types & {"integer", "number"}:
-        yield number_rules(schema, integers="integer" in types)
+        yield _number_rules(schema, integers="integer" in types)

@@ -16,6 +16,7 @@ from stages.nudges import first_few
 from stages.pipeline import Stage, on
 from stages.rules import (
     Rules,
+    current_successes,
     denied,
     listed_values_left,
     outdated,
@@ -200,7 +201,7 @@ def _counted(step: str, rules: Rules, state: State) -> str:
     use = max((use for use in rules.order if use.tool == step), key=lambda use: use.at_least, default=None)
     if use is None or use.at_least <= 1:
         return step
-    done = times_used(use, state.ledger.successes)
+    done = times_used(use, current_successes(rules.order, state.ledger.successes))
     return f"{step} ({done} of {use.at_least} times{', each time with other arguments' if use.distinct else ''})"
 
 

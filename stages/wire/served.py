@@ -515,11 +515,11 @@ T = TypeVar("T")
 BODY_LIMIT = 32 * 1024 * 1024
 """Bytes of a request: what Anthropic's API takes."""
 
-OBJECTS_LIMIT = 250_000
+_OBJECTS_LIMIT = 250_000
 """Objects and arrays of a request that are decoded: 10,000 tools with a dozen parameters each, and no more memory
 than a few times the body."""
 
-NAME_LIMIT = 256
+_NAME_LIMIT = 256
 """Characters of a tool's name."""
 
 _AT = " - at `$"
@@ -545,8 +545,8 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise Refused(f"the request has more than {BODY_LIMIT} bytes", status=413)
     if not body.isascii() and not _is_utf8(body):
         raise Refused("the request's body is no UTF-8")
-    if len(body) > OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > OBJECTS_LIMIT:
-        raise Refused(f"the request has more than {OBJECTS_LIMIT} JSON objects and arrays", status=413)
+    if len(body) > _OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > _OBJECTS_LIMIT:
+        raise Refused(f"the request has more than {_OBJECTS_LIMIT} JSON objects and arrays", status=413)
     try:
         return decode_unread(decoder, body)
     except msgspec.ValidationError as error:
@@ -611,7 +611,7 @@ def _numbers(chosen: tuple[tuple[str, float], ...]) -> Sampling:
     return msgspec.convert(dict(chosen), Sampling)
 
 
-KEPT_LIMIT = 256 * 1024
+_KEPT_LIMIT = 256 * 1024
 """Bytes of a part that is kept: 16 MiB in all."""
 
 
@@ -621,7 +621,7 @@ def kept(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
 
     def decoded(part: Raw) -> T:
         given = bytes(part)
-        return remembering(given) if len(given) <= KEPT_LIMIT else decode_part(given)
+        return remembering(given) if len(given) <= _KEPT_LIMIT else decode_part(given)
 
     return decoded
 
@@ -638,8 +638,8 @@ def share(value: float | None) -> float | None:
 
 def offered(tool: OfferedTool, at: str, parameters: str = "parameters") -> OfferedTool:
     """The tool. Refused for a name that is empty or too long, and for parameters that are no JSON Schema object."""
-    if not tool.spec.name.strip() or len(tool.spec.name) > NAME_LIMIT:
-        raise Refused(f"a tool's name has 1 to {NAME_LIMIT} characters", f"{at}.name")
+    if not tool.spec.name.strip() or len(tool.spec.name) > _NAME_LIMIT:
+        raise Refused(f"a tool's name has 1 to {_NAME_LIMIT} characters", f"{at}.name")
     schema_of(tool.spec.parameters, f"{at}.{parameters}")
     return tool
 

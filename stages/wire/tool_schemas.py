@@ -48,7 +48,7 @@ def call_schema(tool: ToolSpec, target: SchemaTarget, numbers: Collection[Decima
     return branch(tool, Raw(msgspec.json.encode(written_or_null(schema))))
 
 
-MOST_LISTED = 600
+_MOST_LISTED = 600
 """Maximum values that a request lists in all; OpenAI's strict mode takes a thousand, with the enums of the tools."""
 
 
@@ -60,7 +60,7 @@ def limited_calls(
     Optional ones are not: who can only choose a value chooses a wrong one, where one that is made up is refused.
     `tried` are the values, by tool, that need not be offered again.
     """
-    left, limited = MOST_LISTED, list[Branch]()
+    left, limited = _MOST_LISTED, list[Branch]()
     for tool, call in calls:
         optional = optional_members(msgspec.json.decode(tool.parameters, type=dict)) if tool.grounded else ()
         bound = [one for one in tool.grounded if one.argument not in optional]

@@ -107,7 +107,7 @@ def one_of(branches: list[Branch], *, wrapped: bool = False) -> Raw:
     return _reply([call for call, _ in branches], branches, wrapped=wrapped)
 
 
-MAX_LISTED = 8
+_MAX_LISTED = 8
 """Maximum number of calls in a list: a small model that has begun to repeat itself would not end it."""
 
 
@@ -118,7 +118,7 @@ def list_of(branches: list[Branch], *, words: bool, wrapped: bool = False) -> Ra
     an answer to go on with, it would say that it has done what it has not.
     """
     # Strict mode has not had bounds of arrays everywhere.
-    bounds = b"" if wrapped else b',"minItems":1,"maxItems":%d' % MAX_LISTED
+    bounds = b"" if wrapped else b',"minItems":1,"maxItems":%d' % _MAX_LISTED
     calls = b'{"type":"array","items":%b%b}' % (_CALL, bounds)
     each: Branch = (b"", {"call": Raw(_any_of([call for call, _ in branches]))})
     alternatives = [calls, _CALL, _ANSWER] if words else [calls, _CALL]

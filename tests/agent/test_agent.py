@@ -25,6 +25,7 @@ from stages.message import Kind, System, Tool, User
 from stages.state import Completed, Done, State
 from tests.agent.keepers import FileKeeper, FullKeeper
 from tests.agent.killed import agent as killed_agent
+from tests.heard import heard_by
 
 LOOK = call("look", what="a")
 
@@ -185,7 +186,7 @@ def test_tools_can_be_added_and_wrong_ones_change_nothing() -> None:
 def test_it_is_bounded_and_says_so_when_the_end_is_near() -> None:
     agent, _ = helper(*[LOOK] * 5, limits=Limits(max_iterations=5, max_repeats=None))
     events: list[Event] = []
-    ended = agent.process_sync("Go.", observer=events.append)
+    ended = agent.process_sync("Go.", on_event=heard_by(events.append))
     assert isinstance(ended.failure().halt, BudgetSpent)
     warned = [e.text for e in events if isinstance(e, Warned) and e.kind is Kind.ITERATION_WARNING]
     assert len(warned) == 1
@@ -260,7 +261,7 @@ class Steered:
             self._words = ""
 
     def process(self) -> object:
-        ended = self.agent.process_sync("Go.", observer=self.observer)
+        ended = self.agent.process_sync("Go.", on_event=heard_by(self.observer))
         return ended.unwrap().outcome
 
 
@@ -274,7 +275,7 @@ def test_what_is_said_while_it_works_is_read_with_the_results() -> None:
 def test_what_was_said_meanwhile_is_in_the_journal(tmp_path: Path) -> None:
     steered = Steered(LOOK, "7 EUR.")
     agent = steered.agent
-    ended = agent.process_sync("Go.", observer=steered.observer, journal=tmp_path / "journal").unwrap()
+    ended = agent.process_sync("Go.", on_event=heard_by(steered.observer), journal=tmp_path / "journal").unwrap()
     assert replay(tmp_path / "journal", agent.workflow).unwrap().state.history == ended.state.history
 
 
@@ -512,7 +513,7 @@ def test_an_agent_at_work_is_not_switched() -> None:
             except ForgeError as error:
                 refused.append(str(error))
 
-    agent.process_sync("What is a?", observer=observer).unwrap()
+    agent.process_sync("What is a?", on_event=heard_by(observer)).unwrap()
     assert refused == ["the agent works on a message; wait for its end, or cancel() it, before you switch"]
 
 

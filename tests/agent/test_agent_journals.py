@@ -12,6 +12,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import journal_parts, replay, resume_journal
 from stages.effect import Fault
 from stages.events import CallsAccepted, Event
+from tests.heard import heard_by
 
 DOWN = Fault(kind="unreachable", detail="connection refused")
 LOOK = call("look", what="a")
@@ -66,7 +67,7 @@ def test_what_came_too_late_is_in_a_part_too(tmp_path: Path) -> None:
             agent.steer(said[0])
 
     path = tmp_path / "run.jsonl"
-    ended = agent.process_sync("Go.", observer=observer, journal=path).unwrap()
+    ended = agent.process_sync("Go.", on_event=heard_by(observer), journal=path).unwrap()
     assert ended.value == "7 EUR."
     assert [replay(part, agent.workflow).unwrap().value for part in journal_parts(path)] == ["7", "7 EUR."]
 

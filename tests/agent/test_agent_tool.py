@@ -10,15 +10,6 @@ from msgspec.structs import replace
 
 from forge import Limits, Workflow, follow, tool
 from forge.agent import Agent, agent_tool
-from forge.agent.events import (
-    AgentEvent,
-    ChildEvent,
-    MessageEvent,
-    ToolCallEvent,
-    ToolResultEvent,
-    TurnCompleteEvent,
-    TurnStartEvent,
-)
 from forge.agent.memory import InProcessStore, Session, SQLiteStore
 from forge.cli.timelines import timeline
 from forge.interpreters.scripted import Line, Scripted, call, calls
@@ -26,6 +17,7 @@ from forge.journal import journal_parts, read_journal, replay, resume_journal, s
 from forge.outcome import Finished
 from forge.runtime.runs import resume, run
 from stages.effect import Approved, Ask, Budget, Execute, Fault, NeedsInput, Price, Reply, Said, Usage
+from stages.events import CallsAccepted, RunFailed, RunFinished, RunHalted, RunStarted, Stamped, ToolsReturned
 from stages.halt import BudgetSpent, Cancelled
 from stages.message import Tool
 from stages.saved import load, save
@@ -331,56 +323,62 @@ def test_secrets_hidden_in_a_journal_are_not_in_another(tmp_path: Path) -> None:
 # What is told of it.
 
 
+def answers(heard: list[Stamped], agent: str) -> list[str]:
+    return [one.event.text for one in heard if one.agent == agent and isinstance(one.event, RunFinished)]
+
+
 def test_its_events_are_in_its_callers_stream_as_its_own() -> None:
-    heard: list[AgentEvent] = []
+    heard: list[Stamped] = []
     boss, _ = two("Seven.")
     boss.process_sync("What is 3 and 4?", on_event=heard.append).unwrap()
-    own = [event for event in heard if not isinstance(event, ChildEvent)]
-    childs = [event for event in heard if isinstance(event, ChildEvent)]
-    assert {(event.agent, event.call_id, event.run) for event in childs} == {("expert", "call_000000001", heard[0].run)}
-    assert [event.sequence for event in heard] == [*range(1, len(heard) + 1)]
-    inner = [event.event for event in childs]
-    assert isinstance(inner[0], TurnStartEvent)
-    assert isinstance(inner[-1], TurnCompleteEvent)
-    assert {event.run for event in inner} != {heard[0].run}
-    assert [event.text for event in inner if isinstance(event, MessageEvent)] == ["Seven."]
-    assert [event.text for event in own if isinstance(event, MessageEvent)] == ["It is 7."]
+    own = [one for one in heard if not one.parent]
+    childs = [one for one in heard if one.parent]
+    assert {one.agent for one in own} == {"boss"}
+    assert {(one.agent, one.call_id, one.parent) for one in childs} == {("expert", "call_000000001", own[0].run)}
+    assert isinstance(childs[0].event, RunStarted)
+    assert isinstance(childs[-1].event, RunFinished)
+    assert {one.run for one in childs} != {own[0].run}
+    assert (answers(heard, "expert"), answers(heard, "boss")) == (["Seven."], ["It is 7."])
 
 
-def test_those_of_agents_within_agents_are_within_theirs() -> None:
-    heard: list[AgentEvent] = []
+def test_those_of_agents_within_agents_name_the_run_that_asked() -> None:
+    heard: list[Stamped] = []
     inner = Agent("inner", backend=Scripted(["Seven."]))
     model = Scripted([call("inner", task="Add."), "7"])
     expert = Agent("expert", backend=model, tools=[agent_tool(inner, description="Adds.")])
     tools = [agent_tool(expert, description="Sums.")]
     Agent("boss", backend=Scripted([TASK, "7."]), tools=tools).process_sync("Add.", on_event=heard.append).unwrap()
-    deep = [e.event.event for e in heard if isinstance(e, ChildEvent) and isinstance(e.event, ChildEvent)]
-    assert [event.text for event in deep if isinstance(event, MessageEvent)] == ["Seven."]
+    runs = {one.agent: (one.run, one.parent) for one in heard}
+    assert runs["inner"][1] == runs["expert"][0]
+    assert runs["expert"][1] == runs["boss"][0]
+    assert runs["boss"][1] == ""
+    assert answers(heard, "inner") == ["Seven."]
 
 
 def test_a_question_ends_the_call_in_the_stream_and_the_answer_begins_it_again() -> None:
-    heard: list[AgentEvent] = []
+    heard: list[Stamped] = []
     boss, _ = two(WHICH, "A-17 is paid.", parent=(TASK, "It is paid."))
     boss.process_sync("Is my order paid?", on_event=heard.append).unwrap()
     boss.process_sync("A-17", on_event=heard.append).unwrap()
-    results = [event for event in heard if isinstance(event, ToolResultEvent)]
-    assert [event.status for event in results] == ["not_run", "succeeded"]
-    assert [event.text for event in heard if isinstance(event, MessageEvent)] == ["Which order?", "It is paid."]
+    own = [one.event for one in heard if not one.parent]
+    results = [result for event in own if isinstance(event, ToolsReturned) for result in event.results]
+    assert [type(result).__name__ for result in results] == ["Paused", "Succeeded"]
+    assert answers(heard, "boss") == ["Which order?", "It is paid."]
 
 
 def test_a_stream_has_them() -> None:
     boss, _ = two("Seven.")
 
-    async def streamed() -> list[AgentEvent]:
+    async def streamed() -> list[Stamped]:
         return [event async for event in boss.stream("What is 3 and 4?")]
 
     heard = asyncio.run(streamed())
-    assert any(isinstance(event, ChildEvent) for event in heard)
-    assert isinstance(heard[-1], TurnCompleteEvent)
+    assert any(one.parent for one in heard)
+    assert isinstance(heard[-1].event, RunFinished)
 
 
 def test_cancelling_its_caller_ends_it_and_its_events() -> None:
-    heard: list[AgentEvent] = []
+    heard: list[Stamped] = []
     agents: list[Agent] = []
 
     async def wait() -> str:
@@ -392,10 +390,11 @@ def test_cancelling_its_caller_ends_it_and_its_events() -> None:
     agents.append(boss)
     halted = boss.process_sync("What is 3 and 4?", on_event=heard.append).failure()
     assert isinstance(halted.halt, Cancelled)
-    inner = [event.event for event in heard if isinstance(event, ChildEvent)]
-    assert isinstance(inner[-1], TurnCompleteEvent)
-    assert [type(event) for event in inner].count(ToolCallEvent) == [type(e) for e in inner].count(ToolResultEvent) == 1
-    assert isinstance(heard[-1], TurnCompleteEvent)
+    inner = [one.event for one in heard if one.parent]
+    assert isinstance(inner[-1], RunFailed)
+    assert [type(event) for event in inner].count(CallsAccepted) == 1
+    assert [type(event) for event in inner].count(ToolsReturned) == 1
+    assert isinstance(heard[-1].event, RunHalted)
 
 
 def test_it_waits_for_a_slow_reader_too() -> None:

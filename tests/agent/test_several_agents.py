@@ -9,12 +9,12 @@ from returns.result import Failure, Result
 
 from forge import Limits, tool
 from forge.agent import Agent, Handled, NotHandedOver, agent_tool, hand_off_tool, history_brief, run_with_hand_offs
-from forge.agent.events import AgentEvent, MessageEvent
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import replay
 from forge.outcome import Halted
 from stages.effect import Approved, Ask, HandOff, Said
+from stages.events import RunFinished, Stamped
 from stages.halt import BudgetSpent
 from stages.memory import Role
 from stages.message import History, Tool
@@ -64,7 +64,7 @@ def test_each_call_is_a_conversation_of_its_own() -> None:
 
 
 def test_its_work_can_be_watched_and_its_calls_approved() -> None:
-    told: list[AgentEvent] = []
+    told: list[Stamped] = []
 
     async def yes(question: Ask) -> Approved:
         return Approved(digest=question.digest)
@@ -73,7 +73,7 @@ def test_its_work_can_be_watched_and_its_calls_approved() -> None:
     expert = Agent("expert", backend=Scripted([call("pay"), "Paid."]), tools=[pay])
     paying = agent_tool(expert, description="Pays.", ask=yes, on_event=told.append)
     Agent("boss", backend=Scripted([TASK, "Done."]), tools=[paying]).process_sync("Pay.").unwrap()
-    assert [event.text for event in told if isinstance(event, MessageEvent)] == ["Paid."]
+    assert [stamped.event.text for stamped in told if isinstance(stamped.event, RunFinished)] == ["Paid."]
 
 
 def test_agents_within_agents_end_somewhere() -> None:

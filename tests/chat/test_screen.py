@@ -1,121 +1,163 @@
 """What a chat shows of each event: printed rows, and the line about what is under way."""
 
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
-from forge.agent import events
-from forge.agent.events import AgentEvent
 from forge.cli.chat.screen import Printed, RunningTool, Screen, Spelled, followed_by, under_way
 from forge.cli.chat.wording import ComingReply, excerpt
-from stages.effect import Fault, HandOff
-from stages.halt import ApprovalNeeded, Cancelled
-from stages.message import Kind
-from stages.state import Compaction
-from stages.wire.deltas import ReasoningDelta, Retry, TextDelta
+from forge.errors import explain
+from stages import events
+from stages.effect import (
+    CallResult,
+    Failed,
+    Fault,
+    HandOff,
+    NeedsInput,
+    Reply,
+    Said,
+    Succeeded,
+    Unresolved,
+)
+from stages.halt import ApprovalNeeded, Cancelled, JournalFailed
+from stages.message import Kind, ToolCall
+from stages.state import Compaction, Completed
+from stages.wire.deltas import Delta, ReasoningDelta, Retry, TextDelta
 
 EVIL = "\x1b[2J\x07\u202e\nstopped  no"
 CUT = Compaction(
     turn=1, phase=1, tokens_before=2000, tokens_after=500, budget_tokens=600, messages_before=9, messages_after=4
 )
 TOOL = RunningTool(call_id="c1", name="look", arguments='{"a":1}')
-CALL = events.ToolCallEvent(call_id="c1", name="look", arguments='{"a":1}')
+CALL = ToolCall(id="c1", name="look", arguments='{"a":1}')
+CALLED = events.CallsAccepted(calls=(CALL,))
+CONVERSE = ToolCall(id="c1", name="converse", arguments='{"message":"hi"}')
+AT_WORK = Screen(running=(TOOL,))
 
 
-def rows(event: AgentEvent, screen: Screen | None = None) -> list[tuple[str, str]]:
-    _, printed = followed_by(screen or Screen(), event)
+def stamped(event: events.Event | Delta, parent: str = "") -> events.Stamped:
+    return events.Stamped(run="r", agent="expert", parent=parent, turn=1, event=event)
+
+
+def rows(event: events.Event | Delta, screen: Screen | None = None, parent: str = "") -> list[tuple[str, str]]:
+    _, printed = followed_by(screen or Screen(), stamped(event, parent))
     return [(one.label, one.text) if not isinstance(one, Spelled) else ("answer", one.markdown) for one in printed]
 
 
-PRINTED: list[tuple[AgentEvent, list[tuple[str, str]]]] = [
-    (events.TurnStartEvent(message="hi"), []),
-    (events.ModelCallStartEvent(), []),
-    (events.DeltaEvent(delta=TextDelta(text="x")), []),
+def replied(**reply: str) -> events.ModelReplied:
+    return events.ModelReplied(turn=1, reply=Reply(**reply))  # type: ignore[arg-type]
+
+
+def came(result: CallResult) -> events.ToolsReturned:
+    return events.ToolsReturned(results=(result,))
+
+
+def failed(text: str) -> Failed:
+    return Failed(call_id="c1", error="ValueError", message=text)
+
+
+ANSWER = events.RunFinished(outcome=Said(text="**7**"))
+NEEDED = ApprovalNeeded(tool="pay", arguments="{}", reason="")
+PRINTED: list[tuple[events.Event | Delta, list[tuple[str, str]]]] = [
+    (events.RunStarted(message="hi"), []),
+    (events.TurnStarted(turn=1, prompt_tokens=1, context_tokens=0, calls_left=1), []),
+    (TextDelta(text="x"), []),
+    (Retry(fault=Fault(kind="timeout", detail="slow"), attempt=1, seconds=2), [("retry", "in 2.0 seconds: slow")]),
+    (replied(reasoning="one two\nthree"), [("thought", "3 words: one two three")]),
+    (events.ModelReplied(turn=1, reply=Reply(reasoning="Hm."), summary=True), []),
     (
-        events.DeltaEvent(delta=Retry(fault=Fault(kind="timeout", detail="slow"), attempt=1, seconds=2)),
-        [("retry", "in 2.0 seconds: slow")],
+        events.CallsAccepted(calls=(CALL,), text="I look."),
+        [("says", "I look."), ("calls", 'look {"a":1}')],
     ),
-    (events.ThinkingEvent(text="one two\nthree"), [("thought", "3 words: one two three")]),
-    (events.RemarkEvent(text="I look."), [("says", "I look.")]),
-    (CALL, [("calls", 'look {"a":1}')]),
-    (events.ToolCallEvent(call_id="c1", name="converse", arguments='{"message":"hi"}'), []),
-    (events.ToolProgressEvent(call_id="c1", text="half"), []),
-    (events.ToolResultEvent(call_id="c1", name="look", status="succeeded", text="7"), [("result", "7")]),
+    (events.CallsAccepted(calls=(CONVERSE,)), []),
+    (events.ApprovalAsked(call=CALL), [("calls", 'look {"a":1}')]),
+    (events.ToolProgressed(call_id="c1", name="look", text="half"), []),
+    (events.ApprovalAnswered(call_id="c1", approved=False), []),
+    (events.Nudged(kind=Kind.RETRY_NUDGE, text="No."), [("corrected", "No.")]),
+    (events.Warned(kind=Kind.CONTEXT_WARNING, text="Full."), [("warned", "Full.")]),
+    (events.Warned(kind=Kind.PROGRESS_NOTE, text="Done: look."), []),
+    (events.Steered(text="In euros."), [("heard", "In euros.")]),
+    (events.HistoryCompacted(compaction=CUT), [("shortened", "from 2,000 to 500 tokens")]),
+    (ANSWER, [("answer", "**7**")]),
+    (events.RunFinished(outcome=Completed(tool="done", value=Raw(b"null"))), []),
+    (events.RunFinished(outcome=HandOff(to="billing", payload="A-17")), [("hand-off", "to billing: A-17")]),
+    (events.RunHalted(halt=Cancelled(turns=1, completed=())), [("cancelled", "say something else, or /continue")]),
+    (events.RunHalted(halt=NEEDED), [("stopped", "pay needs a person's approval, and nobody is there to ask")]),
     (
-        events.ToolResultEvent(call_id="c1", name="look", status="unresolved", text="[ToolResolutionError] no a"),
-        [("result", "no a")],
+        events.RunHalted(halt=JournalFailed(problem="the disk is full")),
+        [("stopped", explain(JournalFailed(problem="the disk is full"))), ("", "/continue tries again")],
     ),
-    (events.ToolResultEvent(call_id="c1", name="look", status="failed", text="[1, 2] x"), [("result", "[1, 2] x")]),
-    (events.ToolResultEvent(call_id="c1", name="look", status="succeeded", text="[a] x"), [("result", "[a] x")]),
-    (events.ToolResultEvent(call_id="c1", name="converse", status="succeeded", text="hi"), []),
-    (events.ToolResultEvent(call_id="c1", name="converse", status="failed", text="empty"), [("result", "empty")]),
-    (events.ApprovalStartEvent(call_id="c1"), []),
-    (events.ApprovalEndEvent(call_id="c1", approved=False), []),
-    (events.CorrectionEvent(kind=Kind.RETRY_NUDGE, text="No."), [("corrected", "No.")]),
-    (events.WarningEvent(kind=Kind.CONTEXT_WARNING, text="Full."), [("warned", "Full.")]),
-    (events.WarningEvent(kind=Kind.PROGRESS_NOTE, text="Done: look."), []),
-    (events.SteeredEvent(text="In euros."), [("heard", "In euros.")]),
-    (
-        events.CompactionEvent(compaction=CUT),
-        [("shortened", "from 2,000 to 500 tokens")],
-    ),
-    (events.ChildEvent(agent="expert", call_id="c0", event=CALL), [("calls", 'expert: look {"a":1}')]),
-    (events.ChildEvent(agent="expert", call_id="c0", event=events.MessageEvent(text="7")), []),
-    (events.MessageEvent(text="**7**"), [("answer", "**7**")]),
-    (
-        events.TurnCompleteEvent(halt=Cancelled(turns=1, completed=())),
-        [("cancelled", "say something else, or /continue")],
-    ),
-    (
-        events.TurnCompleteEvent(halt=ApprovalNeeded(tool="pay", arguments="{}", reason="")),
-        [("stopped", "pay needs a person's approval, and nobody is there to ask")],
-    ),
-    (events.TurnCompleteEvent(outcome=HandOff(to="billing", payload="A-17")), [("hand-off", "to billing: A-17")]),
-    (events.TurnCompleteEvent(), []),
+    (events.RunFailed(problem="it broke\ntwice"), [("stopped", "it broke"), ("", "twice")]),
 ]
 
 
 @pytest.mark.parametrize(
     ("event", "printed"), PRINTED, ids=[f"{n} {type(e).__name__}" for n, (e, _) in enumerate(PRINTED)]
 )
-def test_what_is_printed_of_an_event(event: AgentEvent, printed: list[tuple[str, str]]) -> None:
+def test_what_is_printed_of_an_event(event: events.Event | Delta, printed: list[tuple[str, str]]) -> None:
     assert rows(event) == printed
 
 
-def test_every_kind_of_event_is_in_the_table_or_told_with_the_end() -> None:
-    assert {type(event) for event, _ in PRINTED} == {*AgentEvent.__args__} - {
-        events.ModelCallEndEvent,
-        events.ErrorEvent,
-    }
+@pytest.mark.parametrize(
+    ("result", "printed"),
+    [
+        (Succeeded(call_id="c1", text="7"), [("result", "7")]),
+        (Succeeded(call_id="c1", text="[a] x"), [("result", "[a] x")]),
+        (Unresolved(call_id="c1", message="no a"), [("result", "no a")]),
+        (Succeeded(call_id="c9", text="of a call that was refused"), []),
+    ],
+)
+def test_what_is_printed_of_a_result(result: CallResult, printed: list[tuple[str, str]]) -> None:
+    assert rows(came(result), AT_WORK) == printed
 
 
-def test_why_there_is_no_answer_is_told_with_the_end_and_once() -> None:
-    screen, printed = followed_by(Screen(), events.ErrorEvent(text="the server is gone\ntry again"))
-    assert printed == ()
-    assert rows(events.TurnCompleteEvent(), screen) == [("stopped", "the server is gone"), ("", "try again")]
-    after, _ = followed_by(screen, events.TurnCompleteEvent())
-    assert after.told
-    assert rows(events.TurnCompleteEvent(), after) == []
+def test_an_answer_in_the_arguments_of_a_built_in_tool_is_told_as_what_it_is() -> None:
+    talking = Screen(running=(RunningTool(call_id="c1", name="converse", arguments="{}"),))
+    assert rows(came(Succeeded(call_id="c1", text="hi")), talking) == []
+    assert [label for label, _ in rows(came(failed("empty")), talking)] == ["result"]
+
+
+def test_what_an_agent_within_does_is_told_with_its_name_and_its_answer_is_the_result() -> None:
+    assert rows(CALLED, parent="p") == [("calls", 'expert: look {"a":1}')]
+    assert rows(ANSWER, parent="p") == []
+    assert rows(events.RunHalted(halt=NEEDED), parent="p") == []
+
+
+def test_what_a_model_says_beside_its_calls_is_told_once_a_turn() -> None:
+    said = events.CallsAccepted(calls=(CALL,), text="I look.")
+    screen, _ = followed_by(Screen(), stamped(said))
+    assert rows(said, screen) == []
+
+
+def test_a_call_that_nobody_could_be_asked_about_was_not_run() -> None:
+    first, *_ = rows(events.RunHalted(halt=NEEDED), AT_WORK)
+    assert first == ("result", "It was not run.")
+    after, _ = followed_by(AT_WORK, stamped(events.RunHalted(halt=NEEDED)))
+    assert after == Screen(told=True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"), [('{"a":1}', [("allowed", "by you")]), ('{"a":2}', [("allowed", 'by you with {"a":2}')])]
 )
 def test_an_approval_says_what_was_changed(arguments: str, said: list[tuple[str, str]]) -> None:
-    event = events.ApprovalEndEvent(call_id="c1", approved=True, arguments=arguments)
-    assert rows(event, Screen(running=(TOOL,))) == said
+    screen, _ = followed_by(AT_WORK, stamped(events.ApprovalAnswered(call_id="c1", approved=True)))
+    allowed = events.CallsAccepted(calls=(replace(CALL, arguments=arguments),))
+    assert rows(allowed, screen) == said
+    after, _ = followed_by(screen, stamped(allowed))
+    assert after.approved == ()
 
 
-HOSTILE: list[AgentEvent] = [
-    events.ThinkingEvent(text=EVIL),
-    events.RemarkEvent(text=EVIL),
-    events.ToolCallEvent(call_id="c1", name=EVIL, arguments=EVIL),
-    events.ToolResultEvent(call_id="c1", name=EVIL, status="succeeded", text=EVIL),
-    events.CorrectionEvent(kind=Kind.RETRY_NUDGE, text=EVIL),
-    events.WarningEvent(kind=Kind.CONTEXT_WARNING, text=EVIL),
-    events.SteeredEvent(text=EVIL),
-    events.MessageEvent(text=EVIL, suggestions=(EVIL,)),
-    events.ChildEvent(agent=EVIL, call_id="c0", event=events.RemarkEvent(text=EVIL)),
-    events.DeltaEvent(delta=Retry(fault=Fault(kind="timeout", detail=EVIL), attempt=1, seconds=1)),
-    events.TurnCompleteEvent(outcome=HandOff(to=EVIL, payload=EVIL)),
+HOSTILE: list[events.Event | Delta] = [
+    replied(reasoning=EVIL),
+    events.CallsAccepted(calls=(ToolCall(id="c2", name=EVIL, arguments=EVIL),), text=EVIL),
+    came(Succeeded(call_id="c1", text=EVIL)),
+    events.Nudged(kind=Kind.RETRY_NUDGE, text=EVIL),
+    events.Warned(kind=Kind.CONTEXT_WARNING, text=EVIL),
+    events.Steered(text=EVIL),
+    Retry(fault=Fault(kind="timeout", detail=EVIL), attempt=1, seconds=1),
+    events.RunFinished(outcome=NeedsInput(question=EVIL, suggestions=(EVIL,))),
+    events.RunFinished(outcome=HandOff(to=EVIL, payload=EVIL)),
+    events.RunFailed(problem=EVIL),
 ]
 
 
@@ -124,8 +166,8 @@ def said(one: Printed) -> str:
 
 
 @pytest.mark.parametrize("event", HOSTILE, ids=[f"{n} {type(e).__name__}" for n, e in enumerate(HOSTILE)])
-def test_nothing_that_controls_a_terminal_is_printed(event: AgentEvent) -> None:
-    _, printed = followed_by(Screen(), event)
+def test_nothing_that_controls_a_terminal_is_printed(event: events.Event | Delta) -> None:
+    _, printed = followed_by(AT_WORK, stamped(event))
     assert printed
     assert all(c.isprintable() or c == "\n" for one in printed for c in said(one))
 
@@ -152,30 +194,27 @@ def test_what_is_under_way(screen: Screen, now: tuple[str, str]) -> None:
 
 
 def test_a_tool_is_under_way_from_its_call_to_its_result() -> None:
-    screen, _ = followed_by(Screen(), CALL)
-    screen, _ = followed_by(screen, events.ToolProgressEvent(call_id="c1", text="half"))
+    screen = Screen()
+    for event in (CALLED, events.ToolProgressed(call_id="c1", name="look", text="half")):
+        screen, _ = followed_by(screen, stamped(event))
     assert under_way(screen) == ("running look: half", "")
-    screen, _ = followed_by(screen, events.ToolResultEvent(call_id="c1", name="look", status="succeeded", text="7"))
+    screen, _ = followed_by(screen, stamped(came(Succeeded(call_id="c1", text="7"))))
     assert screen.running == ()
 
 
 def test_of_several_results_each_names_its_tool() -> None:
     both = Screen(running=(TOOL, RunningTool(call_id="c2", name="find", arguments="{}")))
-    result = events.ToolResultEvent(call_id="c2", name="find", status="succeeded", text="7")
-    assert rows(result, both) == [("result", "find: 7")]
+    assert rows(came(Succeeded(call_id="c2", text="7")), both) == [("result", "find: 7")]
 
 
 def test_a_reply_grows_until_it_is_there_and_the_thought_stays() -> None:
     screen = Screen()
-    for event in (
-        events.ModelCallStartEvent(),
-        events.DeltaEvent(delta=ReasoningDelta(text="Hm.")),
-        events.DeltaEvent(delta=TextDelta(text="Hello")),
-    ):
-        screen, _ = followed_by(screen, event)
+    asked = events.TurnStarted(turn=1, prompt_tokens=1, context_tokens=0, calls_left=1)
+    for event in (asked, ReasoningDelta(text="Hm."), TextDelta(text="Hello")):
+        screen, _ = followed_by(screen, stamped(event))
     assert under_way(screen) == ("answering", "Hello")
-    for end in (events.ModelCallEndEvent(), events.ThinkingEvent(text="Hm."), events.TurnCompleteEvent()):
-        screen, _ = followed_by(screen, end)
+    for end in (replied(reasoning="Hm.", text="Hello"), ANSWER):
+        screen, _ = followed_by(screen, stamped(end))
     assert screen == Screen(thought="Hm.", told=True)
 
 

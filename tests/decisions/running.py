@@ -19,6 +19,7 @@ from forge.evals.series import task_of
 from forge.evals.suite import SUITES
 from stages import events
 from stages.effect import Replied, Request, Send
+from stages.wire.deltas import Delta
 from stages.wire.target import Mode
 from tests.decisions.middleware import play_in_a_loop
 from tests.decisions.plain_worlds import WORLDS
@@ -40,9 +41,10 @@ class Noting(Record):
 
     happened: list[list[str]] = field(default_factory=list)
 
-    def observe(self, event: events.Event) -> None:
-        self.tell(_told(event))
-        super().observe(event)
+    def observe(self, stamped: events.Stamped) -> None:
+        if what := _told(stamped.event):
+            self.tell(what)
+        super().observe(stamped)
 
     def tell(self, what: str) -> None:
         """What happens before the first model call follows from the task alone, and is left out."""
@@ -140,10 +142,14 @@ def offered(request: Request) -> str:
     return " ".join(dict.fromkeys(name for name, _ in schemas(request)))
 
 
-def _told(event: events.Event) -> str:
-    """The event's name; of accepted calls what they are, in short."""
+def _told(event: events.Event | Delta) -> str:
+    """The event's name; of accepted calls what they are, in short. Empty for what follows from the others."""
     name = type(event).__name__
     match event:
+        case events.RunStarted() | events.Connected() | events.ModelReplied(summary=True) | events.ModelFailed():
+            return ""
+        case events.ApprovalAnswered() | events.Steered() | events.RunFailed():
+            return ""
         case events.CallsAccepted(calls=calls):
             made = (f"{call.name}:{digest(call.arguments.encode())[:6]}" for call in calls)
             return f"{name}({','.join(made)})"

@@ -24,7 +24,7 @@ def played(*tools: object, replies: list[object], **options: object) -> Record:
     record = Record()
     workflow = record.recorded(Workflow("w", tools=[*tools, end], limits=Limits(max_tool_errors=9), **options))  # type: ignore[list-item, arg-type]
     talk = Conversation(workflow, backend=Scripted([*replies, call("end")]))  # type: ignore[list-item]
-    record.outcomes.append(asyncio.run(talk.say("Go.", observer=record.observe)).unwrap().outcome)
+    record.outcomes.append(asyncio.run(talk.say("Go.", on_event=record.observe)).unwrap().outcome)
     return record
 
 

@@ -18,7 +18,7 @@ def look(what: str) -> str:
     return f"{what}: 42"
 
 
-@tool
+@tool(effect="read")
 async def wait(where: str) -> None:
     """Wait, and write that file when that is cancelled."""
     try:

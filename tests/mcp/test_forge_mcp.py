@@ -205,7 +205,8 @@ def test_a_cancelled_call_ends_its_run_and_the_next_is_answered(tmp_path: Path) 
                     begun.set()
 
             call = asyncio.create_task(client.call_tool("the_desk_", {"message": "Wait."}, progress_callback=hear))
-            await begun.wait()
+            async with asyncio.timeout(60):
+                await begun.wait()
             call.cancel()
             await asyncio.wait({call})
             while not (tmp_path / "cancelled").exists():

@@ -22,6 +22,7 @@ from forge.tools import Tool
 from stages.effect import Failed, InDoubt, Succeeded
 from stages.events import ToolProgressed, ToolsReturned
 from stages.message import Tool as ToolMessage
+from tests.heard import heard_by
 from tests.scripted_server import scripted_server
 
 HERE = Path(__file__).parent
@@ -43,7 +44,7 @@ def results(tools: Tools, *calls: Line) -> list[object]:
             came.extend(event.results)
 
     flow = Workflow("test", tools=tools, on_text="accept", limits=Limits(max_iterations=30, max_tool_errors=20))
-    run_sync(flow, "Go.", backend=Scripted([*calls, "done"]), observer=watch)
+    run_sync(flow, "Go.", backend=Scripted([*calls, "done"]), on_event=heard_by(watch))
     return came
 
 
@@ -102,7 +103,7 @@ def test_progress_is_heard_and_not_shown_to_the_model(good: Tools) -> None:
 
     flow = Workflow("test", tools=good, on_text="accept")
     script = Scripted([call("good_steps", count=3), "done"])
-    ended = run_sync(flow, "Go.", backend=script, observer=watch).unwrap()
+    ended = run_sync(flow, "Go.", backend=script, on_event=heard_by(watch)).unwrap()
     assert heard == ["1 of 3: step 1", "2 of 3: step 2", "3 of 3: step 3"]
     assert [one.text for one in ended.state.history if isinstance(one, ToolMessage)] == ["worked"]
 
@@ -124,7 +125,7 @@ def test_a_cancelled_run_cancels_its_call_and_the_session_goes_on(good: Tools) -
                 begun.set()
 
         flow = Workflow("test", tools=good, on_text="accept")
-        return await run(flow, "Go.", backend=Scripted([call("good_hang")]), observer=watch, cancel=cancel)
+        return await run(flow, "Go.", backend=Scripted([call("good_hang")]), on_event=heard_by(watch), cancel=cancel)
 
     assert "cancelled" in repr(asyncio.run(interrupted()))
     assert [type(one) for one in results(good, call("good_add", a=1, b=1))] == [Succeeded]

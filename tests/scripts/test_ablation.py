@@ -52,6 +52,23 @@ def test_which_guardrail_acted_in_which_turn(
     assert turns(ablated(tmp_path, script, Desk().workflow)) == expected
 
 
+def test_an_answer_that_was_asked_about_would_have_ended_the_run(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def read_messages() -> str:
+        """Read all messages."""
+        return "none"
+
+    @tool(effect="write")
+    def send_message(text: str) -> str:
+        """Send a message."""
+        return "sent"
+
+    workflow = Workflow("tell", tools=[read_messages, send_message], on_text="accept")
+    rows = ablated(tmp_path, ["Message sent.", call("send_message", text="I am late."), "Sent."], workflow)
+    assert turns(rows)["ask_once"] == [1]
+    assert rows["ask_once"].acted[0].ends
+
+
 def test_a_row_says_what_was_done_and_what_would_have_been(tmp_path: Path) -> None:
     rows = ablated(tmp_path, [FENCED, END], Desk().workflow)
     (acted,) = rows["rescue"].acted
@@ -110,7 +127,7 @@ def test_a_guard_of_the_user_s_own_is_named_after_its_function(tmp_path: Path) -
 def test_without_any_change_no_guardrail_is_left_out(tmp_path: Path) -> None:
     rows = ablated(tmp_path, [LOOK, END], Desk().workflow)
     assert [*rows] == [
-        *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges"),
+        *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges", "ask_once"),
         *Desk().workflow.compiled.guards,
         "compaction",
         *("withheld writes", "order of calls", *NARROWINGS, "seen values"),

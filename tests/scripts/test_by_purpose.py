@@ -19,6 +19,7 @@ from forge.journal import read_journal, replay
 from forge.outcome import Finished
 from stages.effect import Fault, Price, Reply, Usage
 from stages.events import Event, SummaryFailed
+from tests.heard import heard_by
 
 NOTE = "I have read pages 1 to 3. Each has many words and nothing else. Open: the other pages, then the answer."
 ROOM = 1024 + 1000  # for a reply, and for the prompt
@@ -105,7 +106,7 @@ def test_a_conversation_without_room_there_is_summed_up_here() -> None:
 def test_once_one_could_not_be_used_the_other_model_is_asked(bad: Line) -> None:
     heard: list[Event] = []
     turns, summaries = model(*LATER), model(bad, room=8192)
-    run(turns, summaries, observer=heard.append)
+    run(turns, summaries, on_event=heard_by(heard.append))
     turns.assert_complete()
     assert len(summaries.requests) == 1
     assert any(isinstance(event, SummaryFailed) for event in heard)

@@ -18,6 +18,7 @@ from stages.objection import Custom, Objection, Verdict
 from stages.rules import Use
 from stages.state import State
 from stages.tool import Prerequisite
+from tests.heard import heard_by
 
 
 class Bank:
@@ -82,7 +83,7 @@ FINE = '{"amount": 6, "to": "Ann"}'
 def test_who_approves_with_wrong_arguments_is_told_and_asked_again(wrong: str, problem: str) -> None:
     bank = Bank(wrong, FINE, guards=[never_odd])
     seen: list[events.Event] = []
-    run = bank.run(observer=seen.append)
+    run = bank.run(on_event=heard_by(seen.append))
     assert bank.log == ["6 to Ann"]
     assert [one.problem == "" for one in bank.asked] == [True, False]
     assert problem in bank.asked[1].problem

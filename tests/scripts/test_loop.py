@@ -158,9 +158,9 @@ def test_a_guard_that_answers_wrongly_never_lets_a_call_through(answer: object, 
 
 def test_a_misspelt_option_is_refused() -> None:
     with pytest.raises(
-        TypeError, match=r"there is no option 'observers'; there are: workflow, .* Did you mean observer\?"
+        TypeError, match=r"there is no option 'on_events'; there are: workflow, .* Did you mean on_event\?"
     ):
-        run_sync(Desk().workflow, "Go.", backend=Scripted([]), observers=print)  # type: ignore[call-arg]  # on purpose
+        run_sync(Desk().workflow, "Go.", backend=Scripted([]), on_events=print)  # type: ignore[call-arg]  # on purpose
 
 
 TORN = '<tool_call>\n{"name": "look", "arguments": {"what": "b'

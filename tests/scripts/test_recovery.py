@@ -34,6 +34,7 @@ from stages.halt import BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool as Answer
 from stages.rules import Use
 from stages.saved import load, save
+from tests.heard import heard_by
 
 SCRIPT: list[Line] = [
     "Hm.",
@@ -132,7 +133,7 @@ def said(path: Path) -> int:
 
 def attempt(world: World, path: Path) -> Result[Finished, Halted]:
     """One life of the program: it begins the run, or goes on with it where there is a journal."""
-    watching = {"observer": world.observe, "ask": world.ask}
+    watching = {"on_event": heard_by(world.observe), "ask": world.ask}
     # What a journal holds at least is its header: without one, nothing has begun.
     if path.exists():
         model = Model(world, said(path))
@@ -463,7 +464,9 @@ def test_a_run_that_had_ended_ends_the_same_and_asks_nobody(tmp_path: Path) -> N
     first = asyncio.run(run(till.workflow, "Go.", backend=Scripted([call("finish")]), journal=str(path)))
     written = path.read_bytes()
     heard: list[Event] = []
-    again = asyncio.run(resume_journal(till.workflow, path, backend="http://127.0.0.1:1", observer=heard.append))
+    again = asyncio.run(
+        resume_journal(till.workflow, path, backend="http://127.0.0.1:1", on_event=heard_by(heard.append))
+    )
     assert (again, path.read_bytes()) == (first, written)
     assert heard == [events.RunFinished(outcome=first.unwrap().outcome)], "who watches hears how it ended"
 

@@ -21,6 +21,7 @@ from stages.events import Event, ToolProgressed
 from stages.message import Tool as Answer
 from stages.options import OptionError
 from stages.tool import RESULT_LIMIT
+from tests.heard import heard_by
 
 
 @dataclass
@@ -242,7 +243,7 @@ def run_once(*tools: Callable[..., object], script: Sequence[Line], **options: o
             heard.append(event.text)
 
     workflow = Workflow("tools", tools=[*tools, finish], terminal_tool="finish", **options)  # type: ignore[arg-type]
-    run = run_sync(workflow, "Go.", backend=Scripted([*script, call("finish")]), observer=listen).unwrap()
+    run = run_sync(workflow, "Go.", backend=Scripted([*script, call("finish")]), on_event=heard_by(listen)).unwrap()
     return [m.text for m in run.state.history if isinstance(m, Answer) and m.name != "finish"], heard
 
 

@@ -20,6 +20,7 @@ from stages.halt import Cancelled
 from stages.message import Message, Tool
 from stages.state import Compaction
 from tests.flows import Desk
+from tests.heard import heard_by
 
 LOOK = call("look", what="a")
 FINISH = call("finish", result="ok")
@@ -27,7 +28,7 @@ FINISH = call("finish", result="ok")
 
 def test_observers_hear_each_transition_in_order() -> None:
     heard: list[Event] = []
-    run_sync(Desk().workflow, "Go.", backend=Scripted(["Hm.", LOOK, FINISH]), observer=heard.append)
+    run_sync(Desk().workflow, "Go.", backend=Scripted(["Hm.", LOOK, FINISH]), on_event=heard_by(heard.append))
     assert [type(event).__name__ for event in heard] == [
         *["MessageAdded", "MessageAdded"],
         *["TurnStarted", "ModelReplied", "MessageAdded", "MessageAdded", "Nudged"],
@@ -74,7 +75,12 @@ def test_on_compact_hears_each_compaction() -> None:
 
 def test_a_halt_is_observed_too() -> None:
     heard: list[Event] = []
-    run_sync(Desk(limits=Limits(max_iterations=1)).workflow, "Go.", backend=Scripted(["Hm."]), observer=heard.append)
+    run_sync(
+        Desk(limits=Limits(max_iterations=1)).workflow,
+        "Go.",
+        backend=Scripted(["Hm."]),
+        on_event=heard_by(heard.append),
+    )
     assert isinstance(heard[-1], events.RunHalted)
 
 
@@ -82,9 +88,9 @@ def test_an_observer_that_fails_is_reported_and_changes_nothing(caplog: pytest.L
     def broken(event: Event) -> None:
         raise ValueError("no more paper")
 
-    result = run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK, FINISH]), observer=broken)
+    result = run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK, FINISH]), on_event=heard_by(broken))
     assert isinstance(result, Success)
-    assert "an observer failed at the event MessageAdded" in caplog.text
+    assert "on_event failed at the event MessageAdded" in caplog.text
 
 
 def test_one_that_fails_at_every_event_is_reported_with_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
@@ -94,11 +100,11 @@ def test_one_that_fails_at_every_event_is_reported_with_one_traceback(caplog: py
         heard.append(event)
         raise ValueError("no more ink")
 
-    result = run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK] * 6 + [FINISH]), observer=broken)
+    result = run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK] * 6 + [FINISH]), on_event=heard_by(broken))
     assert isinstance(result, Success)
     assert len(heard) > 16
     assert caplog.text.count("Traceback") == 1
-    told = [record.getMessage() for record in caplog.records if "an observer failed" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "on_event failed" in record.getMessage()]
     assert len(told) == len(heard).bit_length()
     assert "times by now: ValueError('no more ink')" in told[-1]
 
@@ -274,7 +280,7 @@ def test_what_was_done_before_a_cancellation_is_remembered() -> None:
                 cancel.set()
 
         batch = calls(("look", {"what": "a"}), ("fail", {"how": "x"}))
-        run_ = run(desk.workflow, "Go.", backend=Scripted([batch]), cancel=cancel, observer=stop)
+        run_ = run(desk.workflow, "Go.", backend=Scripted([batch]), cancel=cancel, on_event=heard_by(stop))
         halted = (await run_).failure()
         assert halted.halt == Cancelled(turns=1, completed=("look",))
         texts = [m.text for m in halted.state.history if isinstance(m, Tool)]

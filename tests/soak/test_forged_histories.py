@@ -13,7 +13,7 @@ import pytest
 from forge.connection import Setup
 from forge.proxy.policy_file import policy_from_toml
 from forge.proxy.tools import Guards
-from forge.proxy.turn import Again, judged, opening, verbatim_turn, with_constrained_retries, written_turn
+from forge.proxy.turn import Again, Turn, judged, opening
 from stages.effect import RawCall, Reply, Request
 from stages.message import Assistant, History, Tool, ToolCall
 from stages.wire.served import Envelope, RequestError, refusal
@@ -175,9 +175,8 @@ def test_forged_sessions(scope: str) -> None:
         if guard.applied.guards:
             passed = sum(call.name == "test" and "failed" not in answer.text for call, answer in pairs)
             assert sum(one.name == "test" for one in ledger.successes) <= passed
-        made = verbatim_turn if wire is not RESPONSES and forger.any([True, False]) else None
-        turn = made(request, request, guard, Setup()) if made else written_turn(request, request, guard, Setup(), "m")
-        turn = with_constrained_retries(turn, request, guard, Setup(), "m")
+        same = wire is not RESPONSES and forger.any([True, False])
+        turn = Turn(given=request, request=request, guard=guard, setup=Setup(), model="m", same=same, constrains=True)
         state = opening(request, 2, asked=True, ledger=ledger)
         step: Any = Again(turn=turn, state=state, request=Request())
         while isinstance(step, Again):

@@ -5,14 +5,31 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.compaction import ContextBudget
-from stages.effect import Ask, Budget, Execute, Reply, Request, Send, Succeeded
+from stages.effect import (
+    Approved,
+    Ask,
+    Budget,
+    Execute,
+    Fault,
+    Outcome,
+    Rejected,
+    Replied,
+    Reply,
+    Request,
+    Send,
+    Succeeded,
+    Unanswered,
+    Undelivered,
+)
 from stages.events import (
+    ApprovalAnswered,
     ApprovalAsked,
     CallsAccepted,
     Event,
     FellBack,
     HistoryCompacted,
     MessageAdded,
+    ModelFailed,
     ModelReplied,
     Nudged,
     RunFinished,
@@ -20,16 +37,21 @@ from stages.events import (
     SummaryFailed,
     ToolsReturned,
     TurnStarted,
+    closing,
+    following,
     new_messages,
     observe,
 )
 from stages.message import Assistant, Kind, Tool, ToolCall, User
-from stages.state import Answered, Awaiting, Batch, Compaction, Completed, Done, Executed, Phase, State, SummaryOrder
+from stages.state import Awaiting, Batch, Compaction, Completed, Done, Executed, Phase, State, SummaryOrder
 
 CALL = ToolCall(id="call_1", name="look", arguments="{}")
 BEFORE = State(history=(User(text="Go."),)).note(turn=1, budget=Budget(calls=4))
 SEND = Send(request=Request(), turn=1)
 DONE = Succeeded(call_id="call_1", text="7")
+ASKING = Awaiting(effect=Ask(call=CALL, digest="d"))
+REPLY = Reply(text="Hello.")
+FAULT = Fault(kind="timeout", detail="slow")
 ORDER = SummaryOrder(text="Sum up.", messages=3, shortest=1, budget=ContextBudget(tokens=100))
 
 
@@ -43,7 +65,6 @@ ORDER = SummaryOrder(text="Sum up.", messages=3, shortest=1, budget=ContextBudge
             CallsAccepted(calls=(CALL,), text="Let me see."),
         ),
         (Awaiting(effect=Ask(call=CALL, digest="d", problem="p")), ApprovalAsked(call=CALL, problem="p")),
-        (Answered(reply=Reply(text="Hello.")), ModelReplied(turn=1, reply=Reply(text="Hello."))),
         (Executed(batch=Batch(results=(DONE,))), ToolsReturned(results=(DONE,))),
         (
             Done(outcome=Completed(tool="finish", value=Raw(b"7"))),
@@ -61,6 +82,41 @@ def test_a_turn_begins_with_what_it_takes_and_what_is_left() -> None:
     assert isinstance(event, TurnStarted)
     assert (event.turn, event.context_tokens, event.calls_left) == (1, 1_000, 4)
     assert 50 < event.prompt_tokens < 400
+
+
+@pytest.mark.parametrize(
+    ("phase", "outcome", "event"),
+    [
+        (Awaiting(effect=SEND), Replied(reply=REPLY, seconds=2.0), ModelReplied(turn=1, reply=REPLY, seconds=2.0)),
+        (
+            Awaiting(effect=SEND, summary=ORDER),
+            Replied(reply=REPLY, attempts=3),
+            ModelReplied(turn=1, reply=REPLY, summary=True, attempts=3),
+        ),
+        (Awaiting(effect=SEND), Undelivered(fault=FAULT, attempts=2), ModelFailed(turn=1, problem="slow", attempts=2)),
+        (ASKING, Approved(digest="d"), ApprovalAnswered(call_id="call_1", approved=True, arguments="{}")),
+        (ASKING, Approved(digest="d", edited="7"), ApprovalAnswered(call_id="call_1", approved=True, arguments="7")),
+        (ASKING, Rejected(digest="d", reason="no"), ApprovalAnswered(call_id="call_1", approved=False)),
+        (ASKING, Unanswered(digest="d", reason="away"), ApprovalAnswered(call_id="call_1", approved=False)),
+    ],
+)
+def test_what_the_world_answers_is_told_first(phase: Phase, outcome: Outcome, event: Event) -> None:
+    waiting = BEFORE.to(phase)
+    assert observe(waiting, BEFORE.say(User(text="More.")), outcome)[:1] == (event,)
+    assert observe(waiting, waiting, outcome) == (event,), "where it ends the run, nothing else is told"
+
+
+@pytest.mark.parametrize("phase", [Awaiting(effect=SEND), Awaiting(effect=Execute(calls=(CALL,))), ASKING])
+def test_what_is_cut_short_has_an_end(phase: Phase) -> None:
+    (event,) = closing(BEFORE.to(phase))
+    assert isinstance(event, ModelFailed | ToolsReturned | ApprovalAnswered)
+    assert closing(BEFORE) == ()
+
+
+def test_events_are_numbered_after_the_effect_that_they_follow() -> None:
+    state = State(history=()).note(effects=2)
+    assert following((1, 7), state) == (2, 1)
+    assert following((2, 1), state) == (2, 2)
 
 
 def test_only_the_results_that_are_new_are_told() -> None:

@@ -37,3 +37,10 @@ def test_what_its_stages_have_not_kept_is_refused_in_words(found: bytes) -> None
     state = replace(START, kept=(("count", Raw(found)),))
     with pytest.raises(KeptError, match="what the state keeps as 'count' cannot be read: "):
         COUNT.get(state)
+
+
+def test_a_value_that_is_changed_after_it_was_got_changes_nothing_else() -> None:
+    counts = OTHER.get(START)
+    counts["a"] = 0.5
+    assert OTHER.get(START) == {}
+    assert OTHER.get(OTHER.put(START, counts)) == {"a": 0.5}

@@ -35,6 +35,7 @@ from stages.tokens import (
     tokens_of,
 )
 from tests.flows import Desk
+from tests.heard import heard_by
 from tests.token_runs import errors, kinds, reports, runs
 
 RUNS = runs()
@@ -249,7 +250,7 @@ def started(backend: Backend, state: State | None = None) -> tuple[list[int], St
             said.append(event.prompt_tokens)
 
     flow = Desk().workflow
-    going = resume(flow, state or flow.start("Go."), backend=backend, observer=watch)
+    going = resume(flow, state or flow.start("Go."), backend=backend, on_event=heard_by(watch))
     return said, asyncio.run(going).unwrap().state
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 # Texts: what a file's text looks like to a model. Pure functions.
 
-WIDEST = 500
+_WIDEST = 500
 """Maximum characters of one line that are shown."""
 
 
@@ -33,7 +33,7 @@ def numbered(lines: list[str], first: int, last: int, most: int) -> tuple[str, i
 def ending(lines: list[str], most: int) -> tuple[str, int]:
     """The last lines, at most `most` characters, and the number of the first of them."""
     size, first = 0, len(lines)
-    while first > 0 and (size := size + len(_cut(lines[first - 1])) + 1) <= max(most, WIDEST + 50):
+    while first > 0 and (size := size + len(_cut(lines[first - 1])) + 1) <= max(most, _WIDEST + 50):
         first -= 1
     return "\n".join(map(_cut, lines[first:])), first + 1
 
@@ -65,7 +65,7 @@ def one_line(line: str) -> str:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= WIDEST else f"{line[:WIDEST]} [Cut — {len(line) - WIDEST} chars more]"
+    return line if len(line) <= _WIDEST else f"{line[:_WIDEST]} [Cut — {len(line) - _WIDEST} chars more]"
 
 
 # Editing: a part of a text replaced, which must be in it once, however its spaces were copied. Pure functions.
@@ -268,4 +268,4 @@ def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _words(line: str) -> frozenset[str]:
-    return frozenset("".join(c if c.isalnum() else " " for c in line[:WIDEST].lower()).split())
+    return frozenset("".join(c if c.isalnum() else " " for c in line[:_WIDEST].lower()).split())

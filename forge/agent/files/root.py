@@ -32,7 +32,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFO
 _CROWDED = 10_000
 """Maximum entries of one folder that are looked at."""
 
-LONGEST_PATH = 4096
+_LONGEST_PATH = 4096
 """Maximum bytes of a path, as on Linux; resolving takes time quadratic in its length."""
 
 _RIGHTS = frozenset({"security.capability", "security.ima", "security.evm"})
@@ -65,8 +65,8 @@ class Root:
     def resolved(self, path: str) -> Parts:
         """The path below the root, links resolved."""
         try:
-            if len(os.fsencode(path)) > LONGEST_PATH:
-                raise ToolResolutionError(f"{shown(path)} … is too long: a path has at most {LONGEST_PATH} bytes")
+            if len(os.fsencode(path)) > _LONGEST_PATH:
+                raise ToolResolutionError(f"{shown(path)} … is too long: a path has at most {_LONGEST_PATH} bytes")
             real = Path(os.path.realpath(self.path / path))
             plain = Path(os.path.normpath(self.path / path))
         except (OSError, ValueError):  # a NUL, or what no file system takes

@@ -27,7 +27,7 @@ _NAMED = 20
 _Line = Annotated[int, Meta(ge=1)]
 
 
-def read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ...]:
+def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ...]:
     """The tools that read; `shown_chars` is the maximum of what is shown of a file at once."""
 
     @tool(effect="read")
@@ -124,7 +124,7 @@ def _matches(root: Root, files: list[Parts], text: str, *, ignore_case: bool) ->
 
 
 # Tools that change the files of a folder: `write_file`, `edit_file`.
-
+#
 # Small models write a short file anew better than they copy the lines to change.
 _WRITE = "Write a whole file: a new one, or in place of what was in it. The best way to change a short one."
 _EDIT_LONG = "Change a few lines of a long file."
@@ -133,7 +133,7 @@ _WRITE_NEW = "Write a new file."
 _EDIT = "Change a few lines of a file."
 
 
-def write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool) -> tuple[Callable[..., object], ...]:
+def _write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool) -> tuple[Callable[..., object], ...]:
     """The tools that write; `approval`: a person is asked first; `overwrite`: whole files may be replaced."""
 
     @tool(effect="write", approval=approval, idempotent=True, description=_WRITE if overwrite else _WRITE_NEW)
@@ -182,7 +182,7 @@ _Words = Annotated[list[str], Meta(min_length=1, max_length=200)]
 _From1 = Annotated[int, Meta(ge=1)]
 
 
-def command_tools(
+def _command_tools(
     folder: Path, shown_chars: int, timeout: float, environment: Mapping[str, str], *, approval: bool
 ) -> tuple[Callable[..., object], ...]:
     """The tools for commands; `approval`: a person is asked first. Outputs are kept as long as the tools are."""
@@ -278,7 +278,7 @@ def file_tools(
         raise DefinitionError(("file_tools: timeout and shown_chars must be more than 0",))
     root = Root(folder, follow_links=follow_links)
     return (
-        *read_tools(root, shown_chars),
-        *(write_tools(root, shown_chars, approval=approval, overwrite=overwrite) if write else ()),
-        *(command_tools(root.path, shown_chars, timeout, environment or {}, approval=approval) if commands else ()),
+        *_read_tools(root, shown_chars),
+        *(_write_tools(root, shown_chars, approval=approval, overwrite=overwrite) if write else ()),
+        *(_command_tools(root.path, shown_chars, timeout, environment or {}, approval=approval) if commands else ()),
     )

@@ -91,7 +91,7 @@ class _Edit(Struct):
     new_snippet: str
 
 
-def change_of(tool: str, arguments: str, root: str) -> Change | None:
+def _change_of(tool: str, arguments: str, root: str) -> Change | None:
     """The change that a call makes; None for a tool that changes no file.
 
     It counts a file that is written as new: where lines are counted, `write_file` replaces none (`overwrite=False`).
@@ -115,7 +115,7 @@ def changes_of(calls: Iterable[tuple[str, str]], root: str) -> Changes:
     """What these calls, name and arguments, have changed."""
     total = Changes()
     for name, arguments in calls:
-        if change := change_of(name, arguments, root):
+        if change := _change_of(name, arguments, root):
             total = total.with_more(change)
     return total
 
@@ -243,7 +243,7 @@ def violations(
     for call in calls:
         if wrong := _violation(bounds, total, call):
             found.append((call, wrong))
-        elif change := change_of(call.name, call.arguments, bounds.root):
+        elif change := _change_of(call.name, call.arguments, bounds.root):
             total = total.with_more(change)
     return found
 
@@ -277,7 +277,7 @@ def _is(command: tuple[str, ...], allowed: tuple[str, ...]) -> bool:
 
 
 def _change_violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | None:
-    change, limits = change_of(call.name, call.arguments, bounds.root), bounds.limits
+    change, limits = _change_of(call.name, call.arguments, bounds.root), bounds.limits
     if change is None:
         return None
     path, written = change.path, change.written

@@ -228,11 +228,11 @@ def _words(value: msgspec.Raw) -> str:
     return msgspec.json.decode(value, type=str) if text.startswith('"') else text
 
 
-def refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
+def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
     """The calls that the limits forbade, in the order in which the model made them."""
     for before, step in pairwise(steps):
         done = [(one.name, one.arguments) for one in before.state.ledger.successes]
-        for event in step.events:
+        for event in (stamped.event for stamped in step.events):
             if isinstance(event, MessageAdded) and isinstance(event.message, Assistant):
                 # A call whose arguments fit no schema was refused for that.
                 with suppress(msgspec.ValidationError):
@@ -244,7 +244,7 @@ class _Run(Struct):
     command: tuple[str, ...]
 
 
-def record_of(
+def _record_of(
     end: Told, steps: Sequence[Step], bounds: Bounds, gates: Gates, *, task: str, seconds: float, journal: str
 ) -> Record:
     """The record of a run that went through these states."""
@@ -261,7 +261,7 @@ def record_of(
         task=task,
         folder=bounds.root,
         gates=tuple(gates.results),
-        violations=tuple(refused_calls(steps, bounds)),
+        violations=tuple(_refused_calls(steps, bounds)),
         files_changed=tuple(sorted("/".join(path) for path in changes.files)),
         lines_changed=changes.lines,
         commands=tuple(ran),
@@ -327,7 +327,7 @@ HEADLESS = "headless"
 _MAX_CALLS = 30
 """Maximum model calls of a task whose agent is the default one, unless it says otherwise."""
 
-FOLDER_TOOLS = frozenset(
+_FOLDER_TOOLS = frozenset(
     {"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "read_output"}
 )
 """The tools of the task's folder: they take the place of an agent's own of these names."""
@@ -373,7 +373,7 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
     ends = own.rules.terminal
     folder_tools = _folder_tools(task.folder, limits)
     named = (made if isinstance(made, Tool) else tool(made) for made in own.tools)
-    kept = [made for made in named if made.name not in FOLDER_TOOLS]
+    kept = [made for made in named if made.name not in _FOLDER_TOOLS]
     tools = [_gated(made, gates) if made.name in ends and made.name not in _NOT_GATED else made for made in kept]
     effects: dict[str, ToolEffect] = {made.name: made.spec.effect for made in (*tools, *folder_tools)}
     effects |= dict.fromkeys(ends, "terminal")
@@ -508,7 +508,7 @@ async def run_task(
         recorded: Watching = {**watching, "journal": str(journal_file)}
         ended = await run(workflow, await _message(task, gates), backend=where, **recorded)
     seconds = time.monotonic() - began
-    return record_of(
+    return _record_of(
         told(ended, gates),
         _steps(journal_file, workflow),
         bounds,

@@ -21,7 +21,7 @@ except ImportError:
 
 _Database: TypeAlias = "psycopg.AsyncConnection[tuple[object, ...]]"
 
-FORMAT = 1
+_FORMAT = 1
 """Of the tables; a database with a higher one was written by a newer forge."""
 
 _TABLES = """
@@ -137,10 +137,10 @@ class PostgresStore:
         await db.execute("SELECT pg_advisory_xact_lock(hashtext('forge_memory'))")  # of several, one makes the tables
         await db.execute(_TABLES)
         number = _int(await (await db.execute("SELECT format FROM forge_memory")).fetchone())
-        if number > FORMAT:
+        if number > _FORMAT:
             raise StoreError(
                 f"the memory in the Postgres database {self._place} has format {number}, and this forge reads formats "
-                f"up to {FORMAT}: it was written by a newer one; upgrade forge-toolcalls, or choose another database"
+                f"up to {_FORMAT}: it was written by a newer one; upgrade forge-toolcalls, or choose another database"
             )
         await db.commit()
         self._known = True

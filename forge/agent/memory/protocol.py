@@ -190,7 +190,7 @@ class InProcessStore:
 
 # Facts: what an agent remembers beyond a session, in one space of a store.
 
-LONGEST_FACT = 2000
+_LONGEST_FACT = 2000
 """Maximum characters of a fact: it is a sentence or a few, and takes room in every prompt that it is recalled for."""
 
 _LONGEST_QUERY = 10_000
@@ -219,8 +219,8 @@ class Facts:
         kept = sound(text).replace("\0", "").strip()  # which not every store takes
         if not kept:
             raise DefinitionError(("the fact is empty; say what is to be remembered",))
-        if len(kept) > LONGEST_FACT:
-            problem = f"the fact has {len(kept)} characters; a fact has at most {LONGEST_FACT}: shorten or split it"
+        if len(kept) > _LONGEST_FACT:
+            problem = f"the fact has {len(kept)} characters; a fact has at most {_LONGEST_FACT}: shorten or split it"
             raise DefinitionError((problem,))
         return await self._store.remember(self.space, kept)
 

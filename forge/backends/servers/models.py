@@ -29,7 +29,7 @@ class _End(Exception):  # noqa: N818 - most files go on after what is read
     """What is read of the file is over, or it is no metadata any more."""
 
 
-def is_gguf(beginning: bytes) -> bool:
+def _is_gguf(beginning: bytes) -> bool:
     """Whether a file that begins so is a GGUF file."""
     return beginning.startswith(_MAGIC)
 
@@ -45,7 +45,7 @@ def context_length(path: Path) -> int | None:
 
 
 def _context_length(data: BytesIO) -> int | None:
-    if not is_gguf(data.read(4)):
+    if not _is_gguf(data.read(4)):
         return None
     _number(data, "<I")  # the format's version
     _number(data, "<Q")  # how many tensors
@@ -155,7 +155,7 @@ def resolve(name: str) -> KnownModel | Path:
             beginning = file.read(4)
     except OSError as error:
         raise ForgeError(f"the model file {path} cannot be read: {error.strerror}") from None
-    if not is_gguf(beginning):
+    if not _is_gguf(beginning):
         raise ForgeError(f"{path} is not a GGUF file: it begins with {beginning!r}, not b'GGUF'")
     return path
 

@@ -20,7 +20,6 @@ from msgspec import Struct
 from returns.result import Failure, Result
 
 from forge.agent import Agent, file_tools
-from forge.agent.events import AgentEvent
 from forge.agent.memory import Fact, Facts, Session, SessionSummary, SQLiteStore
 from forge.backends.servers import Progress
 from forge.backends.servers.process import state_folder
@@ -59,6 +58,7 @@ from forge.interpreters import Answer
 from forge.outcome import Finished, Halted
 from forge.runtime.reaching import Held
 from stages.effect import Approved, Ask
+from stages.events import Stamped
 from stages.options import did_you_mean
 from stages.state import Done
 
@@ -147,12 +147,12 @@ _LISTED = 50
 """Maximum number of facts in a list."""
 
 
-def folder_facts(store: SQLiteStore) -> Facts:
+def _folder_facts(store: SQLiteStore) -> Facts:
     """The facts of all conversations of the store's folder."""
     return Facts(store, "chat", newest=_NEWEST)
 
 
-async def about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledText, ...]:
+async def _about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledText, ...]:
     """Do what `/remember`, `/facts` or `/forget` say; the rows that tell of it. ForgeError if it cannot be done."""
     match command:
         case SlashCommand(name="remember", argument=text):
@@ -260,7 +260,7 @@ _INSTRUCTIONS = """\
 You are a helpful assistant in the terminal of a software developer. Answer briefly, in Markdown."""
 
 
-def own_agent(options: argparse.Namespace) -> OpenAgent:
+def _own_agent(options: argparse.Namespace) -> OpenAgent:
     """The agent of the user's file. ForgeError for what is wrong with the file, or options for the default agent."""
     if Path(options.agent).is_dir():
         raise ForgeError(
@@ -342,7 +342,7 @@ class Chat:
             self._agent.switch(session)
         elif resumed:
             self._kept()
-        self._agent.facts = self._facts = self._agent.facts or folder_facts(self.store)
+        self._agent.facts = self._facts = self._agent.facts or _folder_facts(self.store)
 
     async def run(self, face: Face, *, asks: bool) -> int:
         """Hold the conversation until there are no more lines; the exit code. `asks`: a person can approve calls."""
@@ -417,8 +417,8 @@ class Chat:
                 steering.cancel()
             self._face.working(None)
 
-    def _see(self, event: AgentEvent) -> None:
-        self._screen, printed = followed_by(self._screen, event)
+    def _see(self, stamped: Stamped) -> None:
+        self._screen, printed = followed_by(self._screen, stamped)
         self._face.show(*printed)
         self._face.working(self._screen)
 
@@ -456,7 +456,7 @@ class Chat:
             case SlashCommand(name="continue"):
                 await self._continue()
             case SlashCommand(name="remember" | "facts" | "forget"):
-                self._face.show(*await about_facts(self._facts, command))
+                self._face.show(*await _about_facts(self._facts, command))
             case _:
                 self._over = True
 
@@ -521,7 +521,7 @@ def run_chat(options: argparse.Namespace) -> int:
     plain = options.plain or not _is_terminal()
     if not plain and find_spec("prompt_toolkit") is None:
         raise ForgeError(f"in a terminal, forge chat needs prompt_toolkit; {to_install('chat')}; or take --plain")
-    opening = own_agent(options) if options.agent else default_agent(options)
+    opening = _own_agent(options) if options.agent else default_agent(options)
     return asyncio.run(_talk(Chat(opening, store), options, plain=plain))
 
 

@@ -1,25 +1,26 @@
 """What a chat shows of an agent's events, as data."""
 
 from collections.abc import Collection, Iterator
-from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.agent import Agent, events
+from forge.agent import Agent
 from forge.agent.definition import NAMES
-from forge.agent.events import AgentEvent
 from forge.cli.chat.slash import HELP
 from forge.cli.chat.wording import ComingReply, coming_call, coming_words, excerpt, grown, unmarked
 from forge.cli.console import printable, readable
 from forge.cli.layout import LabelledText
-from forge.errors import quantity
-from stages.effect import Ask, Execute, HandOff
-from stages.halt import ApprovalNeeded, Cancelled
-from stages.message import Assistant, Kind, User
-from stages.state import Awaiting, Done, State
+from forge.errors import explain, quantity
+from stages import events
+from stages.effect import Ask, CallResult, Execute, HandOff, NeedsInput
+from stages.events import Stamped
+from stages.execution import result_status, result_text
+from stages.halt import ApprovalNeeded, Cancelled, Halt
+from stages.message import Assistant, Kind, ToolCall, User
+from stages.state import Awaiting, Completed, Done, State
 from stages.tool import ToolSpec
-from stages.wire.deltas import Retry
+from stages.wire.deltas import Delta, Retry
 
 # What a chat shows of its agent's events: what is printed for good, and what is under way at the bottom. Pure.
 
@@ -53,131 +54,165 @@ class Screen(Struct, frozen=True, kw_only=True):
     """What it was asked for is a summary."""
     reply: ComingReply = ComingReply()
     running: tuple[RunningTool, ...] = ()
+    approved: tuple[str, ...] = ()
+    """The calls that a person has said yes to, and that do not run yet."""
+    remarked: int = -1
+    """The turn whose words beside its calls were told."""
     thought: str = ""
     """What the model thought last."""
-    problem: str = ""
-    """Why there is no answer."""
     told: bool = False
     """The end of the work was told."""
 
 
-def followed_by(screen: Screen, event: AgentEvent) -> tuple[Screen, tuple[Printed, ...]]:
+def followed_by(screen: Screen, stamped: Stamped) -> tuple[Screen, tuple[Printed, ...]]:
     """The screen after the event, and what is printed of it."""
-    return _after(screen, event), tuple(_printed(screen, event))
+    if stamped.parent:
+        return screen, tuple(_of_child(stamped))
+    return _after(screen, stamped), tuple(_printed(screen, stamped))
 
 
-def _after(screen: Screen, event: AgentEvent) -> Screen:
-    match event:
-        case events.TurnStartEvent():
+def _after(screen: Screen, stamped: Stamped) -> Screen:
+    match stamped.event:
+        case events.RunStarted():
             return Screen(thought=screen.thought)
-        case events.ModelCallStartEvent(purpose=purpose):
-            return replace(screen, asked=True, summing=purpose == "summary", reply=ComingReply())
-        case events.DeltaEvent(delta=delta):
-            return replace(screen, reply=grown(screen.reply, delta))
-        case events.ModelCallEndEvent():
+        case events.TurnStarted():
+            return replace(screen, asked=True, summing=False, reply=ComingReply())
+        case events.SummaryAsked():
+            return replace(screen, asked=True, summing=True, reply=ComingReply())
+        case events.ModelReplied() as replied:
+            return replace(screen, asked=False, reply=ComingReply(), thought=_thought(replied) or screen.thought)
+        case events.ModelFailed():
             return replace(screen, asked=False, reply=ComingReply())
-        case events.ThinkingEvent(text=text):
-            return replace(screen, thought=text)
-        case events.ToolCallEvent(call_id=call_id, name=name, arguments=arguments):
-            begun = RunningTool(call_id=call_id, name=name, arguments=arguments)
-            return replace(screen, running=(*screen.running, begun))
-        case events.ToolProgressEvent(call_id=call_id, text=text):
+        case events.CallsAccepted(calls=calls):
+            left = tuple(one for one in screen.approved if one not in {call.id for call in calls})
+            running = (*screen.running, *_begun(screen, calls))
+            return replace(screen, running=running, approved=left, remarked=stamped.turn)
+        case events.ApprovalAsked(call=call):
+            return replace(screen, running=(*screen.running, *_begun(screen, (call,))))
+        case events.ApprovalAnswered(call_id=call_id, approved=True):
+            return replace(screen, approved=(*screen.approved, call_id))
+        case events.ToolProgressed(call_id=call_id, text=text):
             tools = (replace(one, progress=text) if one.call_id == call_id else one for one in screen.running)
             return replace(screen, running=tuple(tools))
-        case events.ToolResultEvent(call_id=call_id):
-            return replace(screen, running=tuple(one for one in screen.running if one.call_id != call_id))
-        case events.ErrorEvent(text=text):
-            return replace(screen, problem=text)
-        case events.TurnCompleteEvent():
+        case events.ToolsReturned(results=results):
+            back = {result.call_id for result in results}
+            return replace(screen, running=tuple(one for one in screen.running if one.call_id not in back))
+        case events.RunFinished() | events.RunHalted() | events.RunFailed():
             return Screen(thought=screen.thought, told=True)
+        case event if isinstance(event, Delta):
+            return replace(screen, reply=grown(screen.reply, event))
         case _:
             return screen
 
 
-def _printed(screen: Screen, event: AgentEvent) -> Iterator[Printed]:
-    match event:
-        case events.DeltaEvent(delta=Retry(fault=fault, seconds=seconds)):
+def _begun(screen: Screen, calls: tuple[ToolCall, ...]) -> tuple[RunningTool, ...]:
+    """Those of the calls that were not told yet: a call that a person was asked about is told then."""
+    known = {one.call_id for one in screen.running}
+    new = (call for call in calls if call.id not in known)
+    return tuple(RunningTool(call_id=call.id, name=call.name, arguments=call.arguments) for call in new)
+
+
+def _thought(replied: events.ModelReplied) -> str:
+    return "" if replied.summary else replied.thought
+
+
+def _printed(screen: Screen, stamped: Stamped) -> Iterator[Printed]:
+    match stamped.event:
+        case Retry(fault=fault, seconds=seconds):
             yield _row("retry", f"in {seconds:.1f} seconds: {fault.detail}", "yellow")
-        case events.ThinkingEvent(text=text):
-            words = quantity(len(text.split()), "word")
-            yield LabelledText("thought", f"{words}: {printable(text, _FOLDED)}", "dim italic")
-        case events.RemarkEvent(text=text):
-            yield LabelledText("says", printable(text), "dim")
-        case events.ToolCallEvent() | events.ToolResultEvent() | events.ApprovalEndEvent():
-            yield from _of_tool(screen, event)
-        case events.CorrectionEvent(text=text):
+        case events.ModelReplied() as replied if thought := _thought(replied):
+            words = quantity(len(thought.split()), "word")
+            yield LabelledText("thought", f"{words}: {printable(thought, _FOLDED)}", "dim italic")
+        case events.CallsAccepted(calls=calls, text=text):
+            if text.strip() and screen.remarked != stamped.turn:
+                yield LabelledText("says", printable(text.strip()), "dim")
+            yield from _allowed(screen, calls)
+            yield from _called(screen, calls)
+        case events.ApprovalAsked(call=call):
+            yield from _called(screen, (call,))
+        case events.ToolsReturned(results=results):
+            yield from _returned(screen, results)
+        case events.Nudged(text=text):
             yield _row("corrected", printable(text, _SHORT), "yellow", "dim")
-        case events.WarningEvent(kind=kind, text=text) if kind is not Kind.PROGRESS_NOTE:
+        case events.Warned(kind=kind, text=text) if kind is not Kind.PROGRESS_NOTE:
             yield _row("warned", text, "yellow", "dim")
-        case events.SteeredEvent(text=text):
+        case events.Steered(text=text):
             yield _row("heard", text, "cyan")
-        case events.CompactionEvent(compaction=cut):
+        case events.HistoryCompacted(compaction=cut):
             yield _row("shortened", f"from {cut.tokens_before:,} to {cut.tokens_after:,} tokens", "magenta", "dim")
-        case events.ChildEvent(agent=agent, event=inner):
-            yield from _of_child(agent, inner)
-        case events.MessageEvent(text=text, suggestions=suggestions):
-            yield Spelled(readable(text), tuple(printable(one) for one in suggestions))
-        case events.TurnCompleteEvent():
-            yield from _end(screen, event)
-        case (
-            events.TurnStartEvent()
-            | events.ModelCallStartEvent()
-            | events.DeltaEvent()
-            | events.ModelCallEndEvent()
-            | events.ToolProgressEvent()
-            | events.ApprovalStartEvent()
-            | events.WarningEvent()
-            | events.ErrorEvent()
-        ):
-            pass  # shown while it is under way, asked by whoever asks, or told with the end
-        case _:
-            assert_never(event)
-
-
-def _of_child(agent: str, event: AgentEvent) -> Iterator[LabelledText]:
-    """What an agent does that a tool asked; its answer is the tool's result."""
-    rows = (one for one in _printed(Screen(), event) if isinstance(one, LabelledText))
-    yield from (replace(one, text=f"{printable(agent)}: {one.text}") for one in rows)
-
-
-def _of_tool(
-    screen: Screen, event: events.ToolCallEvent | events.ToolResultEvent | events.ApprovalEndEvent
-) -> Iterator[LabelledText]:
-    """A call and its result; an answer in the arguments of a built-in tool is told as what it is."""
-    match event:
-        case events.ToolCallEvent(name=name, arguments=arguments) if name not in NAMES:
-            yield _row("calls", f"{name} {arguments}", "cyan")
-        case events.ToolResultEvent(name=name, status=status, text=text) if name not in NAMES or status != "succeeded":
-            of = f"{printable(name)}: " if len(screen.running) > 1 else ""
-            good = status == "succeeded"
-            yield LabelledText(
-                "result", of + excerpt(text if good else unmarked(text)), "dim", "green" if good else "yellow"
-            )
-        case events.ApprovalEndEvent(call_id=call_id, approved=True, arguments=arguments):
-            asked = next((one.arguments for one in screen.running if one.call_id == call_id), arguments)
-            changed = "" if asked == arguments else f" with {arguments}"
-            yield _row("allowed", f"by you{changed}", "green")
-        case _:
-            pass
-
-
-def _end(screen: Screen, event: events.TurnCompleteEvent) -> Iterator[LabelledText]:
-    match event:
-        case events.TurnCompleteEvent(halt=Cancelled()):
-            yield _row("cancelled", "say something else, or /continue", "yellow")
-        case events.TurnCompleteEvent(halt=ApprovalNeeded(tool=tool)):
-            yield _row("stopped", f"{tool} needs a person's approval, and nobody is there to ask", "bold red")
-        case events.TurnCompleteEvent(outcome=HandOff(to=to, payload=payload)):
+        case events.RunFinished(outcome=HandOff(to=to, payload=payload)):
             yield _row("hand-off", f"to {to}: {payload}", "magenta")
-        case _ if screen.problem:
-            # Complete, in its own lines: this is what the reader wants to know.
-            for number, line in enumerate(screen.problem.splitlines()):
-                label = "" if number else "stopped"
-                yield LabelledText(label, printable(line, _WHOLE), "" if number else "bold", "bold red")
-            if event.halt is not None:
-                yield LabelledText("", "/continue tries again", "dim")
+        case events.RunFinished(outcome=outcome, text=text) if text or not isinstance(outcome, Completed):
+            suggestions = outcome.suggestions if isinstance(outcome, NeedsInput) else ()
+            yield Spelled(readable(text), tuple(printable(one) for one in suggestions))
+        case events.RunHalted(halt=halt):
+            yield from _unrun(screen)
+            yield from _halted(halt)
+        case events.RunFailed(problem=problem):
+            yield from _stopped(problem)
         case _:
-            pass
+            pass  # shown while it is under way, asked by whoever asks, or told with what follows from it
+
+
+def _of_child(stamped: Stamped) -> Iterator[LabelledText]:
+    """What an agent does that a tool asked; its answer, or why there is none, is the tool's result."""
+    if isinstance(stamped.event, events.RunHalted | events.RunFailed):
+        return
+    rows = (one for one in _printed(Screen(), stamped) if isinstance(one, LabelledText))
+    yield from (replace(one, text=f"{printable(stamped.agent)}: {one.text}") for one in rows)
+
+
+def _called(screen: Screen, calls: tuple[ToolCall, ...]) -> Iterator[LabelledText]:
+    """Calls that begin; an answer in the arguments of a built-in tool is told as what it is."""
+    for one in _begun(screen, calls):
+        if one.name not in NAMES:
+            yield _row("calls", f"{one.name} {one.arguments}", "cyan")
+
+
+def _allowed(screen: Screen, calls: tuple[ToolCall, ...]) -> Iterator[LabelledText]:
+    """Those of the calls that a person has said yes to, with what was changed in them."""
+    asked = {one.call_id: one.arguments for one in screen.running}
+    for call in calls:
+        if call.id in screen.approved:
+            changed = "" if asked.get(call.id) == call.arguments else f" with {call.arguments}"
+            yield _row("allowed", f"by you{changed}", "green")
+
+
+def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[LabelledText]:
+    names = {one.call_id: one.name for one in screen.running}
+    for result in results:
+        name, good = names.get(result.call_id, ""), result_status(result) == "succeeded"
+        if not name or (name in NAMES and good):
+            continue  # a refused call is told by its correction
+        of = f"{printable(name)}: " if len(screen.running) > 1 else ""
+        text = result_text(result)
+        said = of + excerpt(text if good else unmarked(text))
+        yield LabelledText("result", said, "dim", "green" if good else "yellow")
+
+
+def _unrun(screen: Screen) -> Iterator[LabelledText]:
+    """The calls that a person was to be asked about, and was not."""
+    for one in screen.running:
+        of = f"{printable(one.name)}: " if len(screen.running) > 1 else ""
+        yield LabelledText("result", f"{of}It was not run.", "dim", "yellow")
+
+
+def _halted(halt: Halt) -> Iterator[LabelledText]:
+    match halt:
+        case Cancelled():
+            yield _row("cancelled", "say something else, or /continue", "yellow")
+        case ApprovalNeeded(tool=tool):
+            yield _row("stopped", f"{tool} needs a person's approval, and nobody is there to ask", "bold red")
+        case _:
+            yield from _stopped(explain(halt))
+            yield LabelledText("", "/continue tries again", "dim")
+
+
+def _stopped(problem: str) -> Iterator[LabelledText]:
+    """Complete, in its own lines: this is what the reader wants to know."""
+    for number, line in enumerate(problem.splitlines()):
+        label = "" if number else "stopped"
+        yield LabelledText(label, printable(line, _WHOLE), "" if number else "bold", "bold red")
 
 
 _FOLDED, _SHORT = 60, 120

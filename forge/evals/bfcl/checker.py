@@ -21,7 +21,7 @@ _SECONDS = 60.0
 """What the process is given by the clock, on a busy machine; it bounds its processor time itself, to less."""
 
 
-def ask_child(package: Path, kind: Literal["prompt", "calls", "result", "conversation"], **question: object) -> str:
+def _ask_child(package: Path, kind: Literal["prompt", "calls", "result", "conversation"], **question: object) -> str:
     """The answer of that kind; the members of the question are the parameters of its function in child_program.py.
 
     ForgeError if it takes too long or too much memory.
@@ -52,11 +52,11 @@ class Checker(Struct, frozen=True):
 
     def wrong(self, category: str, functions: Sequence[_Object], calls: Sequence[_Object], answer: object) -> str:
         """What is wrong with the calls, each `{name: arguments}`; empty: nothing."""
-        return ask_child(self.package, "calls", category=category, functions=functions, calls=calls, answer=answer)
+        return _ask_child(self.package, "calls", category=category, functions=functions, calls=calls, answer=answer)
 
     def prompt(self, functions: Sequence[_Object]) -> str:
         """The system prompt by which BFCL asks a model that has no tool calls of its own."""
-        return ask_child(self.package, "prompt", functions=functions)
+        return _ask_child(self.package, "prompt", functions=functions)
 
 
 class Simulation(Struct, frozen=True, kw_only=True):
@@ -71,11 +71,11 @@ class Simulation(Struct, frozen=True, kw_only=True):
 
     def last_result(self, calls: Sequence[SimulatedCall]) -> str:
         """What the last of these calls returns, as text. ForgeError if it takes too long, or too much memory."""
-        return ask_child(self.package, "result", entry=self.entry, names=self.names, calls=calls)
+        return _ask_child(self.package, "result", entry=self.entry, names=self.names, calls=calls)
 
     def wrong(self, turns: Sequence[Sequence[SimulatedCall]], answer: object) -> str:
         """What is wrong with the calls for each message; empty: nothing."""
-        return ask_child(self.package, "conversation", entry=self.entry, names=self.names, turns=turns, answer=answer)
+        return _ask_child(self.package, "conversation", entry=self.entry, names=self.names, turns=turns, answer=answer)
 
 
 # Calls written as Python, as BFCL's prompt asks for them: read as values, never run.

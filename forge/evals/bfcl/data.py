@@ -30,7 +30,7 @@ BFCL = Wheel(
 )
 """Apache-2.0. Its version is a part of what is measured: questions and answers have been corrected between versions."""
 
-MPMATH = Wheel(
+_MPMATH = Wheel(
     distribution="mpmath",
     version="1.3.0",
     sha256="a0b2b9fe80bbcd81a6647ff13108738cfb482d481d826cc0e02f5b35e5c88d2c",
@@ -44,13 +44,13 @@ def ensure_package() -> Path:
     ModelUnavailable if they cannot be had.
     """
     home = cache_folder().with_name("bfcl")
-    place = home / f"{BFCL.version}-{BFCL.sha256[:8]}-{MPMATH.sha256[:8]}"
+    place = home / f"{BFCL.version}-{BFCL.sha256[:8]}-{_MPMATH.sha256[:8]}"
     if not place.exists():
         home.mkdir(parents=True, exist_ok=True)
         with FileLock(home / ".lock"), tempfile.TemporaryDirectory(dir=home) as folder:
             if not place.exists():
                 unpacked = Path(folder) / "unpacked"
-                for wheel in (BFCL, MPMATH):
+                for wheel in (BFCL, _MPMATH):
                     _unpack(wheel, Path(folder) / wheel.distribution, unpacked)
                 shutil.move(unpacked, place)
     return place / "bfcl_eval"

@@ -77,7 +77,7 @@ def _members(arguments: str) -> Mapping[str, object]:
         return {}
 
 
-async def server_turn(task: Task) -> RunEnd:
+async def _server_turn(task: Task) -> RunEnd:
     """The server's own tool calls, with nothing of forge's."""
     reply = await _reply(task, task.workflow.system_prompt, tools_tail(task.workflow))
     if isinstance(reply, RunEnd):
@@ -103,7 +103,7 @@ async def _reply(task: Task, system: str, tail: Raw) -> Reply | RunEnd:
 
 # BFCL's conversations of several turns as scenarios: the functions are run, simulated by the package.
 
-CONVERSATION = "bfcl_conversation"
+_CONVERSATION = "bfcl_conversation"
 """The name of the workflows whose functions are run."""
 
 _STEPS = 20
@@ -124,7 +124,7 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
 """The file that describes the functions of each class."""
 
 
-def conversation_world(package: Path, entry: Mapping[str, Any], answer: object) -> World:
+def _conversation_world(package: Path, entry: Mapping[str, Any], answer: object) -> World:
     """The world of an entry: its functions, that run on what was called before, and the package's judgement."""
     functions = [one for name in entry["involved_classes"] for one in _described(package, name)]
     names = tuple(one["name"] for one in functions)
@@ -136,7 +136,7 @@ def conversation_world(package: Path, entry: Mapping[str, Any], answer: object) 
 
     made: list[SimulatedCall] = []
     tools = [function_tool(one, partial(_run, simulation, made, one["name"])) for one in functions]
-    workflow = Workflow(CONVERSATION, tools=tools, on_text="accept", limits=Limits(max_iterations=_STEPS + 1))
+    workflow = Workflow(_CONVERSATION, tools=tools, on_text="accept", limits=Limits(max_iterations=_STEPS + 1))
     return World(workflow=workflow, messages=messages, right=right)
 
 
@@ -167,7 +167,7 @@ def _turns(trajectory: Trajectory, messages: int) -> list[list[SimulatedCall]]:
 # With the server's own tool calls they are the plain player's: it calls what is asked for, until there is text.
 
 
-async def forge_conversation(task: Task) -> RunEnd:
+async def _forge_conversation(task: Task) -> RunEnd:
     """Each message is a run that continues the one before.
 
     In BFCL a reply that cannot be read ends its turn and not the conversation, so a run that halts on its model's
@@ -176,7 +176,7 @@ async def forge_conversation(task: Task) -> RunEnd:
     return await play_forge(task, (BadReplies, ToolsFailing))
 
 
-async def prompted_conversation(task: Task, prompt: str) -> RunEnd:
+async def _prompted_conversation(task: Task, prompt: str) -> RunEnd:
     """BFCL's prompt, and what calls returned as messages of the user, until a reply holds no call."""
     messages: list[ChatMessage] = [{"role": "system", "content": prompt}]
     for number, message in enumerate(task.messages):
@@ -255,7 +255,7 @@ def _scenario(checker: Checker, name: str) -> Scenario:
         entry = entries[seed - 1]
         answer = answers.get(entry["id"])
         if several_turns:
-            return conversation_world(checker.package, entry, answer)
+            return _conversation_world(checker.package, entry, answer)
         return question_world(checker, name, entry, answer)
 
     return Scenario(
@@ -300,7 +300,7 @@ def players(checker: Checker) -> dict[str, Player]:
                 for one in specs
             ]
         )
-        return await (prompted_conversation if _is_conversation(task) else prompted_turn)(task, prompt)
+        return await (_prompted_conversation if _is_conversation(task) else prompted_turn)(task, prompt)
 
     made = (
         Player(name="forge", about="forge, in the mode asked for", play=_forge),
@@ -311,12 +311,12 @@ def players(checker: Checker) -> dict[str, Player]:
 
 
 def _is_conversation(task: Task) -> bool:
-    return task.workflow.name == CONVERSATION
+    return task.workflow.name == _CONVERSATION
 
 
 async def _forge(task: Task) -> RunEnd:
-    return await (forge_conversation if _is_conversation(task) else forge_turn)(task)
+    return await (_forge_conversation if _is_conversation(task) else forge_turn)(task)
 
 
 async def _server(task: Task) -> RunEnd:
-    return await (PLAIN.play if _is_conversation(task) else server_turn)(task)
+    return await (PLAIN.play if _is_conversation(task) else _server_turn)(task)

@@ -70,7 +70,7 @@ _kind = msgspec.json.Decoder(_Kind)
 _whole = msgspec.json.Decoder(_Whole)
 
 
-def sealed_reply(body: bytes) -> str:
+def _sealed_reply(body: bytes) -> str:
     """The thinking of a whole answer, sealed; empty for none."""
     blocks = decode(_whole, body).content
     return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in THINKING)
@@ -140,7 +140,7 @@ def _reply(answer: _Answer, body: bytes) -> Reply | Fault:
     return Reply(
         text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
         reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
-        sealed=sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
+        sealed=_sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
         calls=tuple(map(_raw_call, calls)),
         finish=finish_of(answer.stop_reason),
         usage=usage_of(answer.usage),

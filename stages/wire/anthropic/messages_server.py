@@ -196,12 +196,12 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
                 turn += 1
                 yield from _assistant(blocks, f"{at}.content", turn, names)
             case "system":
-                yield System(text=blocks_text(blocks, f"{at}.content"))
+                yield System(text=_blocks_text(blocks, f"{at}.content"))
             case _:
                 raise Refused(f"it is {message.role[:50]!r}; it must be user, assistant or system", f"{at}.role")
 
 
-def blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
+def _blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
     """The text of a system prompt. Refused for blocks of another type."""
     for number, block in enumerate(blocks):
         if block.type != "text":
@@ -308,7 +308,7 @@ _TYPES = {
     529: "overloaded_error",
 }
 
-THREAD = "thread_unsupported_request"
+_THREAD = "thread_unsupported_request"
 """The code by which the official clients send the whole conversation instead of a thread."""
 
 
@@ -316,7 +316,7 @@ def error_object(error: RequestError) -> dict[str, object]:
     """The error with its outer object, as clients read it: a type by the status, and a message."""
     usual = "api_error" if error.status >= 500 else "invalid_request_error"
     said: dict[str, object] = {"type": _TYPES.get(error.status, usual), "message": error.message}
-    if error.code == THREAD:
+    if error.code == _THREAD:
         said["details"] = {"error_code": error.code, "unsupported": ["thread"]}
     return {"type": "error", "error": said}
 
@@ -393,7 +393,7 @@ def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
         raise Refused("it is missing", "max_tokens")
     if bytes(asked.thread) != b"null":
         said = "this server keeps no threads; send the full conversation without it"
-        raise Refused(said, "thread", code=THREAD)
+        raise Refused(said, "thread", code=_THREAD)
     if not asked.messages:
         raise Refused("it must hold at least one message", "messages")
     found = [*_system(asked.system), *decode_history(asked.messages)]
@@ -436,7 +436,7 @@ def _thinking(given: _Thinking | None, effort: str | None) -> Thinking:
 
 def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
     """The system prompt; a text and a list of one block are the same."""
-    text = blocks_text(given, "system") if isinstance(given, list) else given
+    text = _blocks_text(given, "system") if isinstance(given, list) else given
     if text:
         yield System(text=text)
 
@@ -472,12 +472,12 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
     A call whose arguments are no JSON object cannot be written as one, and is told as text.
     """
     usage = reply.usage or Usage(prompt=envelope.prompt_tokens)
-    said = {**message_object(envelope), "content": _content(reply, envelope)}
-    ended = {"stop_reason": stop_of(reply.finish, called=bool(reply.calls)), "usage": usage_object(usage)}
+    said = {**_message_object(envelope), "content": _content(reply, envelope)}
+    ended = {"stop_reason": _stop_of(reply.finish, called=bool(reply.calls)), "usage": usage_object(usage)}
     return msgspec.json.encode({**said, **ended})
 
 
-def message_object(envelope: Envelope) -> dict[str, object]:
+def _message_object(envelope: Envelope) -> dict[str, object]:
     """A message without content that has not ended."""
     said = {"id": envelope.id, "type": "message", "role": "assistant", "model": envelope.model_name}
     return {**said, "content": [], "stop_reason": None, "stop_sequence": None}
@@ -502,7 +502,7 @@ def _thinking_blocks(reply: Reply) -> tuple[object, ...]:
     return ({"type": "thinking", "thinking": reply.reasoning, "signature": ""},) if reply.reasoning else ()
 
 
-def stop_of(finish: str, *, called: bool) -> str:
+def _stop_of(finish: str, *, called: bool) -> str:
     """Why the message ends, in the API's words: clients look for calls where it says `tool_use`."""
     return _STOPS.get(finish, "tool_use" if called else "end_turn")
 
@@ -553,7 +553,7 @@ class MessageEvents(Struct, frozen=True, kw_only=True):
         if self.begun:
             return self, b""
         usage = usage_object(Usage(prompt=self.envelope.prompt_tokens))
-        message = {**message_object(self.envelope), "usage": usage}
+        message = {**_message_object(self.envelope), "usage": usage}
         return replace(self, begun=True), _event("message_start", message=message)
 
     def ping(self) -> tuple[Self, bytes]:
@@ -645,7 +645,7 @@ def _delta(block: Block, text: str) -> dict[str, object]:
 
 
 def _ending(ended: Ended, blocks: Blocks, envelope: Envelope) -> bytes:
-    reason = {"stop_reason": stop_of(ended.finish, called=bool(blocks.calls)), "stop_sequence": None}
+    reason = {"stop_reason": _stop_of(ended.finish, called=bool(blocks.calls)), "stop_sequence": None}
     usage = usage_object(ended.usage or Usage(prompt=envelope.prompt_tokens))
     return _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
 

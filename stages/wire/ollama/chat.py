@@ -147,13 +147,13 @@ def _reply(answer: OllamaAnswer, body: bytes) -> Reply | Fault:
     return Reply(
         text=message.content or "",
         reasoning=message.thinking or "",
-        calls=tuple(map(raw_call, message.tool_calls or ())),
+        calls=tuple(map(_raw_call, message.tool_calls or ())),
         finish=answer.done_reason or "stop",
         usage=usage_of(answer),
     )
 
 
-def raw_call(call: _Call) -> RawCall:
+def _raw_call(call: _Call) -> RawCall:
     """The call, as far as it can be read."""
     function = call.function or _Function()
     return RawCall(name=function.name or "", arguments=arguments_text(function.arguments))
@@ -212,7 +212,7 @@ def _read(stream: _S, line: _Line) -> tuple[_S, StreamRead]:
     message = line.message or AnswerMessage()
     if stream.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
         return stream, (too_many_calls_fault(),)
-    calls = tuple(map(raw_call, message.tool_calls or ()))
+    calls = tuple(map(_raw_call, message.tool_calls or ()))
     pieces: list[Piece | Fault] = []
     if message.thinking:
         pieces.append(ReasoningDelta(text=message.thinking))

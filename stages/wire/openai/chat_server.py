@@ -425,13 +425,13 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
 def _reply_message(reply: Reply, envelope: Envelope) -> dict[str, object]:
     custom = custom_names(envelope.request)
     ids = CallIds(envelope=envelope, prefix="call").of_all(reply.calls)
-    calls = [call_object(call, one, custom) for call, one in zip(reply.calls, ids, strict=True)]
+    calls = [_call_object(call, one, custom) for call, one in zip(reply.calls, ids, strict=True)]
     said = reply.text or (None if calls else "")
     thought = {"reasoning_content": reply.reasoning} if reply.reasoning else {}
     return {"role": "assistant", "content": said, **thought, **({"tool_calls": calls} if calls else {})}
 
 
-def call_object(call: RawCall, call_id: str, custom: frozenset[str]) -> dict[str, object]:
+def _call_object(call: RawCall, call_id: str, custom: frozenset[str]) -> dict[str, object]:
     """A call under that id; `custom` are the names of the custom tools."""
     if call.name in custom:
         said = {"name": call.name, "input": served.input_text(call.arguments)}
@@ -599,7 +599,7 @@ def _settled(events: _E, *, whole: bool = False) -> tuple[_E, bytes]:
             ids, made = events.ids.of(call.id, at)
             events = _with(replace(events, ids=ids), at, replace(call, written=True))
             said = RawCall(name=call.name, arguments=b"".join(call.held).decode())
-            first = {"index": at, **call_object(said, made, events.custom)}
+            first = {"index": at, **_call_object(said, made, events.custom)}
             chunks.append(_chunk(events, {"tool_calls": [first]}))
     return events, b"".join(chunks)
 
@@ -630,7 +630,7 @@ def completion_events(envelope: Envelope) -> ChatEvents:
     )
 
 
-def resumed_events(
+def _resumed_events(
     envelope: Envelope, ids: CallIds, *, begun: bool, calls: tuple[str, ...], counted: bool
 ) -> ChatEvents:
     """A stream of which a server has written the beginning: calls of these ids, the usage or not."""
@@ -761,7 +761,7 @@ class PassedChat(Struct, frozen=True, kw_only=True):
 
     def go_on(self) -> ChatEvents:
         """What writes the rest of the stream."""
-        return resumed_events(self.envelope, self.ids, begun=self.begun, calls=self.calls, counted=self.counted)
+        return _resumed_events(self.envelope, self.ids, begun=self.begun, calls=self.calls, counted=self.counted)
 
 
 def passed_chat(envelope: Envelope) -> PassedChat:

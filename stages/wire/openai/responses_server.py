@@ -137,15 +137,15 @@ def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Ch
         case str():
             raise Refused(f"it is {choice[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
         case SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
-            mine = (_chosen(each, names) for each in allowed if is_mine(each))
+            mine = (_chosen(each, names) for each in allowed if _is_mine(each))
             return Choice(mode="required" if mode == "required" else "auto", tools=tuple(mine))
         case SentChoice(type="allowed_tools"):
             raise Refused("it must be auto or required", "tool_choice.mode")
         case SentChoice():
-            return Choice(mode="required", tools=(_chosen(choice, names),)) if is_mine(choice) else Choice()
+            return Choice(mode="required", tools=(_chosen(choice, names),)) if _is_mine(choice) else Choice()
 
 
-def is_mine(choice: SentName) -> bool:
+def _is_mine(choice: SentName) -> bool:
     """Whether the choice is of a tool that the client runs."""
     return choice.type in ("function", "custom")
 
@@ -449,7 +449,7 @@ def _untold(asked: _Request) -> Iterator[Foreign]:
     if asked.top_logprobs:
         yield Foreign(at="top_logprobs", kind="the probability of tokens", fate="refused")
     choice = asked.tool_choice
-    if isinstance(choice, SentChoice) and choice.type != "allowed_tools" and not is_mine(choice):
+    if isinstance(choice, SentChoice) and choice.type != "allowed_tools" and not _is_mine(choice):
         yield Foreign(at="tool_choice", kind=choice.type[:50], fate="refused")
 
 
@@ -483,9 +483,9 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
         Block(kind="call", number=number, call=number - len(said), name=call.name, id=one)
         for number, (call, one) in enumerate(zip(reply.calls, ids, strict=True), start=len(said))
     ]
-    tools = tools_by_name(envelope)
+    tools = _tools_by_name(envelope)
     items = [output_item(block, envelope, _text(reply, block), tools.get(block.name)) for block in said]
-    return msgspec.json.encode(ended_response(response_object(envelope), reply.finish, items, reply.usage))
+    return msgspec.json.encode(_ended_response(_response_object(envelope), reply.finish, items, reply.usage))
 
 
 def _text(reply: Reply, block: Block) -> str:
@@ -498,12 +498,12 @@ def _text(reply: Reply, block: Block) -> str:
             return reply.calls[block.call].arguments
 
 
-def tools_by_name(envelope: Envelope) -> dict[str, OfferedTool]:
+def _tools_by_name(envelope: Envelope) -> dict[str, OfferedTool]:
     """The tools of the request, as the model calls them."""
     return {tool.spec.name: tool for tool in envelope.request.tools}
 
 
-def response_object(envelope: Envelope) -> dict[str, object]:
+def _response_object(envelope: Envelope) -> dict[str, object]:
     """A response that has begun."""
     given = fields(envelope.request)
     repeated = {
@@ -516,7 +516,7 @@ def response_object(envelope: Envelope) -> dict[str, object]:
     return {**said, **absent, "model": envelope.model_name, **repeated, **empty}
 
 
-def ended_response(
+def _ended_response(
     begun: Mapping[str, object], finish: str, items: Sequence[object], usage: Usage | None
 ) -> dict[str, object]:
     """The response with its output. One that was cut off is incomplete, and says why."""
@@ -534,11 +534,11 @@ def output_item(
     status = "in_progress" if begun else "completed"
     match block.kind:
         case "reasoning":
-            summary = [] if begun else [summary_part(text)]
+            summary = [] if begun else [_summary_part(text)]
             return {"type": "reasoning", "id": envelope.part_id("rs", block.number), "summary": summary}
         case "text":
             said = {"type": "message", "id": envelope.part_id("msg", block.number), "status": status}
-            return {**said, "role": "assistant", "content": [] if begun else [text_part(text)]}
+            return {**said, "role": "assistant", "content": [] if begun else [_text_part(text)]}
         case "call":
             own = {"name": block.name if tool is None else tool.own_name}
             space = {"namespace": tool.namespace} if tool is not None and tool.namespace else {}
@@ -550,12 +550,12 @@ def output_item(
             return {**said, **named, "arguments": "" if begun else text}
 
 
-def summary_part(text: str) -> dict[str, object]:
+def _summary_part(text: str) -> dict[str, object]:
     """Reasoning, as an item holds it."""
     return {"type": "summary_text", "text": text}
 
 
-def text_part(text: str) -> dict[str, object]:
+def _text_part(text: str) -> dict[str, object]:
     """Text, as an item holds it."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
@@ -640,8 +640,8 @@ def response_events(envelope: Envelope) -> ResponseEvents:
     return ResponseEvents(
         envelope=envelope,
         ids=CallIds(envelope=envelope, prefix="call"),
-        response=response_object(envelope),
-        tools=tools_by_name(envelope),
+        response=_response_object(envelope),
+        tools=_tools_by_name(envelope),
     )
 
 
@@ -681,10 +681,10 @@ def _opening(block: Block, item: _Fields, place: _Fields) -> Iterator[_Event]:
     yield "response.output_item.added", {"output_index": block.number, "item": item}
     match block.kind:
         case "reasoning":
-            part = {"summary_index": 0, "part": summary_part("")}
+            part = {"summary_index": 0, "part": _summary_part("")}
             yield "response.reasoning_summary_part.added", {**place, **part}
         case "text":
-            yield "response.content_part.added", {**place, "content_index": 0, "part": text_part("")}
+            yield "response.content_part.added", {**place, "content_index": 0, "part": _text_part("")}
         case "call":
             pass
 
@@ -703,10 +703,10 @@ def _closing(item: _Fields, place: _Fields, text: str) -> Iterator[_Event]:
     match item["type"]:
         case "reasoning":
             yield "response.reasoning_summary_text.done", {**place, "summary_index": 0, "text": text}
-            yield "response.reasoning_summary_part.done", {**place, "summary_index": 0, "part": summary_part(text)}
+            yield "response.reasoning_summary_part.done", {**place, "summary_index": 0, "part": _summary_part(text)}
         case "message":
             yield "response.output_text.done", {**place, "content_index": 0, "text": text, "logprobs": []}
-            yield "response.content_part.done", {**place, "content_index": 0, "part": text_part(text)}
+            yield "response.content_part.done", {**place, "content_index": 0, "part": _text_part(text)}
         case "custom_tool_call":
             yield "response.custom_tool_call_input.delta", {**place, "delta": item["input"]}
             yield "response.custom_tool_call_input.done", {**place, "input": item["input"]}
@@ -716,5 +716,5 @@ def _closing(item: _Fields, place: _Fields, text: str) -> Iterator[_Event]:
 
 
 def _ending(events: ResponseEvents, ended: Ended) -> _Event:
-    response = ended_response(events.response, ended.finish, events.output, ended.usage)
+    response = _ended_response(events.response, ended.finish, events.output, ended.usage)
     return f"response.{response['status']}", {"response": response}

@@ -19,6 +19,7 @@ from stages.message import Tool, User, is_nudge
 from stages.rules import Calls, Limits, Use
 from stages.state import Ledger
 from stages.tool import Prerequisite
+from tests.heard import heard_by
 
 FILE = Path(__file__).parents[2] / "data" / "corrections.json"
 COUNTERS = ("retries", "tool_errors", "premature", "prerequisite_violations", "repetitions", "refusals")
@@ -151,7 +152,9 @@ def what_came(options: dict[str, object], script: list[Line]) -> dict[str, objec
         **{"limits": Limits(max_iterations=len(script)), **options},  # type: ignore[arg-type]  # passed on as they are
     )
     seen: list[events.Event] = []
-    result = run_sync(workflow, f"Report on A-17. {text(ORDER)}", backend=Scripted(script), observer=seen.append)
+    result = run_sync(
+        workflow, f"Report on A-17. {text(ORDER)}", backend=Scripted(script), on_event=heard_by(seen.append)
+    )
     ended = result.value_or(None) or result.failure()
     ledger: Ledger = ended.state.ledger
     return {

@@ -39,6 +39,7 @@ from stages.rules import (
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import ToolEffect, ToolSpec
 from tests.flows import Desk
+from tests.heard import heard_by
 
 RULES = Desk().workflow.rules
 NONE = Repeating()
@@ -265,7 +266,7 @@ def test_the_end_is_not_asked_for_where_it_was_tried_in_vain() -> None:
 def test_whoever_watches_is_told_what_is_offered() -> None:
     seen_events: list[events.Event] = []
     model = Scripted([call("look", what="a")] * 2 + [call("finish", result="ok")], mode="constrained")
-    run_sync(Desk().workflow, "Go.", backend=model, observer=seen_events.append).unwrap()
+    run_sync(Desk().workflow, "Go.", backend=model, on_event=heard_by(seen_events.append)).unwrap()
     assert [e for e in seen_events if isinstance(e, events.Narrowed)] == [events.Narrowed(turn=3, tools=("finish",))]
 
 

@@ -60,7 +60,7 @@ RUNNING: list[tuple[dict[str, object], str]] = [
         "initial_messages is 'a'; it must be a list, each value a System, a User, an Assistant or a",
     ),
     ({"initial_messages": [{"role": "user"}]}, "initial_messages[0] is {'role': 'user'}; it must be a System"),
-    ({"observer": 3}, "observer is 3; it must be a function or None"),
+    ({"on_event": 3}, "on_event is 3; it must be a function or None"),
     ({"on_chunk": 3}, "on_chunk is 3; it must be a function or None"),
     ({"cancel": True}, "cancel is True; it must be an Event or None"),
     ({"ask": "yes"}, "ask is 'yes'; it must be a function or None"),
@@ -78,7 +78,7 @@ RUNNING: list[tuple[dict[str, object], str]] = [
         (Anthropic, ("m",), "timout", "timeout"),
         (ServerManager, (Launch(model="m", program="vllm"),), "api_keys", "api_key"),
         (Scripted, ([],), "modes", "mode"),
-        (run_sync, (FLOW, "Go."), "obsever", "observer"),
+        (run_sync, (FLOW, "Go."), "on_evnt", "on_event"),
         (lambda *given, **more: asyncio.run(run(*given, **more)), (FLOW, "Go."), "sampeling", "sampling"),
         (fold, (), "reasonin", "reasoning"),
     ],
@@ -180,13 +180,13 @@ def test_every_public_entry_says_which_option_what_was_given_and_what_is_expecte
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(DefinitionError) as refused:
-        run_sync(None, None, backend=None, observer=3)
-    assert [problem.split()[0] for problem in refused.value.problems] == ["workflow", "message", "backend", "observer"]
+        run_sync(None, None, backend=None, on_event=3)
+    assert [problem.split()[0] for problem in refused.value.problems] == ["workflow", "message", "backend", "on_event"]
 
 
 def test_what_is_right_passes_in_every_form_that_it_may_have(tmp_path: Path) -> None:
     script = [call("look", what="a"), call("finish", result="ok")]
-    nothing = {"observer": None, "cancel": None, "ask": None, "redact": None, "sampling": None, "on_chunk": None}
+    nothing = {"on_event": None, "cancel": None, "ask": None, "redact": None, "sampling": None, "on_chunk": None}
     ended = run_sync(FLOW, "Go.", backend=Scripted(script), journal=tmp_path / "run", initial_messages=[], **nothing)
     assert ended.unwrap().value == "ok"
     assert replay(str(tmp_path / "run"), FLOW) == replay(tmp_path / "run", FLOW) == ended

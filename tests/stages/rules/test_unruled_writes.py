@@ -9,6 +9,7 @@ from forge import Limits, Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
 from stages.effect import Said
+from tests.heard import heard_by
 
 ASKED = "Tell Ana that I am late."
 TELL = call("send_message", to="Ana", text="I am late.")
@@ -40,7 +41,9 @@ class Desk:
 
     def run(self, *script: Line, mode: Any = "constrained") -> Scripted:
         model = Scripted(script, mode=mode)
-        self.outcome = run_sync(self.workflow, ASKED, backend=model, observer=self.events.append).unwrap().outcome
+        self.outcome = (
+            run_sync(self.workflow, ASKED, backend=model, on_event=heard_by(self.events.append)).unwrap().outcome
+        )
         return model
 
 

@@ -17,7 +17,7 @@ from forge.workflow.workflow import Context
 from stages import Stage, compact, fold, pipeline, send, serialize
 from stages.compaction import Compactor, ContextBudget, NoCompact, SlidingWindowCompact, TieredCompact
 from stages.effect import Reply
-from stages.events import Event, PrefixLost
+from stages.events import Event, PrefixLost, Stamped
 from stages.fold import FailedAttempts, Reasoning
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User, size
 from stages.rules import Rules
@@ -27,6 +27,7 @@ from stages.view.notes import warn_of_calls
 from stages.view.prefix_reuse import Loss, Prefix, common_length, common_prefix, prefix_loss, shared_bytes
 from stages.wire.target import Mode, Target
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
+from tests.heard import heard_by
 
 GOAL: History = (System(text="Do the work."), User(text="Go."))
 LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'), effect="read")
@@ -245,12 +246,12 @@ def watched(failed_attempts: FailedAttempts, *script: Reply | str) -> tuple[list
     written = io.StringIO()
     view = View(Console(file=written, width=200))
 
-    def observe(event: Event) -> None:
-        heard.append(event)
-        view(event)
+    def observe(stamped: Stamped) -> None:
+        heard_by(heard.append)(stamped)
+        view(stamped)
 
     flow = Workflow("pages", tools=[read], on_text="accept", context=Context(failed_attempts=failed_attempts))
-    run_sync(flow, "Read.", backend=Scripted(script, context_tokens=3000), observer=observe).unwrap()
+    run_sync(flow, "Read.", backend=Scripted(script, context_tokens=3000), on_event=observe).unwrap()
     shown = [line for line in written.getvalue().splitlines() if line.strip().startswith("prefix")]
     return [event for event in heard if isinstance(event, PrefixLost)], "\n".join(shown)
 

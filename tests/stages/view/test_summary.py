@@ -41,6 +41,7 @@ from stages.saved import load, save
 from stages.state import Awaiting, Done, Ledger, Ready, State
 from stages.view.summary import SUMMARY_PHASE, Summarize, ask_for_summary
 from stages.wire.target import Mode
+from tests.heard import heard_by
 from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies
 
@@ -176,7 +177,7 @@ def test_it_is_asked_for_in_each_mode(mode: Mode, fields: set[str], answer: str)
 def test_a_reply_that_is_no_use_is_done_without(answer: Line, problem: str) -> None:
     heard: list[events.Event] = []
     model = Scripted([*looks(DUE), answer, *looks(1), call("finish")], context_tokens=ROOM)
-    state = run_sync(workflow(), "Go.", backend=model, observer=heard.append).unwrap().state
+    state = run_sync(workflow(), "Go.", backend=model, on_event=heard_by(heard.append)).unwrap().state
     assert [e.problem for e in heard if isinstance(e, events.SummaryFailed)] == [problem]
     assert not any(isinstance(m, User) and m.text.startswith("[Summary") for m in state.history)
     assert all(last(body) != "[Summary] " for body in model.requests[DUE + 1 :])
@@ -313,7 +314,7 @@ def test_cancelled_while_the_summary_is_written() -> None:
                 cancel.set()
 
         model = Scripted([*looks(DUE), NOTE], context_tokens=ROOM)
-        return await run(workflow(), "Go.", backend=model, observer=watch, cancel=cancel)
+        return await run(workflow(), "Go.", backend=model, on_event=heard_by(watch), cancel=cancel)
 
     state = asyncio.run(go()).failure().state
     assert isinstance(state.phase, Ready)

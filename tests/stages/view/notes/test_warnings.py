@@ -20,6 +20,7 @@ from stages.state import Folded, Ledger, State, Success
 from stages.view.notes import WARNED, ContextWarning, note_progress, warn_of_calls, warn_of_context
 from stages.wire.target import Mode
 from tests.flows import Desk
+from tests.heard import heard_by
 from tests.property.machine import RULES, reachable
 
 LOOK, FINISH = '{"tool":"look","args":{"what":"a"}}', '{"tool":"finish","args":{"result":"ok"}}'
@@ -108,6 +109,15 @@ def test_each_of_several_says_that_the_same_again_does_not_count() -> None:
     folded = State(history=(answered,), ledger=ledger, phase=Folded(view=(answered,)))
     (said,) = texts(note_progress(rules)(folded).unwrap())
     assert "note (1 of 2 times, each time with other arguments)" in said
+
+
+def test_only_what_still_counts_is_counted() -> None:
+    rules = Rules(tools=RULES.tools, order=(Use(tool="note", at_least=2, again_after=("write",)),))
+    answered = Tool(call_id="call_000000001", name="note", text="ok")
+    ledger = Ledger(successes=(NOTED, WRITTEN, NOTED))
+    folded = State(history=(answered,), ledger=ledger, phase=Folded(view=(answered,)))
+    (said,) = texts(note_progress(rules)(folded).unwrap())
+    assert "note (1 of 2 times)" in said
 
 
 STEPS = Rules(tools=RULES.tools, required=("look", "write"), order=(Use(tool="note", at_least=2),))
@@ -206,7 +216,7 @@ def long_run(**context: object) -> tuple[Workflow, Scripted]:
 def test_a_run_is_warned_in_one_request_and_again_after_a_compaction() -> None:
     heard: list[events.Event] = []
     workflow, model = long_run(context_thresholds=[0.65])
-    result = run_sync(workflow, "Go.", backend=model, observer=heard.append).unwrap()
+    result = run_sync(workflow, "Go.", backend=model, on_event=heard_by(heard.append)).unwrap()
     warned = [b"[ContextWarning]" in body for body in model.requests]
     assert 2 <= sum(warned) < len(warned)
     assert not any(a and b for a, b in pairwise(warned)), "the warning is not in the record"
@@ -220,7 +230,7 @@ def test_the_last_calls_of_a_run_are_announced_and_what_came_before_them_stays()
     heard: list[events.Event] = []
     desk = Desk(context=Context(iteration_warning=2), limits=Limits(max_iterations=3))
     model = Scripted([call("look", what="a"), "Hm.", call("finish", result="ok")])
-    run_sync(desk.workflow, "Go.", backend=model, observer=heard.append).unwrap()
+    run_sync(desk.workflow, "Go.", backend=model, on_event=heard_by(heard.append)).unwrap()
     assert [b"[IterationWarning]" in body for body in model.requests] == [False, True, True]
     assert [type(e).__name__ for e in heard].count("Warned") == 2
     messages = [msgspec.json.decode(body)["messages"] for body in model.requests]

@@ -1,0 +1,222 @@
+"""Answering: a backend is asked until a client has its answer, whole or as a stream, by one loop for both."""
+
+from contextlib import aclosing
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from forge.proxy.admission import Admission, calls, is_said, shown_text
+from forge.proxy.asgi import Outlet
+from forge.proxy.errors import nothing_usable, passed_on_too_early, refusal_answer, request_error
+from forge.proxy.exchange import Exchange
+from forge.proxy.passage import Notes, RequestOutcome
+from forge.proxy.relay import Relay
+from forge.proxy.second_try import after_refusal
+from forge.proxy.turn import Accepted, Again, Exhausted, Step
+from forge.proxy.upstream import Heard, Post, Refusal, Whole
+from stages.effect import Fault, Reply
+from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
+from stages.wire.served import RequestError, WireAnswer
+
+
+class Sink(Protocol):
+    """Where an answer goes. `text` is what the client was shown of it already; `called`: a call was, too."""
+
+    text: str
+    called: bool
+
+    async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:
+        """What the backend replies; of the `first` reply as much may be shown as can be before it is judged."""
+        ...
+
+    async def pass_on(self, exchange: Exchange, got: Whole) -> None:
+        """Give the reply as the backend wrote it, where the client can read that."""
+        ...
+
+    async def tell(self, exchange: Exchange, reply: Reply) -> None:
+        """Give a reply in forge's own words."""
+        ...
+
+    async def fail(self, error: RequestError, answer: WireAnswer) -> None:
+        """End with the error, by that answer where nothing was shown yet."""
+        ...
+
+    async def end(self) -> None:
+        """End the answer."""
+        ...
+
+
+async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
+    """Ask until there is a reply, and give it to the client; `notes` are told how it came about."""
+    post, notes.attempts = exchange.first, 0
+    notes.compacted, notes.left_out = exchange.shaped.compacted, exchange.left_out
+    asked = exchange.guarded.first if exchange.guarded else None
+    while True:
+        notes.attempts += 1
+        got = await sink.ask(exchange, post, first=notes.attempts == 1)
+        if isinstance(got, Refusal):
+            if notes.attempts == 1 and not (sink.text or sink.called):
+                got = await exchange.sized(got)
+                if again := after_refusal(exchange, got):
+                    await answer(again, sink, notes)
+                    return
+            step = exchange.unanswered(asked, got)
+        else:
+            notes.usage = got.reply.usage or notes.usage
+            step = exchange.judged(asked, got.reply)
+            if step and sink.called and not _as_shown(got.reply, step):
+                notes.outcome, error = "refused", passed_on_too_early()
+                await sink.fail(error, exchange.wire.encode_error(error))
+                return
+        if not isinstance(step, Again):
+            break
+        notes.refused += step.refused
+        asked, post = step, exchange.post(step)
+    await _end(exchange, sink, notes, got, step)
+
+
+async def _end(
+    exchange: Exchange, sink: Sink, notes: Notes, got: Whole | Refusal, step: Accepted | Exhausted | None
+) -> None:
+    """Give the client what came of it."""
+    outcome: RequestOutcome = "passed"
+    if isinstance(step, Exhausted):
+        if not (step.reply.text.strip() or step.reply.calls or sink.text):
+            notes.outcome, error = "exhausted", nothing_usable(notes.attempts)
+            await sink.fail(error, exchange.wire.encode_error(error))
+            return
+        await sink.tell(exchange, step.reply)
+        outcome = "exhausted"
+    elif isinstance(got, Refusal):
+        notes.outcome, notes.compacted, told = "error", "", exchange.told(got)
+        await sink.fail(request_error(told), refusal_answer(exchange.wire, told, same=exchange.same))
+        return
+    elif step is None:
+        await sink.pass_on(exchange, got)
+    else:
+        notes.rescued, as_it_is = step.rescued, step.clean or sink.called
+        await (sink.pass_on(exchange, got) if as_it_is else sink.tell(exchange, step.reply))
+        outcome = "retried" if notes.attempts > 1 else "clean" if as_it_is else "repaired"
+    notes.outcome = outcome
+    await sink.end()
+
+
+def _as_shown(reply: Reply, step: Step) -> bool:
+    """Whether the calls go on as they came; that a limit of tokens was reached after them is in the stream."""
+    if not isinstance(step, Accepted) or step.rescued or len(step.reply.calls) != len(reply.calls):
+        return False
+    return step.clean or reply.finish == "length"
+
+
+class WholeAnswer:
+    """An answer in one piece, with headers that say how it came about."""
+
+    text, called = "", False
+
+    def __init__(self, out: Outlet) -> None:
+        self._out, self._answer = out, WireAnswer(body=b"")
+
+    async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:  # noqa: ARG002 - see Sink
+        """The whole reply."""
+        return await exchange.upstream.whole(post)
+
+    async def pass_on(self, exchange: Exchange, got: Whole) -> None:
+        """The backend's own bytes, where they are of the client's protocol and lack nothing."""
+        request, passed = exchange.request, exchange.wire.passed if exchange.same and got.raw else None
+        several = request.n > 1 or request.logprobs
+        bare = exchange.strips and bool(got.reply.reasoning)
+        if passed is not None and not bare and (several or passed(exchange.envelope()).takes(got.raw)):
+            self._answer = WireAnswer(body=got.raw)
+        else:
+            await self.tell(exchange, got.reply)
+
+    async def tell(self, exchange: Exchange, reply: Reply) -> None:
+        """The reply in the client's protocol."""
+        shown = replace(reply, reasoning="", sealed="") if exchange.strips else reply
+        self._answer = WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope()))
+
+    async def fail(self, error: RequestError, answer: WireAnswer) -> None:  # noqa: ARG002 - see Sink
+        """Send the error's answer."""
+        self._answer = answer
+        await self.end()
+
+    async def end(self) -> None:
+        """Send it."""
+        notes = self._out.notes
+        told = (("x-forge-outcome", notes.outcome), ("x-forge-attempts", str(notes.attempts)))
+        await self._out.answer(replace(self._answer, headers=(*self._answer.headers, *told)))
+
+
+class StreamedAnswer:
+    """An answer as a stream: shown as far as it may be while it comes, judged when it is whole, asked for again unseen.
+
+    `relay` is what writes it.
+    """
+
+    def __init__(self, exchange: Exchange, out: Outlet) -> None:
+        self._out = out
+        self.relay = Relay(exchange, out)
+        self.text, self.called = "", False
+        self._thought = self._first = False
+        self._held: tuple[Heard, ...] = ()
+        """The events of the last reply that were not shown; `_first`: it is the first one."""
+
+    async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:
+        """The whole reply, some of it shown; of a retry, nothing is."""
+        guarded = exchange.guarded
+        early = exchange.policy.early_arguments and not exchange.shaped.responds
+        admission = guarded.admission(early=early) if guarded else Admission(None)
+        pieces: list[Piece | Fault] = []
+        async with aclosing(exchange.upstream.stream(post)) as events:
+            async for heard in events:
+                if isinstance(heard, Refusal):
+                    return heard
+                fault = next((piece for piece in heard.pieces if isinstance(piece, Fault)), None)
+                if fault is not None and not _is_ended(pieces):
+                    return Refusal(fault)
+                pieces += heard.pieces
+                if guarded is None:
+                    del pieces[:-3]  # of a reply that is not judged it matters how it ends
+                if not first:
+                    continue
+                admission, shown = admission.advance(heard)
+                await self.relay.show(shown)
+                if guarded is not None and shown:
+                    self.text += shown_text(shown)
+                    self._thought = self._thought or any(map(is_said, shown))
+                    self.called = self.called or any(map(calls, shown))
+        reply = gather_reply(pieces)
+        if isinstance(reply, Fault):
+            return Refusal(reply)
+        self._held, self._first = admission.held, first
+        return Whole(reply)
+
+    async def pass_on(self, exchange: Exchange, got: Whole) -> None:
+        """Show what was held of the first reply; a later one is told, since its events belong to another message."""
+        if self._first:
+            await self.relay.show(self._held)
+        else:
+            await self.tell(exchange, got.reply)
+
+    async def tell(self, _: Exchange, reply: Reply) -> None:
+        """Show a reply of which some may have been shown, or one after it."""
+        text = reply.text
+        if self.text:
+            rest = text[len(self.text) :] if text.startswith(self.text) else ("" if reply.calls else f"\n\n{text}")
+            text = rest if text.strip() else ""
+        if self._thought and (self._first or not reply.sealed):
+            # Of a retry's reasoning only what its server wants back with the calls goes to the client.
+            reply = replace(reply, reasoning="", sealed="")
+        await self.relay.say(reply_pieces(replace(reply, text=text)))
+
+    async def fail(self, error: RequestError, answer: WireAnswer) -> None:
+        """An event of an error, or the answer where the stream has not begun."""
+        await (self.relay.fail(error) if self._out.begun else self._out.answer(answer))
+
+    async def end(self) -> None:
+        """End the stream."""
+        await self._out.end()
+
+
+def _is_ended(pieces: list[Piece | Fault]) -> bool:
+    return any(isinstance(piece, Ended) for piece in pieces[-3:])

@@ -1,0 +1,130 @@
+"""Emitter: stamps the events of a run, and passes them to whoever listens and to the log."""
+
+import logging
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple, Never, Self, TypeVar
+
+from returns.result import Failure, Result
+
+from forge.outcome import Halted
+from forge.runtime.log import log_event, logging_turns
+from stages.deliver import interrupt
+from stages.effect import Outcome
+from stages.events import Event, RunFailed, RunHalted, RunStarted, Stamped, closing, following, observe
+from stages.state import State
+from stages.wire.deltas import Delta
+
+OnEvent = Callable[[Stamped], None]
+"""Called with each event of a run; if it raises, that is logged and the run goes on."""
+
+_T = TypeVar("_T")
+
+_logger = logging.getLogger("forge")
+
+_failures: Counter[tuple[str, int]] = Counter()
+"""How often the listeners of this process have failed, by file and line."""
+
+
+def notify(listener: Callable[[_T], None], what: _T, event: object = None) -> None:
+    """Call someone who listens: one that fails is reported, and the run goes on as if it were not there.
+
+    Reported with its traceback the first time, then in one line whenever the count has doubled: a run has thousands of
+    events, and a listener that fails at one mostly fails at all.
+    """
+    try:
+        listener(what)
+    except Exception as error:
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        place = frame.f_code.co_filename, line
+        _failures[place] += 1
+        count, name = _failures[place], type(what if event is None else event).__name__
+        if count == 1:
+            _logger.exception("on_event failed at the event %s", name)
+        elif count.bit_count() == 1:
+            _logger.warning("on_event failed at the event %s, %d times by now: %r (%s:%d)", name, count, error, *place)
+
+
+class Calling(NamedTuple):
+    """The run that is under way here, and its call that asked for the work; empty: none that is known."""
+
+    emitter: "Emitter"
+    call_id: str = ""
+
+
+calling: ContextVar[Calling | None] = ContextVar("forge_calling", default=None)
+"""Where a run begins, what asked for it: the parent of its events."""
+
+
+class Emitter:
+    """Stamps the events of one run. `agent` is the name of its workflow."""
+
+    def __init__(self, on_event: OnEvent | None, state: State, agent: str = "") -> None:
+        self.on_event = on_event
+        self.run = state.run
+        self._agent = agent
+        self._parent = calling.get()
+        self._state = state
+        self._sequence = (state.ledger.effects, 0)
+        self.listening = on_event is not None or logging_turns()
+
+    @contextmanager
+    def working(self, message: str = "") -> Iterator[Self]:
+        """The work of the run: it begins, and what it raises is told as its end."""
+        self.pass_on(RunStarted(message=message))
+        before = calling.set(Calling(self))
+        try:
+            yield self
+        except BaseException as error:  # also of a cancelled task the run has an end
+            # What is no Exception is a cancellation or a signal, depending on where it arrives: nobody's error.
+            said = str(error) or type(error).__name__ if isinstance(error, Exception) else "the work was cancelled"
+            self._tell(*closing(self._state), RunFailed(problem=said))
+            raise
+        finally:
+            calling.reset(before)
+
+    def pass_on(self, *events: Event | Delta) -> None:
+        """Tell of what no state knows: it has the number of the event before it."""
+        if not self.listening:
+            return
+        parent = self._parent
+        for event in events:
+            stamped = Stamped(
+                run=self.run,
+                agent=self._agent,
+                parent=parent.emitter.run if parent else "",
+                call_id=parent.call_id if parent else "",
+                turn=self._state.ledger.turn,
+                sequence=self._sequence,
+                time=time.time(),
+                event=event,
+            )
+            log_event(stamped)
+            if self.on_event is not None:
+                notify(self.on_event, stamped, event)
+
+    def moved(self, before: State, after: State, outcome: Outcome | None = None) -> None:
+        """Tell what happened between two states; `outcome`: what the world answered, where that led to the second."""
+        self._state = after
+        if self.listening:
+            self._tell(*observe(before, after, outcome))
+
+    def cut_short(self, state: State, *, begun: bool = True) -> State:
+        """The state of a run that is cut short in this one (`deliver.interrupt`), told."""
+        self._tell(*closing(state, begun=begun))
+        self._state = interrupt(state, begun=begun)
+        return self._state
+
+    def halted(self, end: Halted) -> Result[Never, Halted]:
+        """The end of the run without its goal."""
+        self._tell(RunHalted(halt=end.halt))
+        return Failure(end)
+
+    def _tell(self, *events: Event) -> None:
+        for event in events:
+            self._sequence = following(self._sequence, self._state)
+            self.pass_on(event)
