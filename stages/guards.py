@@ -459,13 +459,12 @@ def repetition(rules: Rules) -> Guard:
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
-        if most is None or not (ledger.attempts or (rules.unruled and ledger.successes)):
+        if most is None or not (ledger.attempts or ((rules.unruled or most == 1) and ledger.successes)):
             return []
-        again = [
-            (call, count)
-            for call in calls
-            if call.name in bound and (count := _times(call, state, written=call.name in once)) >= limit[call.name]
-        ]
+        made = (
+            (call, _times(call, state, written=call.name in once, most=most)) for call in calls if call.name in bound
+        )
+        again = [(call, count) for call, count in made if count >= limit[call.name]]
         others = tuple(tool.name for tool in offered_tools(rules, state)) if again else ()
         return [
             Objection(
@@ -483,10 +482,14 @@ def repetition(rules: Rules) -> Guard:
     return guard
 
 
-def _times(call: ToolCall, state: State, *, written: bool) -> int:
-    """How often it was made in vain; a write also since the user has last said something."""
+def _times(call: ToolCall, state: State, *, written: bool, most: int) -> int:
+    """How often it was made in vain; a write also since the user has last said something.
+
+    A look-up that was made once, with nothing new since, counts where once is the maximum.
+    """
     answered = times_answered(state.ledger, call.name, call.arguments)
-    turns = turns_written(state.ledger, call.name, call.arguments) if written else ()
+    turns = turns_written(state.ledger, call.name, call.arguments) if written or most == 1 else ()
+    turns = turns if written else turns[:1]
     if len(turns) <= answered:
         return answered
     asked = next((m.turn for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), 0)

@@ -3,6 +3,9 @@
 import re
 import runpy
 from pathlib import Path
+from pkgutil import resolve_name
+
+from stages.state import State
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -31,6 +34,16 @@ def test_links_lead_somewhere() -> None:
             to = document.parent / link if link else document
             assert to.exists(), f"{document.name}: {link}"
             assert not heading or heading in headings(to), f"{document.name}: {link}#{heading}"
+
+
+def test_names_in_the_pages_exist() -> None:
+    for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        text = document.read_text()
+        for name in re.findall(r"\b(?:forge|stages)(?:\.\w+)+", text):
+            if name != "forge.bash":
+                resolve_name(name)
+        for name in re.findall(r"`state\.(?!py`)(\w+)", text):
+            assert hasattr(State, name), f"{document.name}: state.{name}"
 
 
 def headings(document: Path) -> set[str]:

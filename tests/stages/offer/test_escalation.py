@@ -430,6 +430,12 @@ def test_what_the_user_asks_for_again_and_what_a_rule_wants_several_times_is_mad
     assert talking.made == ["order tea"] * 4
 
 
+def test_where_once_is_the_maximum_a_call_is_made_again_only_after_something_new() -> None:
+    shop = Shop(limits=Limits(max_repeats=1, max_iterations=20))
+    shop.run(STOCK, STOCK, TEA, TEA, STOCK)
+    assert shop.made == ["stock", "order tea", "stock"]
+
+
 def test_no_limit_is_no_limit() -> None:
     shop = Shop(limits=Limits(max_repeats=None, max_iterations=20))
     shop.run(*[TEA] * 6)
