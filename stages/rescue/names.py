@@ -57,6 +57,16 @@ def bare_name(written: str) -> str:
     return bare.strip(_DRESS)
 
 
+def name_before(text: str, end: int) -> str:
+    """The name that ends at `end`, blanks aside; empty if something else does."""
+    while end > 0 and text[end - 1].isspace():
+        end -= 1
+    start = end
+    while start > max(0, end - LONGEST_NAME) and (text[start - 1].isalnum() or text[start - 1] in "_.:/-"):
+        start -= 1
+    return text[start:end]
+
+
 def _key(name: str) -> str:
     """What is left of a name without case and separators: `getWeather` and `get-weather` share it."""
     return _NOT_A_LETTER.sub("", name).lower()

@@ -38,7 +38,7 @@ _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _FENCE_END = re.compile(r"\s*+[}\])]{0,3}+\s*+(?:```|~~~|`{1,2}\s*+\Z)")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
-_NAME_BEFORE = re.compile(r"(?:>>>)?[*`]*+([A-Za-z_][\w.-]{0,100}+)[*`]*+\s*+(?:\(\s*+)?")
+_NAME_BEFORE = re.compile(r"(?:>>>)?[*`\[]*+([A-Za-z_][\w.:/#-]{0,100}+)(?<!:)[*`\]]*+\s*+(?:\(\s*+)?")
 _AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
