@@ -9,8 +9,9 @@ _DRESS = "*_`\"' \t\r\n"
 """Markdown and quotes that models put around a name."""
 
 _PREFIX = re.compile(r"(?:functions?|default_api|tools?|api|namespace)(?:\.|::|:|/)", re.IGNORECASE)
-_SUFFIX = re.compile(r"(?::\d{1,6}|\(\)|<\|.{0,40})$", re.DOTALL)
-"""Kimi's call number, empty parentheses, and the control token that gpt-oss lets slip into a name."""
+_TOKEN = re.compile(r"<[|\uff5c][^<>]{0,40}>")
+_SUFFIX = re.compile(r"(?:[:#]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c].{0,40})$", re.DOTALL)
+"""A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 LONGEST_NAME = 200
@@ -21,6 +22,8 @@ class Names(Struct, frozen=True):
     """The known names; as a mapping, with the parameters of each tool in order."""
 
     known: Collection[str] | Mapping[str, tuple[str, ...]]
+    spelt: dict[str, tuple[str, ...]] = {}
+    """The known names by their letters; made of them when the first name is not spelt like any."""
 
     def find(self, written: str) -> tuple[str, ...]:
         """The known names that `written` can mean: one, none, or several if it is ambiguous."""
@@ -30,7 +33,14 @@ class Names(Struct, frozen=True):
         if bare in self.known:
             return (bare,)
         key = _key(bare)
-        return tuple(name for name in self.known if _key(name) == key) if key else ()
+        return self._by_letters().get(key, ()) if key else ()
+
+    def _by_letters(self) -> dict[str, tuple[str, ...]]:
+        if not self.spelt:
+            for name in self.known:
+                key = _key(name)
+                self.spelt[key] = (*self.spelt.get(key, ()), name)
+        return self.spelt
 
     def knows(self, written: str) -> bool:
         """Whether `written` can mean at least one known name."""
@@ -53,6 +63,8 @@ class Names(Struct, frozen=True):
 def bare_name(written: str) -> str:
     """The name without markdown, quotes, namespace and call number."""
     bare = written[:LONGEST_NAME].strip(_DRESS)
+    if bare.startswith("<"):
+        bare = _TOKEN.sub("", bare, count=1)
     bare = _SUFFIX.sub("", _PREFIX.sub("", bare, count=1))
     return bare.strip(_DRESS)
 
