@@ -17,6 +17,7 @@ from stages.rescue.families import (
     tokens,
     xml_calls,
 )
+from stages.rescue.formats import FORMATS, family_of
 from stages.rescue.found import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -48,4 +49,5 @@ FAMILIES: tuple[Family, ...] = (
     react.REACT,
     named_tags.OWN_TAG,
     named_tags.OWN_ATTRIBUTES,
+    *map(family_of, FORMATS),
 )

@@ -3,7 +3,7 @@
 import re
 
 from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
+from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, object_members
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -32,13 +32,18 @@ _CODE = frozenset({"python", "py", "javascript", "js"})
 _JSON_BEGINS = re.compile(rf"[\[{{\uff5b]|{FIRST_KEY}")
 _MARKUP = re.compile(
     r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
-    r"assistant|functools|functions?\.|print\(|json\b"
+    r"assistant|[A-Z_]{3,30}:|functools|functions?\.|print\(|json\b"
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _FENCE_END = re.compile(r"\s*+[}\])]{0,3}+\s*+(?:```|~~~|`{1,2}\s*+\Z)")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NAME_BEFORE = re.compile(r"(?:>>>)?[*`\[]*+([A-Za-z_][\w.:/#-]{0,100}+)(?<!:)[*`\]]*+\s*+(?:\(\s*+)?")
+_LABELS = re.compile(
+    r"^[*]{0,2}[A-Z]\w{1,20}[*]{0,2}:[*]{0,2}[ \t]{0,4}[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"]{0,2}[ \t]{0,4}\n"
+    r"[*]{0,2}[A-Z]\w{1,20}(?: \w{1,20})?[*]{0,2}:[*]{0,2}\s{0,4}\Z",
+    re.MULTILINE,
+)
 _AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
@@ -62,7 +67,8 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
     if not shape.claims and not shape.damage:
-        return _named(text, start, found, names) or Read(start=start, end=found.end)
+        called = _named(text, start, found, names) or _labelled(text, start, found, names)
+        return called or Read(start=start, end=found.end)
     surplus = _SURPLUS.match(text, found.end)
     end = surplus.end() if surplus else found.end
     return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
@@ -118,6 +124,17 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
     if closing is None and text[found.end : found.end + 200].strip():
         return Read(start=start, end=found.end)
     return Read(start=start, end=closing.end() if closing else found.end, claims=tuple(claims), damage=damage, keep="")
+
+
+def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
+    """Lines with labels of any words: one that names the tool, one that begins with its arguments."""
+    before = _LABELS.search(text, max(0, start - 240), start)
+    parameters = names.parameters(before[1]) if before else ()
+    given = object_members(found.text) if parameters else None
+    if before is None or not given or not given.keys() <= set(parameters):
+        return None
+    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
 
 
 def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None:

@@ -24,7 +24,8 @@ from stages.rescue.tags import ATTRIBUTE, CALL, CLOSED, END_TAG, GAP, KEY, PARAM
 class Grammar(Struct, frozen=True, kw_only=True):
     """How a format is written: `head` up to the arguments, `key` up to a value, `value_end`, and the `end`.
 
-    `strip`: a newline after the opening tag and one before the closing tag belong to the markup.
+    `strip`: a newline after the opening tag and one before the closing tag belong to the markup. `quoted`: texts are in
+    quotation marks, as JSON has them, so that other values are JSON too.
     """
 
     head: re.Pattern[str]
@@ -32,6 +33,7 @@ class Grammar(Struct, frozen=True, kw_only=True):
     value_end: re.Pattern[str]
     end: re.Pattern[str]
     strip: bool = True
+    quoted: bool = False
 
 
 _CUT_OFF = r"(?:</[\w:|\uff5c ]*+)?\Z"
@@ -94,13 +96,13 @@ def _element(text: str, start: int, begin: int, names: Names) -> Read | None:
     head = ELEMENTS.head.match(text, start)
     if head is None:
         return None
-    called = _Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
+    called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
     if head["name"].rstrip().endswith("/") or head[0].endswith("/>"):
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
     return json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
 
 
-class _Called(Struct, frozen=True):
+class Called(Struct, frozen=True):
     """The called name, where the call begins, and where its arguments begin."""
 
     name: str
@@ -113,7 +115,7 @@ def _without_slash(written: str) -> str:
     return written.rstrip().removesuffix("/").rstrip()
 
 
-def json_body(text: str, called: _Called, end: re.Pattern[str], names: Names) -> Read | None:
+def json_body(text: str, called: Called, end: re.Pattern[str], names: Names) -> Read | None:
     """Llama 3.1's custom tools: the arguments as JSON between the tags."""
     brace = _TO_BRACE.match(text, called.body)
     if brace is None:
@@ -130,7 +132,7 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
     head = PAIRS.head.match(text, start)
     if head is None:
         return None
-    called = _Called(name=head["name"], begin=start, body=head.end())
+    called = Called(name=head["name"], begin=start, body=head.end())
     if text.startswith("{", head.end()):
         return json_body(text, called, PAIRS.end, names) if head["sep"] else None
     if not (names.knows(head["name"]) or head["sep"] or PAIRS.key.match(text, head.end())):
@@ -144,10 +146,10 @@ def _unopened_pairs(text: str, start: int, names: Names) -> Read | None:
     if not name or not names.knows(name):
         return None
     begin = text.rfind(name, 0, start)
-    return parameters(text, _Called(name=name, begin=begin, body=start), PAIRS, names)
+    return parameters(text, Called(name=name, begin=begin, body=start), PAIRS, names)
 
 
-def parameters(text: str, called: _Called, grammar: Grammar, names: Names) -> Read:
+def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Read:
     """Parameters up to the end tag. Without that tag it is not known whether more were to come: damage."""
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
@@ -164,7 +166,11 @@ def parameters(text: str, called: _Called, grammar: Grammar, names: Names) -> Re
             else:
                 repairs["missing_closer"] = None
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
-        value = _value(written, typed, repairs, strip=grammar.strip)
+        if grammar.quoted and is_json(written.strip()):
+            value = written.strip()
+        else:
+            written = written.removesuffix("\n") if grammar.quoted else written
+            value = _value(written, typed, repairs, strip=grammar.strip)
         given.setdefault(html.unescape(key["key"] or key["bare"]).strip(), []).append(value)
         position = ended.end()
     end = grammar.end.match(text, position)
@@ -186,7 +192,7 @@ def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> 
     return element_as_json(value, repairs, strip=strip)
 
 
-def _damaged(called: _Called, end: int, names: Names) -> Read:
+def _damaged(called: Called, end: int, names: Names) -> Read:
     known = names.knows(called.name)
     why = f"the markup of the call of {called.name[:60]} is cut off or not closed." if known else None
     return Read(start=called.begin, end=end, damage=why, keep="" if known else None)
