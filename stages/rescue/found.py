@@ -65,12 +65,14 @@ class Family(Options, frozen=True, kw_only=True):
     `opener` is the source of a regular expression for where a call may begin: cheap, without capturing groups, each
     alternative beginning with a literal character. `first` has these characters. `read` is asked at each match, as
     `read(text, position, names)`; None: not a call of this family. OptionError, when it is made, for anything else.
+    `own_tag`: its calls are tags that bear a known name exactly, so others are passed over without being asked.
     """
 
     name: str
     first: str
     opener: str
     read: Callable[[str, int, Names], Read | None]
+    own_tag: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an opener that cannot be searched for together with those of other families."""

@@ -92,22 +92,39 @@ def name_pattern(name: str) -> re.Pattern[str]:
 class NameSearch(Struct, frozen=True):
     """Finds any of some names in a text, in any spelling. A pattern of ten thousand takes a second to compile.
 
-    `letters` are the names without case and separators, `signs` those that have no letter.
+    `letters` are the names without case and separators, `signs` those that have no letter; `begun`, if they are many,
+    `letters` by their first characters.
     """
 
     letters: tuple[str, ...]
     signs: tuple[str, ...]
+    begun: dict[str, tuple[str, ...]] = {}
 
     def finds(self, text: str) -> bool:
         """Whether one of the names is in the text."""
         bare = _folded(text)
+        if self.begun:
+            length = len(next(iter(self.begun)))
+            places = ((at, self.begun.get(bare[at : at + length], ())) for at in range(len(bare)))
+            return any(bare.startswith(names, at) for at, names in places if names)
         return any(name in bare for name in self.letters) or any(name in text for name in self.signs)
 
 
 def name_search(known: Collection[str]) -> NameSearch:
     """A search for these names."""
     letters = tuple(filter(None, map(_folded, known)))
-    return NameSearch(letters, tuple(name for name in known if name and not _folded(name)))
+    signs = tuple(name for name in known if name and not _folded(name))
+    if len(letters) <= _MANY or signs:
+        return NameSearch(letters, signs)
+    begun: dict[str, list[str]] = {}
+    length = min(map(len, letters))
+    for name in letters:
+        begun.setdefault(name[:length], []).append(name)
+    return NameSearch(letters, signs, {first: tuple(names) for first, names in begun.items()})
+
+
+_MANY = 200
+"""From so many names on, each place of a text is looked up, instead of each name in the text."""
 
 
 def _folded(text: str) -> str:

@@ -69,6 +69,28 @@ def in_log(text: str, start: int) -> bool:
     return start > line and _LOGGED.match(text[line:start]) is not None
 
 
+_HUNK = re.compile(r"^(?:@@ |\+\+\+ |diff --git |\*\*\* (?:Begin Patch|Update File|Add File))", re.MULTILINE)
+
+
+def in_patch(text: str, start: int) -> bool:
+    """Whether its line is one of a patch."""
+    line = _line(text, start, WINDOW)
+    return text[line : line + 1] in ("+", "-", " ") and _HUNK.search(text, max(0, line - 2000), line) is not None
+
+
+_SPEAKER = re.compile(r"[ \t]{0,4}(?:\[[^\]\n]{1,20}\][ \t]{0,2})?[*]{0,2}[A-Za-z]\w{0,19}[*]{0,2}:[*]{0,2}[ \t]{0,4}")
+
+
+def in_transcript(text: str, start: int, end: int) -> bool:
+    """Whether somebody is named as the speaker of it, and others of the lines before and after it."""
+    line = _line(text, start, 80)
+    if line < 1 or _SPEAKER.fullmatch(text, line, start) is None:
+        return False
+    before = _line(text, line - 1, _LONGEST_LINE)
+    after = text.find("\n", end, end + WINDOW) + 1
+    return after > 0 and bool(_SPEAKER.match(text, max(before, 0))) and bool(_SPEAKER.match(text, after))
+
+
 def is_all(text: str, start: int, end: int) -> bool:
     """Whether there is nothing but decoration around it."""
     if start > NEARLY or len(text) - end > NEARLY:

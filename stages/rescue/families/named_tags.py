@@ -144,7 +144,11 @@ ATTRIBUTE = Family(
     opener=r"<(?:tool_call|function_call|tool|function|call|tool_use)\s(?=[^>]{0,120}name=)",
     read=_attribute,
 )
-OWN_TAG = Family(name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag)
+OWN_TAG = Family(name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag, own_tag=True)
 OWN_ATTRIBUTES = Family(
-    name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s[^<>]{1,2000}/>)", read=_own_attributes
+    name="tool_tag",
+    first="<",
+    opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s[^<>]{1,2000}/>)",
+    read=_own_attributes,
+    own_tag=True,
 )
