@@ -34,22 +34,52 @@ MARKER = (
 STEM = "(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Ii]nvoke|[Aa]ction|ACTION|[Pp]lugin)"
 """A part of the words in markers of calls."""
 _MARKER = re.compile(MARKER)
-_STEM = re.compile(STEM)
+STEM_IN = re.compile(STEM)
 _PLAIN = re.compile(r"</?[\w:.-]{1,60}>")
 _TOKEN = re.compile(rf"</?{BAR}|<[^<>]{{1,60}}{BAR}>")
 _ENDS = re.compile(r"/|(?<![a-z])end|End|END|close|stop|suffix|eo[mt]|return|turn")
 
 
+_BEFORE = re.compile(rf"(?:{MARKER}\s{{0,4}}){{1,4}}\Z")
+
+
 def is_of_calls(markers: str) -> bool:
     """Whether only calls have these markers, so that an unknown name behind them is a mistake."""
-    return _STEM.search(markers) is not None and _PLAIN.fullmatch(markers.strip()) is None
+    return STEM_IN.search(markers) is not None and _PLAIN.fullmatch(markers.strip()) is None
 
 
 def before_call(markers: str) -> int:
     """How many characters of these markers come before the first that is of calls; none where none is."""
-    return next((found.start() for found in _MARKER.finditer(markers) if _STEM.search(found[0])), 0)
+    return next((found.start() for found in _MARKER.finditer(markers) if STEM_IN.search(found[0])), 0)
 
 
 def is_closing(marker: str) -> bool:
     """Whether a marker ends a call or a turn, by the words in it; other closing tags are text."""
-    return _ENDS.search(marker) is not None and (_TOKEN.match(marker) is not None or _STEM.search(marker) is not None)
+    return _ENDS.search(marker) is not None and (_TOKEN.match(marker) is not None or STEM_IN.search(marker) is not None)
+
+
+def markers_before(text: str, start: int) -> int:
+    """Where the control tokens and tags of calls begin that stand right before `start`; there, if none do."""
+    found = _BEFORE.search(text, max(0, start - 160), start)
+    if found is None:
+        return start
+    begin = start
+    for marker in _MARKER.finditer(found[0]):
+        if is_closing(marker[0]):
+            begin = start
+        elif begin == start and (STEM_IN.search(marker[0]) or _TOKEN.match(marker[0])):
+            begin = found.start() + marker.start()
+    return begin
+
+
+_CLOSING = re.compile(rf"{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
+
+
+def past_closing(text: str, position: int) -> int:
+    """The position after the markers that close a call."""
+    for _ in range(4):
+        closing = _CLOSING.match(text, position)
+        if closing is None or not is_closing(closing["marker"]):
+            break
+        position = closing.end()
+    return position

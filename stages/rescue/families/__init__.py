@@ -47,6 +47,7 @@ FAMILIES: tuple[Family, ...] = (
     pythonic.CALL_LIST,
     pythonic.WHOLE_REPLY,
     react.REACT,
+    named_tags.ANY_WORDS,
     named_tags.OWN_TAG,
     named_tags.OWN_ATTRIBUTES,
     *map(family_of, FORMATS),

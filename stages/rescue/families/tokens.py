@@ -13,14 +13,17 @@ from stages.repair.json_text import FoundJson, json_at
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names, name_before
-from stages.rescue.tags import BAR, GAP, MARKER, STEM, before_call, is_closing, is_of_calls
+from stages.rescue.pycalls import call_list
+from stages.rescue.tags import BAR, GAP, MARKER, STEM, STEM_IN, before_call, is_of_calls, past_closing
 
 _MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}+"
 _HEAD = re.compile(
     rf"(?P<markers>{_MARKERS})(?:(?P<id>[\w-]{{1,40}}+){GAP}(?P<inner>{_MARKERS}))??"
-    rf"[*`\"']{{0,3}}(?P<name>[\w.:/#-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}"
-    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|[:=(]){GAP}){{0,6}}+)(?:json{GAP})?(?=\{{|\Z)"
+    rf"(?:name\s{{0,4}}[:=]\s{{0,4}})?[*`\"']{{0,3}}(?P<name>[\w.:/#-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}"
+    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|[:=(]|\w{{1,20}}\s{{0,4}}[:=]){GAP}){{0,6}}+)(?:json{GAP})?(?=\{{|\Z)"
 )
+_ONLY_MARKERS = re.compile(_MARKERS)
+_BEGINS_PYTHON = re.compile(r"\[?\s{0,8}[A-Za-z_][\w.-]{0,120}\(")
 _CALL_BEGIN = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]call[\u2581_]begin{BAR}{{1,2}}>{GAP}")
 _SECTION_BEFORE = re.compile(
     rf"<{BAR}{{1,2}}tool[\u2581_]calls?[\u2581_](?:section_)?begin{BAR}{{1,2}}>[^<]{{0,200}}\Z"
@@ -30,17 +33,17 @@ _SEPARATOR = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]sep")
 _STRUCTURE = re.compile(
     rf"(?:{_CALL_BEGIN.pattern}(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})(?=<)"
 )
-_CLOSING = re.compile(rf"{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
 _ARGS = re.compile(rf"\[ARGS\]{GAP}")
 
 
 def _named(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
-        return _headless(text, start)
+        return _python(text, start, names) or _headless(text, start)
     name, markers = head["name"], head["markers"] + (head["inner"] or "")
     of_calls = is_of_calls(markers)
-    if not (of_calls or (head["between"] and names.knows(name))):
+    known = names.knows(name)
+    if not (of_calls or (known and (head["between"] or STEM_IN.search(markers)))):
         return None
     if _SEPARATOR.match(markers) or (head["id"] and _ONLY_SECTION.search(head["markers"])):
         # DeepSeek's section without the token that begins a call: more may be missing.
@@ -54,6 +57,18 @@ def _section(text: str, start: int) -> int:
     section = text.rfind("call", max(0, start - 240), start)
     before = _SECTION_BEFORE.search(text, max(0, section - len("<||tool_")), start) if section >= 0 else None
     return before.start() if before else start
+
+
+def _python(text: str, start: int, names: Names) -> Read | None:
+    """Markers of calls around calls of known tools, written as Python."""
+    markers = _ONLY_MARKERS.match(text, start)
+    if markers is None or not STEM_IN.search(markers[0]) or not _BEGINS_PYTHON.match(text, markers.end()):
+        return None
+    calls = call_list(text, markers.end(), names)
+    if calls is None or calls.damage or not all(names.knows(claim.name) for claim in calls.claims):
+        return None
+    end = past_closing(text, calls.end)
+    return Read(start=start, end=end, claims=calls.claims, keep="") if end > calls.end else None
 
 
 def _headless(text: str, start: int) -> Read | None:
@@ -72,16 +87,6 @@ def _with_json(text: str, start: int, position: int, name: str) -> Read:
         return Read(start=start, end=max(end, position), damage=CUT_OFF if cut else UNREADABLE, keep="")
     claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=start, end=past_closing(text, found.end), claims=(claim,), keep="")
-
-
-def past_closing(text: str, position: int) -> int:
-    """The position after the markers that close a call."""
-    for _ in range(4):
-        closing = _CLOSING.match(text, position)
-        if closing is None or not is_closing(closing["marker"]):
-            break
-        position = closing.end()
-    return position
 
 
 def _args(text: str, start: int, names: Names) -> Read | None:
