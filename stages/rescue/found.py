@@ -59,7 +59,7 @@ class Read(Struct, frozen=True, kw_only=True):
     looked: int = 0
 
 
-class Family(Options, frozen=True, kw_only=True):
+class Family(Options, frozen=True, kw_only=True, tag="family"):
     """A grammar of calls.
 
     `opener` is the source of a regular expression for where a call may begin: cheap, without capturing groups, each
@@ -107,7 +107,7 @@ PLACES = re.compile(r"\{(?:name|json|arguments|key|value)\}")
 """The places in the examples of a format."""
 
 
-class Format(Options, frozen=True, kw_only=True):
+class Format(Options, frozen=True, kw_only=True, tag="format"):
     """A format of calls, as an example of one. OptionError if a place is missing.
 
     `call` has markup, `{name}`, then `{json}` or `{arguments}`; `argument`, for the latter, `{key}`, then `{value}`.

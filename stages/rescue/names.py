@@ -22,8 +22,8 @@ class Names(Struct, frozen=True):
     """The known names; as a mapping, with the parameters of each tool in order."""
 
     known: Collection[str] | Mapping[str, tuple[str, ...]]
-    spelt: dict[str, tuple[str, ...]] = {}
-    """The known names by their letters; made of them when the first name is not spelt like any."""
+    spelt: Mapping[str, tuple[str, ...]] = {}
+    """Many names by their letters; where it is empty, all of them are looked through."""
 
     def find(self, written: str) -> tuple[str, ...]:
         """The known names that `written` can mean: one, none, or several if it is ambiguous."""
@@ -33,14 +33,9 @@ class Names(Struct, frozen=True):
         if bare in self.known:
             return (bare,)
         key = _key(bare)
-        return self._by_letters().get(key, ()) if key else ()
-
-    def _by_letters(self) -> dict[str, tuple[str, ...]]:
-        if not self.spelt:
-            for name in self.known:
-                key = _key(name)
-                self.spelt[key] = (*self.spelt.get(key, ()), name)
-        return self.spelt
+        if self.spelt:
+            return self.spelt.get(key, ())
+        return tuple(name for name in self.known if _key(name) == key) if key else ()
 
     def knows(self, written: str) -> bool:
         """Whether `written` can mean at least one known name."""
@@ -58,6 +53,20 @@ class Names(Struct, frozen=True):
     def begins(self, written: str) -> bool:
         """Whether `written` may be a known name that was cut off."""
         return any(name.startswith(written) for name in self.known)
+
+
+def names_of(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
+    """These names, indexed if there are many: a reply may have thousands of calls of tools that do not exist."""
+    if len(known) <= _FEW:
+        return Names(known)
+    spelt: dict[str, tuple[str, ...]] = {}
+    for name in known:
+        if key := _key(name):
+            spelt[key] = (*spelt.get(key, ()), name)
+    return Names(known, spelt)
+
+
+_FEW = 50
 
 
 def bare_name(written: str) -> str:
@@ -98,7 +107,7 @@ class NameSearch(Struct, frozen=True):
 
     letters: tuple[str, ...]
     signs: tuple[str, ...]
-    begun: dict[str, tuple[str, ...]] = {}
+    begun: Mapping[str, tuple[str, ...]] = {}
 
     def finds(self, text: str) -> bool:
         """Whether one of the names is in the text."""

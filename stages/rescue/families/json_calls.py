@@ -140,10 +140,13 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
 
 def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A call whose name stands before its arguments, by the last sign before them."""
-    before = text[max(0, start - 4) : start].rstrip()
+    near = text[max(0, start - 4) : start]
+    before = near.rstrip()
     if before.endswith((":", "=", ">")) and (called := _labelled(text, start, found, names)):
         return called
-    ends = before.endswith((">", "]", ")", "}}", "\u27eb", "\u3011", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
+    ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
+    # Between lines, two braces are the end of other JSON.
+    ends = ends or (before.endswith("}}") and "\n" not in near)
     return _bracketed(text, start, found, names) if ends else None
 
 

@@ -37,6 +37,10 @@ _ARGS = re.compile(rf"\[ARGS\]{GAP}")
 
 
 def _named(text: str, start: int, names: Names) -> Read | None:
+    first = text.find(">", start, start + 80) + 1
+    if first and text[first : first + 4].lstrip()[:1] == "{":
+        # JSON right behind the marker is another family's.
+        return None
     head = _HEAD.match(text, start)
     if head is None:
         return _python(text, start, names) or _headless(text, start)
