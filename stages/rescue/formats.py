@@ -27,7 +27,7 @@ def family_of(row: Format) -> Family:
     before, between, after = PLACES.split(row.call)
     opening = _loose(before.strip())
     head = re.compile(
-        rf"{opening}{GAP}[*`\"']{{0,3}}(?P<name>[\w.:/#-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}{_loose(between.strip())}{GAP}"
+        rf"{opening}{GAP}[*`\"']{{0,3}}(?P<name>{_word(between)}{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}{_loose(between.strip())}{GAP}"
     )
     end = re.compile(rf"{GAP}{_loose(after.strip())}")
     grammar = _grammar(row, opening, head, end) if row.argument else None
@@ -59,17 +59,27 @@ def _past_fence(text: str, read: Read, *, fenced: bool) -> Read:
 
 
 def _grammar(row: Format, opening: str, head: re.Pattern[str], end: re.Pattern[str]) -> Grammar:
+    written = PLACES.split(row.argument)[1]
     before, between, after = (_loose(part.strip()) for part in PLACES.split(row.argument))
+    # A newline after it is told from the value's own when the value is read.
+    blank = r"[ \t]{0,8}+" if written.endswith((" ", "\t")) else ""
     closing = _loose(PLACES.split(row.call)[-1].strip()) or r"(?:```|\Z)"
     return Grammar(
         head=head,
-        key=re.compile(rf"{GAP}{before}{GAP}[\"']?(?:(?P<key>[\w.:/-]{{1,100}}+)|(?P<bare>(?!)))[\"']?{GAP}{between}"),
+        key=re.compile(
+            rf"{GAP}{before}{GAP}[\"']?(?:(?P<key>{_word(written)}{{1,100}}+)|(?P<bare>(?!)))[\"']?{GAP}{between}{blank}"
+        ),
         value_end=re.compile(
             rf"{after}(?={GAP}(?:{before}|{opening}|{closing}|\Z))|(?=\n{closing}{GAP}\Z)|(?=\n```\s*+\Z)"
         ),
         end=end,
         quoted=True,
     )
+
+
+def _word(following: str) -> str:
+    """A character of a name, if this follows the name."""
+    return "[\\w" + "".join(re.escape(sign) for sign in ".:/#-" if sign != following.strip()[:1]) + "]"
 
 
 def _loose(literal: str) -> str:

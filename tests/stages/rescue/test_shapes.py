@@ -10,6 +10,9 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
+from forge.backends.profile import from_toml
+from forge.errors import ForgeError
+from forge.workflow.checks import own_families
 from stages.effect import Reply
 from stages.options import OptionError
 from stages.reading.replies import reader
@@ -98,13 +101,22 @@ BLOCK = Format(name="block2", call="CALL|{name}|{arguments} END", argument="WITH
         ("@@somebody said {} @@", ()),
         (
             "CALL|get_weather|WITH city -> Paris DONE WITH days -> 3 DONE END",
-            (Meant("get_weather", {"city": " Paris ", "days": 3}),),
+            (Meant("get_weather", {"city": "Paris", "days": 3}),),
         ),
     ],
 )
 def test_a_format_of_ones_own_is_an_example_of_a_call(text: str, calls: tuple[Meant | str, ...]) -> None:
     found = rescuer((family_of(SHEET), family_of(BLOCK), *FAMILIES))(text, NAMES)
     assert [call.name for call in found.calls] == [call if isinstance(call, str) else call.name for call in calls]
+
+
+def test_a_workflow_and_a_profile_take_formats() -> None:
+    profile = from_toml('name = "mine"\n[[formats]]\nname = "sheet"\ncall = "@@{name} {json}@@"\n')
+    assert profile.formats == (SHEET,)
+    (family,) = own_families([SHEET])
+    assert [call.name for call in rescuer((family,))('@@search {"query": "x"}@@', NAMES).calls] == ["search"]
+    with pytest.raises(ForgeError, match=r"it must be markup, then \{name\}"):
+        from_toml('name = "mine"\n[[formats]]\nname = "sheet"\ncall = "@@"\n')
 
 
 @pytest.mark.parametrize(
