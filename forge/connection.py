@@ -12,6 +12,7 @@ from forge.masking import NOTHING, Hidden
 from forge.runtime.callbacks import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.chat_template import Markers
+from stages.rescue.found import Format
 from stages.wire.deltas import Sampling
 from stages.wire.prompted.forms import FormName
 from stages.wire.target import Mode
@@ -23,7 +24,8 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     A journal holds it, so a replay needs no backend. `context_tokens` is the size of the model's context, as the
     server says it. `dialect` is how the backend speaks its protocol, `form` how calls are written as text, where they
-    are. `markers` are how the model's own chat template writes calls, where the server shows the template;
+    are. `markers` are how the model's own chat template writes calls, where the server shows the template,
+    `formats` what its profile says of that;
     `alternating` says that it refuses two messages of one role in a row, or the user's word right after a tool's.
     `falls_back`: a refusal of tools comes as a Fault of the kind `no_tools`, and the tools are written into the prompt
     from then on. `logprobs`: it gives the probabilities of tokens, where they are asked for. `tokens_per_character` is
@@ -44,6 +46,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     logprobs: bool = False
     targets: Mapping[str, "Setup"] = {}
     markers: Markers | None = None
+    formats: tuple[Format, ...] = ()
     tokens_per_character: float | None = None
     because: str = ""
 

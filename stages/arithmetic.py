@@ -336,12 +336,12 @@ def argument_check(tool: ToolSpec) -> Check:
         return check
     names = {bound.argument for bound in tool.calculated}
 
-    def checked(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
-        found = check(text, untyped=untyped)
+    def checked(text: str, /) -> Fits | Misfit:
+        found = check(text)
         if isinstance(found, Fits) or not any(problem.path in names for problem in found.problems):
             return found
         as_texts = _with_texts(text, names)
-        return check(as_texts, untyped=untyped) if as_texts else found
+        return check(as_texts) if as_texts else found
 
     return checked
 

@@ -17,7 +17,7 @@ from stages.effect import Budget, Price
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, status_of, turn_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds, unfit_function
 from stages.repair.decoding import decode
-from stages.rescue.found import Family
+from stages.rescue.found import Family, Format
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json
 from stages.seen import is_own
@@ -807,7 +807,7 @@ class Calls(Options, frozen=True, kw_only=True):
     `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
     `max_parallel`: maximum number of concurrent reads. `max_calls_per_reply`: calls beyond that are answered without
     being run. `in_doubt` says when a person is asked about a call whose outcome is unknown.
-    `rescue_enabled`: find calls in text, in the user's own `families` of grammars first, and repair damaged ones within
+    `rescue_enabled`: find calls in text, in the user's own `families` and formats first, and repair damaged ones within
     the `repair_limits`. `value_checks`: refuse placeholders and, in answers, forge's own words.
     """
 
@@ -818,7 +818,7 @@ class Calls(Options, frozen=True, kw_only=True):
     in_doubt: InDoubtPolicy = "report"
     rescue_enabled: bool = True
     repair_limits: RepairLimits = RepairLimits()
-    families: Sequence[Family] = ()
+    families: Sequence[Family | Format] = ()
     value_checks: bool = True
 
 

@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from forge.backends.address import address_parts, spelt_out
 from forge.errors import ForgeError
 from stages.options import did_you_mean
+from stages.rescue.found import Format
 from stages.wire.deltas import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, Constrain, Dialect, ToolChoice, WireName, wire
@@ -52,6 +53,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     server's own counts. `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`, or,
     with `messages`, at vLLM's `/tokenize`, which takes the messages of a request.
     `prompt_cache`: it is told how much of a prompt to keep (Anthropic's `cache_control`); others keep it untold.
+    `formats`: how its models write calls as text, besides the formats that forge knows (docs/rescue.md).
     `logprobs`: it gives the probabilities of a reply's tokens and of their alternatives, where these are asked for.
     """
 
@@ -73,6 +75,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     context: ContextSource = "given"
     context_tokens: int | None = None
     alternating: bool | None = None
+    formats: tuple[Format, ...] = ()
     temperature: float | None = None
     tokenizer: bool | Literal["messages"] = False
     prompt_cache: bool = False

@@ -195,6 +195,7 @@ class Server:
             context_tokens=context,
             sampling=self._options_for(model, profile),
             markers=template.markers,
+            formats=profile.formats,
             alternating=template.alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
             form=self._form,

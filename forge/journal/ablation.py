@@ -186,8 +186,8 @@ def _offers(workflow: CompiledWorkflow) -> dict[str, _Variant]:
 def _exact(check: Check) -> Check:
     """The check without coercion: values that need conversion do not match."""
 
-    def judge(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
-        judged = check(text, untyped=untyped)
+    def judge(text: str, /) -> Fits | Misfit:
+        judged = check(text)
         if isinstance(judged, Misfit) or not judged.repairs:
             return judged
         wrong = (
@@ -204,8 +204,8 @@ _members = msgspec.json.Decoder(dict[str, object])
 def _unchecked(check: Check) -> Check:
     """The check, accepting every JSON object."""
 
-    def judge(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
-        judged = check(text, untyped=untyped)
+    def judge(text: str, /) -> Fits | Misfit:
+        judged = check(text)
         if isinstance(judged, Fits):
             return judged
         try:

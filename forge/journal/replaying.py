@@ -307,8 +307,8 @@ def as_recorded(journal: Journal, workflow: Workflow) -> CompiledWorkflow:
 
 
 def _trusting(check: Check) -> Check:
-    def judge(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
-        judged = check(text, untyped=untyped)
+    def judge(text: str, /) -> Fits | Misfit:
+        judged = check(text)
         if isinstance(judged, Misfit) and all(map(_hides_value, judged.problems)):
             return Fits(arguments=msgspec.json.encode(msgspec.json.decode(text)).decode())
         return judged

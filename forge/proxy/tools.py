@@ -157,7 +157,7 @@ class _LazyCheck:
         self._name, self._parameters, self._told = spec.name, spec.parameters, told
         self._check: Check | None = None
 
-    def __call__(self, text: str, /, *, untyped: bool = False) -> Fits | Misfit:
+    def __call__(self, text: str, /) -> Fits | Misfit:
         """Whether the arguments fit."""
         if self._check is None:
             try:
@@ -165,7 +165,7 @@ class _LazyCheck:
                 self._tell(unchecked(self._parameters))
             except SchemaError:
                 self._check = checker(NO_PARAMETERS)
-        return self._check(text, untyped=untyped)
+        return self._check(text)
 
     def _tell(self, sentence: str) -> None:
         known = f"{self._name} {sentence}"

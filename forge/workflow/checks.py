@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from forge.runtime.callbacks import placed, placed_guard
 from forge.tools.definition import Grounds, grounds
+from stages import rescue
 from stages.compaction import Compacted, Compactor
 from stages.confidence.measure import Prior, WhenUnsure, closed_arguments
 from stages.guards import GUARDS
@@ -20,8 +21,7 @@ from stages.nudges import Correction, Reword
 from stages.objection import Guard, NudgeKind
 from stages.offer import NARROWINGS
 from stages.options import did_you_mean, unfit_function
-from stages.rescue import Family
-from stages.rescue.found import Read
+from stages.rescue import Family, Format, Read
 from stages.rules import (
     CompletionCheck,
     PastCall,
@@ -84,10 +84,15 @@ def own_order(order: Sequence[Use]) -> tuple[Use, ...]:
     )
 
 
-def own_families(families: Sequence[Family]) -> tuple[Family, ...]:
+def own_families(families: Sequence[Family | Format]) -> tuple[Family, ...]:
     """The user's grammars of calls."""
     places = ((family, f"calls.families[{i}].read") for i, family in enumerate(families))
-    return tuple(replace(family, read=placed(family.read, place, Read, NoneType)) for family, place in places)
+    return tuple(
+        rescue.family_of(family)
+        if isinstance(family, Format)
+        else replace(family, read=placed(family.read, place, Read, NoneType))
+        for family, place in places
+    )
 
 
 def own_compactor(compactor: Compactor | None) -> Compactor | None:

@@ -11,7 +11,7 @@ from returns.result import Result
 from forge.connection import Setup
 from forge.errors import ForgeError
 from forge.workflow.workflow import CompiledWorkflow, StageName, arranged
-from stages import Stage, compact, enforce, execute, fold, pipeline, send, serialize, validate
+from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import ContextBudget, Meter, TieredCompact
 from stages.confidence.decide import LARGER, ask_again, hear, settle, think_first, weigh
@@ -229,9 +229,15 @@ def _warnings(here: _OnBackend, budget: ContextBudget) -> dict[str, Stage]:
 
 
 def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Openers:
-    """The user's own, then the model's as its template has it, then all that are known: models mix them up."""
-    known, markers = workflow.openers, setup.markers
-    return known.with_family(template_family(markers), workflow.own_families) if markers else known
+    """The user's own, then the model's as its template and its profile have it, then all that are known.
+
+    All, because models mix them up.
+    """
+    known = workflow.openers
+    theirs = [template_family(setup.markers)] if setup.markers else []
+    for family in reversed((*theirs, *map(rescue.family_of, setup.formats))):
+        known = known.with_family(family, workflow.own_families)
+    return known
 
 
 def _tell_what_is_loose(here: _OnBackend) -> None:

@@ -93,7 +93,7 @@ def reader(
             calls = [judge.given(call, "native", cut=cut) for call in reply.calls]
             return Reading(said=said, calls=tuple(calls))
         if in_text and (asked := form.decode_calls(text)):
-            calls = [judge.given(call, "prompted", cut=cut, untyped=form is prompted.XML) for call in asked]
+            calls = [judge.given(call, "prompted", cut=cut) for call in asked]
             return Reading(said=replace(said, text=""), whole=text, calls=tuple(calls))
         if in_text and (answer := form.decode_answer(text)) is not None:
             return Reading(said=replace(said, text=answer))
@@ -115,10 +115,10 @@ class _Judge(Struct, frozen=True, kw_only=True):
     tools: Toolset
     limits: RepairLimits
 
-    def given(self, call: RawCall, origin: str, *, cut: bool, untyped: bool = False) -> Judged:
+    def given(self, call: RawCall, origin: str, *, cut: bool) -> Judged:
         """A call in a field or a form that was asked for."""
         if call.name in self.tools.specs:
-            fits = self.tools.checks[call.name](call.arguments, untyped=untyped)
+            fits = self.tools.checks[call.name](call.arguments)
             if isinstance(fits, Fits):
                 return Judged(name=call.name, arguments=fits.arguments, origin=origin, repairs=fits.repairs)
         meant = Names(self.tools.specs.keys()).find(call.name)
@@ -157,7 +157,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         torn = cut and not _MAY_BE_CUT.isdisjoint(call.repairs)
         if torn or guessed > self.limits.of(self.tools.specs[call.name].effect):
             return replace(judged, wrong=Guessed(repairs=call.repairs))
-        match self.tools.checks[call.name](call.arguments, untyped=call.origin in _UNTYPED):
+        match self.tools.checks[call.name](call.arguments):
             case Fits(arguments=arguments, repairs=coerced):
                 return replace(judged, arguments=arguments, repairs=call.repairs + coerced)
             case Misfit(problems=problems):
@@ -176,9 +176,6 @@ class _Judge(Struct, frozen=True, kw_only=True):
         close = difflib.get_close_matches(name[:80].lower(), [*islice(self.tools.specs, _COMPARED)], n=1)
         return close[0] if close else None
 
-
-_UNTYPED = frozenset({"function", "invoke", "minimax", "arg_key", "tool_xml", "tool_tag"})
-"""Families whose values are text, whatever they stand for."""
 
 _MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})
 """Repairs that take the end of the reply for the end of the call."""

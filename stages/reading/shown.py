@@ -45,7 +45,7 @@ def shown_call(judged: Judged, check: Check, names: Names, families: tuple[Famil
     def same(arguments: str) -> bool:
         if _canonical(arguments) == wanted:
             return True
-        fits = check(arguments, untyped=True)
+        fits = check(arguments)
         return isinstance(fits, Fits) and _canonical(fits.arguments) == wanted
 
     sought = rescue.WantedCall(

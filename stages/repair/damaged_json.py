@@ -11,6 +11,7 @@ from stages.repair.loose_json import BrokenError, Reader
 _COST = {
     "missing_closer": 1,
     "lone_surrogate": 1,
+    "bare_string": 1,
     "mixed_backslash": 2,
     "inner_quotes": 3,
 }

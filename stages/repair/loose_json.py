@@ -12,9 +12,15 @@ _DEEPEST = 40
 _MOST = 3000
 """Maximum number of values in damaged JSON; valid JSON may have any number."""
 
-_BLANK = re.compile(r"(?:[\s\ufeff\u200b]++|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+")
+_BLANK = re.compile(
+    r"(?:[\s\ufeff\u200b]++|\\[nrt]|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+"
+)
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a])")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=])")
+_BARE_STRING = re.compile(
+    r"(?!(?:nan|inf|infinity|undefined)\b)[^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])", re.IGNORECASE
+)
+"""A word where a string should be, up to the next member."""
 _KEY_AHEAD = re.compile(r"\"[\w$.-]{1,60}+\"\s*+[:\uff1a]\s*+[\"{\[\w-]")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
 _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
@@ -25,7 +31,9 @@ _STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
 _FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c", "{}[]:,")
 """Punctuation of Chinese and Japanese keyboards; between values it has only one meaning."""
 
-_CLOSER = {"{": "}", "{{": "}", "[": "]"}
+_CLOSER = {"{": "}", "{{": "}", "[": "]", "(": "]"}
+_SHUT = {**_CLOSER, "(": ")"}
+"""What closes a value, in JSON and in the text."""
 
 
 class BrokenError(Exception):
@@ -46,6 +54,8 @@ class Reader:
         self.repairs: list[str] = []
         self.open: list[str] = []
         self.values = 0
+        self.tuples: list[int] = []
+        """Where each open tuple began in `out`; -1 once it has a comma."""
 
     def run(self, *, opened: bool) -> None:
         if opened:
@@ -53,7 +63,7 @@ class Reader:
         else:
             self.value()
         while self.open:
-            if self.open[-1] == "[":
+            if self.open[-1] in ("[", "("):
                 self.array_step()
             else:
                 self.object_step()
@@ -63,7 +73,7 @@ class Reader:
         end = _BLANK.match(self.text, self.position).end()  # type: ignore[union-attr]  # it matches the empty string
         skipped = self.text[self.position : end]
         if skipped and not skipped.isspace():
-            self.repairs.append("comments")
+            self.repairs.append("escaped_blanks" if skipped.lstrip().startswith("\\") else "comments")
         self.position = end
         following = self.text[end : end + 1]
         if following.isascii() or (meant := following.translate(_FULL_WIDTH)) == following:
@@ -80,6 +90,10 @@ class Reader:
             raise BrokenError(len(self.text), cut=False)
         first = self.blank()
         if first in ("{", "["):
+            self.push(first)
+        elif first == "(" and self.open:
+            self.tuples.append(len(self.out))
+            self.repairs.append("tuple")
             self.push(first)
         elif self.out and self.out[-1] == ":" and _KEY_AHEAD.match(self.text, self.position):
             self.opened()
@@ -100,7 +114,7 @@ class Reader:
     def push(self, opener: str) -> None:
         if len(self.open) >= _DEEPEST:
             raise self.broken()
-        self.out.append(opener)
+        self.out.append("[" if opener == "(" else opener)
         self.position += 1
         if opener == "{" and self.text.startswith("{", self.position):
             self.position += 1
@@ -109,7 +123,8 @@ class Reader:
         self.open.append(opener)
 
     def string(self, *, key: bool) -> None:
-        found = quoted_string(self.text, self.position, key=key)
+        in_object = bool(self.open) and self.open[-1] in ("{", "{{")
+        found = quoted_string(self.text, self.position, "key" if key else "member" if in_object else "item")
         if found is None:
             raise BrokenError(len(self.text), cut=True)
         self.out.append(found.json)
@@ -119,6 +134,12 @@ class Reader:
     def word(self) -> None:
         found = literal(self.text, self.position)
         if found is None:
+            bare = _BARE_STRING.match(self.text, self.position) if self.open else None
+            if bare:
+                self.position = bare.end()
+                self.out.append(msgspec.json.encode(bare[0].rstrip()).decode())
+                self.repairs.append("bare_string")
+                return
             if word := _LAST_WORD.match(self.text, self.position):
                 self.position = word.end()
             raise self.broken()
@@ -129,6 +150,10 @@ class Reader:
     def close(self) -> None:
         opener = self.open.pop()
         self.position += 1
+        if opener == "(" and 0 <= (begin := self.tuples.pop()) < len(self.out) - 1:
+            # Python's parentheses around one value are no tuple.
+            self.out[begin] = ""
+            return
         if opener == "{{" and self.text.startswith("}", self.position):
             self.position += 1
         self.out.append(_CLOSER[opener])
@@ -154,7 +179,7 @@ class Reader:
             self.after_value(following)
 
     def after_value(self, following: str) -> None:
-        closer = _CLOSER[self.open[-1]]
+        closer = _SHUT[self.open[-1]]
         if following == closer:
             self.close()
         elif following == ",":
@@ -171,17 +196,19 @@ class Reader:
             self.value()
         elif _ENDED.match(self.text, self.position):
             self.add_closer("closer")
-        elif _STOP.match(self.text, self.position) or (following in ("}", "]") and self.closes_outer(following)):
+        elif _STOP.match(self.text, self.position) or (following in ("}", "]", ")") and self.closes_outer(following)):
             self.add_closer("missing_closer")
         else:
             raise self.broken()
 
     def closes_outer(self, closer: str) -> bool:
-        return any(_CLOSER[opener] == closer for opener in self.open)
+        return any(_SHUT[opener] == closer for opener in self.open)
 
     def comma(self, closer: str) -> None:
         """One comma between members; those too many, and one before the closer, are left out."""
         first = self.out[-1] in ("{", "[")
+        if self.open[-1] == "(":
+            self.tuples[-1] = -1
         following, commas = ",", 0
         while following == ",":
             self.position += 1
@@ -193,10 +220,10 @@ class Reader:
             return
         if not first:
             self.out.append(",")
-        if closer == "]":
-            self.value()
-        else:
+        if closer == "}":
             self.member()
+        else:
+            self.value()
 
     def member(self) -> None:
         """A key, a colon, and the value or its opening bracket."""
@@ -208,6 +235,9 @@ class Reader:
         following = self.blank()
         if following == ":":
             self.position += 1
+        elif following == "=":
+            self.position += 2 if self.text.startswith("=>", self.position) else 1
+            self.repairs.append("equals_sign")
         elif following in ("{", "[") or OPENING_QUOTE.match(self.text, self.position):
             self.repairs.append("missing_colon")
         else:

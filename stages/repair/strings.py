@@ -1,6 +1,7 @@
 """One quoted string of damaged JSON: where it ends, and the same string as valid JSON."""
 
 import re
+from typing import Literal
 
 from msgspec import Struct
 
@@ -18,11 +19,21 @@ _CLOSING = {
     "\uff02": re.compile(r'["\uff02]|\\', re.DOTALL),
 }
 _AFTER_VALUE = re.compile(
-    r"\s*+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,\s*+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
+    r"\s*+(?:\\[nrt]\s*+){0,3}+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,\s*+(?:\\[nrt]\s*+){0,3}+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
     r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
 )
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
-_AFTER_KEY = re.compile(r"\s*+[:\uff1a{\[]|\s++[\"\u201c]")
+_QUOTED_KEY = (
+    r"(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[\u201c\u201d\u2018\uff02`][^\u201d\u2019\uff02`\"\n]*+[\u201d\u2019\uff02`\"])"
+    r"\s*+(?:[:=\uff1a{\[\"']|\Z)|[\"'\u201c][^\"'\u201d\n]*+\Z"
+)
+_AFTER_MEMBER = re.compile(
+    _AFTER_VALUE.pattern.replace(
+        r"(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]", rf"(?:{_QUOTED_KEY}|[}}\]{{\[]|[\w$-]++\s*+[:=]"
+    )
+)
+"""The same after a value in an object: only a key can follow a comma."""
+_AFTER_KEY = re.compile(r"\s*+[:\uff1a{\[=]|\s++[\"\u201c]")
 """A colon, or what shows that it is missing: a value."""
 
 _JOINED = re.compile(r"\s*+\+\s*+[\"'\w]")
@@ -42,9 +53,12 @@ class _Quoted(Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-def quoted_string(text: str, start: int, *, key: bool) -> _Quoted | None:
+_AFTER = {"key": _AFTER_KEY, "member": _AFTER_MEMBER, "item": _AFTER_VALUE}
+
+
+def quoted_string(text: str, start: int, place: Literal["key", "member", "item"]) -> _Quoted | None:
     """The string that begins at `start`; None if it never ends."""
-    after = _AFTER_KEY if key else _AFTER_VALUE
+    after = _AFTER[place]
     clean = _CLEAN.match(text, start)
     if clean and (after.match(text, clean.end()) or not _more_quotes(text, clean.end())):
         return _Quoted(clean[0], clean.end())

@@ -7,19 +7,21 @@ never raises, never evaluates, and takes time linear in the length of the text. 
 from typing import TYPE_CHECKING
 
 from stages._later import later
-from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
+from stages.rescue.found import Claim, Family, Format, FoundCall, Read, Rescue, Rescued
 from stages.rescue.names import Names
 
 if TYPE_CHECKING:
     from stages.rescue.call_search import Occurrence, WantedCall, search
     from stages.rescue.driver import rescuer
     from stages.rescue.families import FAMILIES
+    from stages.rescue.formats import family_of
     from stages.rescue.known import rescue
 
 __all__ = [
     "FAMILIES",
     "Claim",
     "Family",
+    "Format",
     "FoundCall",
     "Names",
     "Occurrence",
@@ -27,6 +29,7 @@ __all__ = [
     "Rescue",
     "Rescued",
     "WantedCall",
+    "family_of",
     "rescue",
     "rescuer",
     "search",
@@ -38,6 +41,7 @@ __getattr__ = later(
     {
         "stages.rescue.call_search": ("Occurrence", "WantedCall", "search"),
         "stages.rescue.driver": ("rescuer",),
+        "stages.rescue.formats": ("family_of",),
         "stages.rescue.families": ("FAMILIES",),
         "stages.rescue.known": ("rescue",),
     },

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.repair.json_text import FoundJson, json_at
-from stages.rescue.found import Claim, Family, Read
+from stages.rescue.found import Family, Format, Read
 from stages.rescue.names import Names
 from stages.rescue.shape import NOT_A_CALL, shape_of
 
@@ -49,8 +49,11 @@ def derive(with_call: str, with_text: str) -> Markers | None:
 
 def template_family(markers: Markers) -> Family:
     """The family that reads calls as the template writes them; what it cannot read the other families may try."""
-    read = _named(markers) if markers.between is not None else _json(markers)
-    return Family(name="template", first=markers.opening[0], opener=re.escape(markers.opening), read=read)
+    if markers.between is not None:
+        from stages.rescue.formats import family_of  # noqa: PLC0415 - its grammars take long to compile
+
+        return family_of(Format(name="template", call=f"{markers.opening}{{name}}{markers.between}{{json}}"))
+    return Family(name="template", first=markers.opening[0], opener=re.escape(markers.opening), read=_json(markers))
 
 
 def _json(markers: Markers) -> Callable[[str, int, Names], Read | None]:
@@ -65,22 +68,5 @@ def _json(markers: Markers) -> Callable[[str, int, Names], Read | None]:
         if not shape.claims:
             return Read(start=start, end=start, looked=found.end)
         return Read(start=start, end=found.end, claims=shape.claims, damage=shape.damage, keep="")
-
-    return read
-
-
-def _named(markers: Markers) -> Callable[[str, int, Names], Read | None]:
-    between = re.escape((markers.between or "").strip())
-    head = re.compile(rf"\s*+([A-Za-z_][\w.:-]{{0,120}})\s*+{between}\s*+(?=\{{)")
-
-    def read(text: str, start: int, names: Names) -> Read | None:
-        named = head.match(text, start + len(markers.opening))
-        if named is None or not names.knows(named[1]):
-            return None
-        found = json_at(text, named.end())
-        if not isinstance(found, FoundJson):
-            return Read(start=start, end=start, looked=found.end)
-        claim = Claim(name=named[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
-        return Read(start=start, end=found.end, claims=(claim,), keep="")
 
     return read

@@ -18,8 +18,10 @@ from stages.rescue.surroundings import (
     in_blockquote,
     in_code_block,
     in_log,
+    in_patch,
     in_quotation,
     in_quotes,
+    in_transcript,
     is_all,
 )
 
@@ -92,7 +94,7 @@ def _is_mentioned(text: str, start: int, end: int, floor: int, *, torn: bool) ->
 
 def _in_line(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
     """Whether its line shows it."""
-    if in_blockquote(text, start) or in_log(text, start):
+    if in_blockquote(text, start) or in_log(text, start) or in_patch(text, start) or in_transcript(text, start, end):
         return True
     return not torn and (_in_sentence(text, start, end, floor) or in_quotation(text, start, end))
 

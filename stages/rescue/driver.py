@@ -9,7 +9,7 @@ from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
-from stages.rescue.names import Names
+from stages.rescue.names import Names, names_of
 from stages.rescue.strays import STRAY_MARKUP
 from stages.rescue.surroundings import WINDOW
 
@@ -34,7 +34,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
     def rescue(text: str, names: Collection[str]) -> Rescued:
         # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
         visible = without_reasoning(sound(text))
-        tools = Names(names)
+        tools = names_of(names)
         return _gathered(visible, _reads(visible, known, tools), tools)
 
     return rescue
@@ -49,6 +49,8 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     while found := known.anywhere.search(text, position):
         start = found.start()
         position = start + 1
+        if found.lastgroup and found["own"] not in names.known:
+            continue
         if patience <= 0:
             # Without a call before it this is a text like any other.
             return [*reads, ("", Read(start=start, end=start, damage=_TOO_MUCH))] if called else reads

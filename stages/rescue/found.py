@@ -1,4 +1,4 @@
-"""The nouns of rescue: what a family of grammars is, and what it reads in a text."""
+"""The nouns of rescue: what a family of grammars is, or a format as data, and what it reads in a text."""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -59,18 +59,20 @@ class Read(Struct, frozen=True, kw_only=True):
     looked: int = 0
 
 
-class Family(Options, frozen=True, kw_only=True):
+class Family(Options, frozen=True, kw_only=True, tag="family"):
     """A grammar of calls.
 
     `opener` is the source of a regular expression for where a call may begin: cheap, without capturing groups, each
     alternative beginning with a literal character. `first` has these characters. `read` is asked at each match, as
     `read(text, position, names)`; None: not a call of this family. OptionError, when it is made, for anything else.
+    `own_tag`: its calls are tags that bear a known name exactly, so others are passed over without being asked.
     """
 
     name: str
     first: str
     opener: str
     read: Callable[[str, int, Names], Read | None]
+    own_tag: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an opener that cannot be searched for together with those of other families."""
@@ -99,6 +101,39 @@ def _opener_mistakes(opener: str, first: str) -> Iterator[str]:
     elif literal != {*first}:
         begins = "".join(sorted(literal))
         yield f"first is {first!r}, but opener {opener!r} begins with {begins!r}; first must have these"
+
+
+PLACES = re.compile(r"\{(?:name|json|arguments|key|value)\}")
+"""The places in the examples of a format."""
+
+
+class Format(Options, frozen=True, kw_only=True, tag="format"):
+    """A format of calls, as an example of one. OptionError if a place is missing.
+
+    `call` has markup, `{name}`, then `{json}` or `{arguments}`; `argument`, for the latter, `{key}`, then `{value}`.
+    Blanks match any blanks or none, quotes are optional, and bars may be look-alikes. `source` says where the format is
+    from.
+    """
+
+    name: str
+    call: str
+    argument: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an example without its places."""
+        super().__post_init__()
+        call, argument = PLACES.findall(self.call), PLACES.findall(self.argument)
+        wrong: list[str] = []
+        if call not in (["{name}", "{json}"], ["{name}", "{arguments}"]) or self.call.startswith("{name}"):
+            wrong.append(f"call is {self.call!r}; it must be markup, then {{name}}, then {{json}} or {{arguments}}")
+        elif argument != (["{key}", "{value}"] if "{arguments}" in call else []):
+            must = "have {key}, then {value}" if "{arguments}" in call else "be empty, because call has {json}"
+            wrong.append(f"argument is {self.argument!r}; it must {must}")
+        elif self.argument and (self.argument.startswith("{key}") or not PLACES.split(self.argument)[-1].strip()):
+            wrong.append(f"argument is {self.argument!r}; it must have markup before {{key}} and after {{value}}")
+        if wrong:
+            raise OptionError(tuple(f"Format {self.name!r}: {said}" for said in wrong))
 
 
 class Rescued(Struct, frozen=True, kw_only=True):

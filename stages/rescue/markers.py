@@ -23,7 +23,7 @@ class Openers(Struct, frozen=True, kw_only=True):
     def with_family(self, family: Family, place: int) -> "Openers":
         """The same with one family more, at that place among them; quicker than to compile all of them anew."""
         families = (*self.families[:place], family, *self.families[place:])
-        more = by_first_character(family.opener)
+        more = {} if family.own_tag else by_first_character(family.opener)
         both = {first: f"(?:{self.starts[first]}|{more[first]})" for first in more if first in self.starts}
         which = {**self.which, **{first: _which(families, first) for first in family.first}}
         return _compiled(families, {**self.starts, **more, **both}, which)
@@ -59,8 +59,13 @@ class Openers(Struct, frozen=True, kw_only=True):
 def openers(families: tuple[Family, ...]) -> Openers:
     """The openers of these families, compiled."""
     firsts = dict.fromkeys(first for family in families for first in family.first)
-    starts = by_first_character("|".join(family.opener for family in families)) if families else {}
+    sought = "|".join(family.opener for family in families if not family.own_tag)
+    starts = by_first_character(sought) if sought else {}
     return _compiled(families, starts, {first: _which(families, first) for first in firsts})
+
+
+_OWN_TAG = r"<(?=(?P<own>[A-Za-z_][\w.-]{0,120})[\s/>])"
+"""A tag that may bear a tool's name, which is asked at once."""
 
 
 def _compiled(
@@ -69,7 +74,11 @@ def _compiled(
     which: dict[str, tuple[re.Pattern[str], tuple[Family, ...]]],
 ) -> Openers:
     # Without families there is nowhere to begin: `(?!)` matches nothing.
-    anywhere = re.compile("|".join(map("".join, starts.items())) or "(?!)")
+    sought = [*map("".join, starts.items())]
+    if any(family.own_tag for family in families):
+        # Last, so that it is the one that matched only where no other family may begin.
+        sought.append(_OWN_TAG)
+    anywhere = re.compile("|".join(sought) or "(?!)")
     return Openers(families=families, starts=MappingProxyType(starts), anywhere=anywhere, which=MappingProxyType(which))
 
 

@@ -9,8 +9,9 @@ _DRESS = "*_`\"' \t\r\n"
 """Markdown and quotes that models put around a name."""
 
 _PREFIX = re.compile(r"(?:functions?|default_api|tools?|api|namespace)(?:\.|::|:|/)", re.IGNORECASE)
-_SUFFIX = re.compile(r"(?::\d{1,6}|\(\)|<\|.{0,40})$", re.DOTALL)
-"""Kimi's call number, empty parentheses, and the control token that gpt-oss lets slip into a name."""
+_TOKEN = re.compile(r"<[|\uff5c][^<>]{0,40}>")
+_SUFFIX = re.compile(r"(?:[:#]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c].{0,40})$", re.DOTALL)
+"""A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 LONGEST_NAME = 200
@@ -21,6 +22,8 @@ class Names(Struct, frozen=True):
     """The known names; as a mapping, with the parameters of each tool in order."""
 
     known: Collection[str] | Mapping[str, tuple[str, ...]]
+    spelt: Mapping[str, tuple[str, ...]] = {}
+    """Many names by their letters; where it is empty, all of them are looked through."""
 
     def find(self, written: str) -> tuple[str, ...]:
         """The known names that `written` can mean: one, none, or several if it is ambiguous."""
@@ -30,6 +33,8 @@ class Names(Struct, frozen=True):
         if bare in self.known:
             return (bare,)
         key = _key(bare)
+        if self.spelt:
+            return self.spelt.get(key, ())
         return tuple(name for name in self.known if _key(name) == key) if key else ()
 
     def knows(self, written: str) -> bool:
@@ -50,11 +55,37 @@ class Names(Struct, frozen=True):
         return any(name.startswith(written) for name in self.known)
 
 
+def names_of(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
+    """These names, indexed if there are many: a reply may have thousands of calls of tools that do not exist."""
+    if len(known) <= _FEW:
+        return Names(known)
+    spelt: dict[str, tuple[str, ...]] = {}
+    for name in known:
+        if key := _key(name):
+            spelt[key] = (*spelt.get(key, ()), name)
+    return Names(known, spelt)
+
+
+_FEW = 50
+
+
 def bare_name(written: str) -> str:
     """The name without markdown, quotes, namespace and call number."""
     bare = written[:LONGEST_NAME].strip(_DRESS)
+    if bare.startswith("<"):
+        bare = _TOKEN.sub("", bare, count=1)
     bare = _SUFFIX.sub("", _PREFIX.sub("", bare, count=1))
     return bare.strip(_DRESS)
+
+
+def name_before(text: str, end: int) -> str:
+    """The name that ends at `end`, blanks aside; empty if something else does."""
+    while end > 0 and text[end - 1].isspace():
+        end -= 1
+    start = end
+    while start > max(0, end - LONGEST_NAME) and (text[start - 1].isalnum() or text[start - 1] in "_.:/-"):
+        start -= 1
+    return text[start:end]
 
 
 def _key(name: str) -> str:
@@ -70,22 +101,39 @@ def name_pattern(name: str) -> re.Pattern[str]:
 class NameSearch(Struct, frozen=True):
     """Finds any of some names in a text, in any spelling. A pattern of ten thousand takes a second to compile.
 
-    `letters` are the names without case and separators, `signs` those that have no letter.
+    `letters` are the names without case and separators, `signs` those that have no letter; `begun`, if they are many,
+    `letters` by their first characters.
     """
 
     letters: tuple[str, ...]
     signs: tuple[str, ...]
+    begun: Mapping[str, tuple[str, ...]] = {}
 
     def finds(self, text: str) -> bool:
         """Whether one of the names is in the text."""
         bare = _folded(text)
+        if self.begun:
+            length = len(next(iter(self.begun)))
+            places = ((at, self.begun.get(bare[at : at + length], ())) for at in range(len(bare)))
+            return any(bare.startswith(names, at) for at, names in places if names)
         return any(name in bare for name in self.letters) or any(name in text for name in self.signs)
 
 
 def name_search(known: Collection[str]) -> NameSearch:
     """A search for these names."""
     letters = tuple(filter(None, map(_folded, known)))
-    return NameSearch(letters, tuple(name for name in known if name and not _folded(name)))
+    signs = tuple(name for name in known if name and not _folded(name))
+    if len(letters) <= _MANY or signs:
+        return NameSearch(letters, signs)
+    begun: dict[str, list[str]] = {}
+    length = min(map(len, letters))
+    for name in letters:
+        begun.setdefault(name[:length], []).append(name)
+    return NameSearch(letters, signs, {first: tuple(names) for first, names in begun.items()})
+
+
+_MANY = 200
+"""From so many names on, each place of a text is looked up, instead of each name in the text."""
 
 
 def _folded(text: str) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.json_text import FoundJson, array_elements, json_at, json_source, object_members, string_value
+from stages.repair.json_text import (
+    FoundJson,
+    array_elements,
+    is_json,
+    json_at,
+    json_source,
+    object_members,
+    string_value,
+)
 from stages.rescue.described import ARGUMENT_KEYS, ECHO_KEYS, is_definition, is_record
 from stages.rescue.found import Claim
 from stages.rescue.names import Names, bare_name
@@ -166,6 +174,8 @@ def _arguments(name: str, text: str) -> _Shape:
         claim = Claim(name=name, arguments=json_source(only[0]), repairs=("arguments_in_a_list",), cost=1)
         return _Shape(claims=(claim,))
     inner = string_value(Raw(text.encode()))
+    if inner is not None and inner.startswith('"') and is_json(inner):
+        inner = string_value(Raw(inner.encode()))
     if inner is not None and inner.lstrip().startswith("{"):
         found = json_at(inner, inner.index("{"))
         if isinstance(found, FoundJson) and not inner[found.end :].strip():

@@ -2,7 +2,10 @@
 
 import re
 
+from stages.rescue.tags import END_TAG, TAG, TAG_END
+
 STRAY_MARKUP = re.compile(
+    rf"(?:{TAG}|{END_TAG})(?:tool_calls?|function_calls?|invoke|parameter){TAG_END}|"
     r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"
     r"(?:minimax|seed|longcat|antml|steptml)[:_]\w+)>|"
     r"<[|\uff5c](?:im_end|im_start|eot_id|eom_id|end|end_of_text|endoftext|call|return|start|message|python_tag|sep|"

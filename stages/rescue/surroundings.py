@@ -11,6 +11,15 @@ _QUOTES = {"`": "`", "~": "~", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018":
 _PAIRS = (("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("\u300c", "\u300d"))
 
 
+_LONGEST_LINE = 2000
+"""Characters of a line before a call that are searched for quotation marks."""
+
+
+def _line(text: str, start: int, window: int) -> int:
+    """Where the line of `start` begins, or that many characters before it."""
+    return max(text.rfind("\n", max(0, start - window), start) + 1, start - window)
+
+
 def in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
     """Whether it is between two quotation marks; `torn`: only the one before it can be seen."""
     before, after = text[start - 1 : start], text[end : end + 1]
@@ -21,7 +30,7 @@ def in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
 
 def in_quotation(text: str, start: int, end: int) -> bool:
     """Whether it is among other words in inline code, or in quotation marks, that open and close on its line."""
-    before = text[text.rfind("\n", max(0, start - WINDOW), start) + 1 : start]
+    before = text[_line(text, start, _LONGEST_LINE) : start]
     after = text[end : end + WINDOW].split("\n", 1)[0]
     if before.replace("```", "").count("`") % 2 and "`" in after.replace("```", ""):
         return True
@@ -34,13 +43,13 @@ def in_quotation(text: str, start: int, end: int) -> bool:
 
 def in_blockquote(text: str, start: int) -> bool:
     """Whether its line is a block quote of Markdown."""
-    line = text.rfind("\n", max(0, start - 1000), start) + 1
+    line = _line(text, start, 1000)
     return text[line : min(line + 4, start)].lstrip().startswith(">") and not text.startswith(">>>", line)
 
 
 def in_code_block(text: str, start: int) -> bool:
     """Whether it begins an indented block after an empty line, which Markdown shows as code."""
-    line = text.rfind("\n", max(0, start - WINDOW), start) + 1
+    line = _line(text, start, WINDOW)
     indent = text[line:start]
     return text[line - 2 : line] == "\n\n" and not indent.strip(" \t") and indent.startswith(("    ", "\t"))
 
@@ -56,8 +65,30 @@ _LOGGED = re.compile(
 
 def in_log(text: str, start: int) -> bool:
     """Whether its line begins like that of a log, a comment, a table or a statement."""
-    line = text.rfind("\n", max(0, start - 120), start) + 1
+    line = _line(text, start, 120)
     return start > line and _LOGGED.match(text[line:start]) is not None
+
+
+_HUNK = re.compile(r"^(?:@@ |\+\+\+ |diff --git |\*\*\* (?:Begin Patch|Update File|Add File))", re.MULTILINE)
+
+
+def in_patch(text: str, start: int) -> bool:
+    """Whether its line is one of a patch."""
+    line = _line(text, start, WINDOW)
+    return text[line : line + 1] in ("+", "-", " ") and _HUNK.search(text, max(0, line - 2000), line) is not None
+
+
+_SPEAKER = re.compile(r"[ \t]{0,4}(?:\[[^\]\n]{1,20}\][ \t]{0,2})?[*]{0,2}[A-Za-z]\w{0,19}[*]{0,2}:[*]{0,2}[ \t]{0,4}")
+
+
+def in_transcript(text: str, start: int, end: int) -> bool:
+    """Whether somebody is named as the speaker of it, and others of the lines before and after it."""
+    line = _line(text, start, 80)
+    if line < 1 or _SPEAKER.fullmatch(text, line, start) is None:
+        return False
+    before = _line(text, line - 1, _LONGEST_LINE)
+    after = text.find("\n", end, end + WINDOW) + 1
+    return after > 0 and bool(_SPEAKER.match(text, max(before, 0))) and bool(_SPEAKER.match(text, after))
 
 
 def is_all(text: str, start: int, end: int) -> bool:

@@ -359,12 +359,9 @@ class Misfit(Struct, frozen=True, kw_only=True):
 
 
 class Check(Protocol):
-    """Checks arguments given as JSON text. Never raises, whatever the text.
+    """Checks arguments given as JSON text. Never raises, whatever the text."""
 
-    `untyped`: they were written in a grammar that knows only text, such as XML, so 15.50 is a number there.
-    """
-
-    def __call__(self, text: str, /, *, untyped: bool = False) -> Fits | Misfit:
+    def __call__(self, text: str, /) -> Fits | Misfit:
         """Whether the arguments fit."""
         ...
 
@@ -394,7 +391,7 @@ def checker(parameters: bytes | Raw) -> Check:
     schema = compiled(parameters)
     improves = any(name in bytes(parameters) for name in (b'"integer"', b'"null"'))
 
-    def check(text: str, /, *, untyped: bool = False) -> Fits | Misfit:
+    def check(text: str, /) -> Fits | Misfit:
         value = _decoded(text)
         if isinstance(value, Problem):
             return Misfit(problems=(value,))
@@ -410,8 +407,7 @@ def checker(parameters: bytes | Raw) -> Check:
             judge = Judge(schema, len(text))
             if quick:
                 judge.learn(value, fits=fits)
-            with_numbers = _numbers if untyped else coerce
-            value, coerced = with_numbers(value, judge, len(text), improve=better)
+            value, coerced = coerce(value, judge, len(text), improve=better)
             repairs += coerced
             if quick:
                 judge.learn(value, fits=schema.whole.is_valid(value))
@@ -423,26 +419,6 @@ def checker(parameters: bytes | Raw) -> Check:
         return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs) if repairs else ())
 
     return check
-
-
-_DECIMAL = re.compile(r"-?\d++\.\d++")
-
-
-def _numbers(value: dict[str, Json], judge: Judge, size: int, *, improve: bool) -> tuple[Json, tuple[str, ...]]:
-    """The value coerced, ignoring zeros at the end of numbers; text that stays text keeps them."""
-    plain = {name: _unpadded(v) if isinstance(v, str) else v for name, v in value.items()}
-    coerced, repairs = coerce(plain, judge, size, improve=improve)
-    if not isinstance(coerced, dict):
-        return coerced, repairs
-    return {name: value[name] if isinstance(v, str) else v for name, v in coerced.items()}, repairs
-
-
-def _unpadded(text: str) -> str:
-    """The text of a decimal number without trailing zeros; any other text as it is."""
-    if not (text.endswith("0") and _DECIMAL.fullmatch(text)):
-        return text
-    whole, fraction = text.split(".")
-    return f"{whole}.{fraction.rstrip('0') or '0'}"
 
 
 def _decoded(text: str) -> Json | Problem:

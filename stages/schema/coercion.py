@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from itertools import product
 
 import msgspec
@@ -36,6 +37,8 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
         whole = _whole(value, part)
         if whole is not value:
             return whole, "number to integer"
+        if isinstance(value, int) and not isinstance(value, bool) and _is_text(part) and lists(str(value)):
+            return str(value), "integer to string"
         option = _option(value, part, lists)
         return (value, "") if option is None else (option, f"{_kind(value)} to option")
     if value in ("null", "None") and "null" in _types(part) and "enum" not in part and "const" not in part:
@@ -53,6 +56,11 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
     if "array" in _types(part) and value and not value.lstrip().startswith(("[", "{")):
         return [value], _LIST_OF_ONE
     return value, ""
+
+
+def _is_text(part: Mapping[str, Json]) -> bool:
+    """Whether the part wants a text and no number."""
+    return "string" in (types := _types(part)) and types.isdisjoint({"integer", "number"})
 
 
 def _option(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> str | None:
@@ -97,11 +105,12 @@ def _whole(value: Json, part: Mapping[str, Json]) -> Json:
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _BEGINS_JSON = frozenset('"-0123456789tfn[{ \t\r\n')
 
 
 def _spelt(text: str) -> Json:
-    """The JSON value that the text spells; a scalar only as it would be printed, so 007 stays text."""
+    """The JSON value that the text spells; a number only as JSON has it, so 007 stays text."""
     if text in _PYTHON:
         return _PYTHON[text]
     if text[:1] not in _BEGINS_JSON:
@@ -113,7 +122,24 @@ def _spelt(text: str) -> Json:
         return _spelt(repaired) if repaired else text
     if isinstance(value, list | dict):
         return text if too_deep(value) or pairs_lost(text, value) else value
+    if isinstance(value, str):
+        # A number in quotation marks, as models write it between XML's tags.
+        return value if value == text else _number(value, text)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _number(text, text)
     return value if msgspec.json.encode(value).decode() == text else text
+
+
+def _number(text: str, otherwise: str) -> Json:
+    """The number of exactly the value that the text spells; `otherwise` where there is none."""
+    if not _NUMBER.fullmatch(text):
+        return otherwise
+    try:
+        value: Json = decode(_any, text)
+    except msgspec.DecodeError:
+        return otherwise
+    exact = isinstance(value, int) or (isinstance(value, float) and Decimal(repr(value)) == Decimal(text))
+    return value if exact else otherwise
 
 
 def _repaired_text(text: str) -> str | None:
@@ -134,8 +160,8 @@ def _kind(value: Json) -> str:
 
 # Lossless coercions, led by the schema.
 #
-# - A string becomes the JSON value that it spells, a number only if it prints the same.
-# - A number becomes the text of a decimal.
+# - A string becomes the JSON value that it spells, a number only of exactly the same value: 2.50, 1e1, never 007.
+# - A number becomes the text of a decimal, an integer the text of its digits.
 # - A boolean or a number becomes the option of a string enum that spells it.
 # - A whole float becomes an integer where only integers are allowed.
 # - One string becomes a list of one, XML's `<item>`s a list of them.

@@ -17,6 +17,7 @@ from stages.rescue.families import (
     tokens,
     xml_calls,
 )
+from stages.rescue.formats import FORMATS, family_of
 from stages.rescue.found import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -32,12 +33,11 @@ FAMILIES: tuple[Family, ...] = (
     named_tags.SIBLINGS,
     named_tags.ATTRIBUTE,
     xml_calls.ARG_KEY,
+    xml_calls.ARG_KEY_UNOPENED,
     gemma.GEMMA,
     gemma.GEMMA_CALL,
-    tokens.COMPACT,
+    tokens.NAMED,
     tagged.TAGGED,
-    tokens.TOKEN,
-    tokens.SOLAR,
     tokens.ARGS,
     harmony.MESSAGE,
     harmony.ADDRESSED_MESSAGE,
@@ -47,6 +47,8 @@ FAMILIES: tuple[Family, ...] = (
     pythonic.CALL_LIST,
     pythonic.WHOLE_REPLY,
     react.REACT,
+    named_tags.ANY_WORDS,
     named_tags.OWN_TAG,
     named_tags.OWN_ATTRIBUTES,
+    *map(family_of, FORMATS),
 )

@@ -25,6 +25,9 @@ def _message(text: str, start: int, names: Names) -> Read | None:
     if header is None or header.end() == start:
         return None
     recipient = header["to"] or header["role"] or ""
+    if header["message"] and names.knows(recipient) and text.startswith("<", header.end()):
+        # Muse Glimmer addresses the tool, and writes the call in tags, which their family reads.
+        return Read(start=start, end=header.end(), keep="")
     if recipient.startswith("functions.") or names.knows(recipient):
         return _call(text, start, header, recipient)
     if header["message"] is None:
@@ -32,7 +35,7 @@ def _message(text: str, start: int, names: Names) -> Read | None:
     ended = _END.search(text, header.end())
     end = ended.start() if ended else len(text)
     foreign = bool(recipient) and recipient not in ("assistant", "user", "all")
-    words = "" if foreign or header["channel"] == "analysis" else text[header.end() : end]
+    words = "" if foreign or "analysis" in (header["channel"], recipient) else text[header.end() : end]
     return Read(start=start, end=ended.end() if ended else end, keep=words)
 
 

@@ -3,12 +3,13 @@
 import re
 
 from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
+from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, object_members
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.patterns import factored
 from stages.rescue.shape import shape_of
+from stages.rescue.tags import markers_before, past_closing
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
 _MAY_HOLD_CALLS = frozenset(
@@ -32,13 +33,29 @@ _CODE = frozenset({"python", "py", "javascript", "js"})
 _JSON_BEGINS = re.compile(rf"[\[{{\uff5b]|{FIRST_KEY}")
 _MARKUP = re.compile(
     r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
-    r"assistant|functools|functions?\.|print\(|json\b"
+    r"assistant|[A-Z_]{3,30}:|functools|functions?\.|print\(|json\b"
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _FENCE_END = re.compile(r"\s*+[}\])]{0,3}+\s*+(?:```|~~~|`{1,2}\s*+\Z)")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
-_NAME_BEFORE = re.compile(r"(?:>>>)?[*`]*+([A-Za-z_][\w.-]{0,100}+)[*`]*+\s*+(?:\(\s*+)?")
+_NAME_BEFORE = re.compile(r"(?:>>>)?[*`\[]*+([A-Za-z_][\w.:/#-]{0,100}+)(?<!:)[*`\]]*+\s*+(?:\(\s*+)?")
+_GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
+"""The end of the reply, markup, or another label."""
+_LABELS = re.compile(
+    r"^[*]{0,2}[A-Za-z][\w ]{1,30}[*]{0,2}[:>=][*]{0,2}[ \t]{0,4}"
+    r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"]{0,2}[ \t]{0,4}\n"
+    r"[*]{0,2}[A-Za-z][\w ]{1,30}[*]{0,2}[:>=][*]{0,2}\s{0,4}\Z",
+    re.MULTILINE,
+)
+_OPENS, _SHUTS = "[<\\[{(\u27ea\u3010\u27e6\u00ab\u300a\u25c1]", "[>\\]})\u27eb\u3011\u27e7\u00bb\u300b\u25b7]"
+_INSIDE = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u27e6\u27e7\u00ab\u00bb\\n]"
+_BRACKETS_BEFORE = re.compile(
+    rf"(?:{_OPENS}{{1,2}}{_INSIDE}{{1,40}}[\s:=](?P<inside>[A-Za-z_][\w.-]{{0,100}})[|\s]{{0,2}}{_SHUTS}{{1,2}}|"
+    rf"{_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
+    rf"(?:(?!</){_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
+)
+_BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}")
 _AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
@@ -62,10 +79,11 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
     if not shape.claims and not shape.damage:
-        return _named(text, start, found, names) or Read(start=start, end=found.end)
+        called = _named(text, start, found, names) or _behind(text, start, found, names)
+        return called or Read(start=start, end=found.end)
     surplus = _SURPLUS.match(text, found.end)
-    end = surplus.end() if surplus else found.end
-    return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
+    end = past_closing(text, surplus.end() if surplus else found.end)
+    return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
@@ -118,6 +136,43 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
     if closing is None and text[found.end : found.end + 200].strip():
         return Read(start=start, end=found.end)
     return Read(start=start, end=closing.end() if closing else found.end, claims=tuple(claims), damage=damage, keep="")
+
+
+def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
+    """A call whose name stands before its arguments, by the last sign before them."""
+    near = text[max(0, start - 4) : start]
+    before = near.rstrip()
+    if before.endswith((":", "=", ">")) and (called := _labelled(text, start, found, names)):
+        return called
+    ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
+    # Between lines, two braces are the end of other JSON.
+    ends = ends or (before.endswith("}}") and "\n" not in near)
+    return _bracketed(text, start, found, names) if ends else None
+
+
+def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
+    """Lines with labels of any words: one that names the tool, one that begins with its arguments."""
+    before = _LABELS.search(text, max(0, start - 240), start)
+    parameters = names.parameters(before[1]) if before else ()
+    given = object_members(found.text) if parameters else None
+    if before is None or not given or not given.keys() <= set(parameters) or not _GOES_ON.match(text, found.end):
+        return None
+    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
+
+
+def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
+    """A known name in or between brackets of any look, then its arguments: `{{call:f}} {…}`."""
+    before = _BRACKETS_BEFORE.search(text, max(0, start - 160), start)
+    name = (before["inside"] or before["between"]) if before else ""
+    parameters = names.parameters(name) if name else ()
+    given = object_members(found.text) if parameters else None
+    if before is None or not given or not given.keys() <= set(parameters):
+        return None
+    closing = _BRACKETS_AFTER.match(text, found.end)
+    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+    end = closing.end() if closing else found.end
+    return Read(start=before.start(), end=end, claims=(claim,), keep="")
 
 
 def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None:

@@ -9,12 +9,16 @@ from stages.rescue.families.elements import (
     BrokenElements,
     after_closing,
     body_at,
+    element_as_json,
+    joined_arguments,
     plain_body,
     skip_blank,
     without_closing,
 )
+from stages.rescue.families.xml_calls import ELEMENTS
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
+from stages.rescue.tags import BAR
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
@@ -33,6 +37,14 @@ _ATTRIBUTE_HEAD = re.compile(
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*+(/?)>")
 _OWN_ATTRIBUTES = re.compile(
     r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+/>"
+)
+_ANY_HEAD = re.compile(
+    rf"<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)\s{{1,8}}(?:name|tool|function|id|to|key)="
+    r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
+)
+_ANY_KEY = re.compile(
+    rf"\s*+<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)\s{{1,8}}(?:name|key|id|for)="
+    r"[\"']?(?P<key>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
 )
 _PAIR = re.compile(r"([\w.-]{1,80})=(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=/]+))")
 
@@ -67,6 +79,29 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
+
+
+def _any_words(text: str, start: int, names: Names) -> Read | None:
+    """`<W name="f"><V key="k">v</V></W>` in any words, where the tool and all of its parameters are known."""
+    head = _ANY_HEAD.match(text, start)
+    parameters = set(names.parameters(head["name"])) if head else set[str]()
+    if head is None or not parameters or (ELEMENTS.head.match(text, start) and ELEMENTS.key.match(text, head.end())):
+        # Parameters of the usual words are read with their types, and damaged ones too.
+        return None
+    given: dict[str, list[str]] = {}
+    repairs: dict[str, None] = {}
+    position = head.end()
+    while (key := _ANY_KEY.match(text, position)) and key["key"] in parameters:
+        end = text.find(f"</{key['tag']}>", key.end())
+        if end < 0:
+            return Read(start=start, end=position, looked=len(text))
+        given.setdefault(key["key"], []).append(element_as_json(text[key.end() : end], repairs))
+        position = end + len(f"</{key['tag']}>")
+    closed = after_closing(text, position, f"</{head['tag']}>")
+    if not given or closed is None:
+        return None
+    claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs))
+    return Read(start=start, end=closed, claims=(claim,), keep="")
 
 
 def _own_tag(text: str, start: int, names: Names) -> Read | None:
@@ -144,7 +179,17 @@ ATTRIBUTE = Family(
     opener=r"<(?:tool_call|function_call|tool|function|call|tool_use)\s(?=[^>]{0,120}name=)",
     read=_attribute,
 )
-OWN_TAG = Family(name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag)
+ANY_WORDS = Family(
+    name="tool_xml",
+    first="<",
+    opener=rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?\s{{1,8}}(?:name|tool|function|id|to|key)=)",
+    read=_any_words,
+)
+OWN_TAG = Family(name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag, own_tag=True)
 OWN_ATTRIBUTES = Family(
-    name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s[^<>]{1,2000}/>)", read=_own_attributes
+    name="tool_tag",
+    first="<",
+    opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s[^<>]{1,2000}/>)",
+    read=_own_attributes,
+    own_tag=True,
 )

@@ -12,6 +12,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of
+from stages.rescue.tags import GAP
 
 _WORDS = (
     r"tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
@@ -42,9 +43,9 @@ _BRACKETS = (
 )
 _OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
 _OPENING = re.compile(_OPENER)
-_FENCE_OPEN = re.compile(r"\s*+(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{]\s{0,8}\\))?")
+_FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]\s{{0,8}}\\))?")
 _CLOSER = re.compile(
-    r"\s*+[}\])]{0,2}+\s*+(?:```\s*+)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
+    rf"{GAP}[}}\])]{{0,2}}+\s*+(?:```\s*+)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
     r"<\|/tool_calls?\|>|<\|tool_call_end\|>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
     r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*+\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
 )
@@ -52,9 +53,10 @@ _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*+\Z")
 _JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
 _AT_ONCE = re.compile(rf"[{{\uff5b]|\[(?!/?[A-Z_]{{3,20}}\])|{FIRST_KEY}")
+_BRACKETED_NAME = re.compile(r"\[[A-Za-z_][\w.:/-]{0,120}+\]\s*+\{")
 _NAME_THEN_JSON = re.compile(
-    r"(?:name\s*+[:=]\s*+)?[\"'*`]*+([A-Za-z_][\w.:/-]{0,120}+)"
-    r"(?:[\s\"'*`,:(]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+(?=\{)"
+    r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)"
+    r"(?:[\s\"'*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+(?=\{)"
 )
 
 
@@ -69,7 +71,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     if text.startswith("<", position):
         # Markup inside of the markup: its own family reads it.
         return None
-    if _AT_ONCE.match(text, position):
+    if _AT_ONCE.match(text, position) and not _BRACKETED_NAME.match(text, position):
         python = call_list(text, position, names) if text[position] == "[" else None
         return _of_python(text, start, python) if python else _json(text, start, position, names)
     return _named(text, start, position, names) or _python(text, start, position, names) or _junk(text, start, position)

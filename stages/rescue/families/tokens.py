@@ -1,78 +1,101 @@
-"""Families `token` and `args`: a name and JSON between control tokens. DeepSeek, Kimi K2, Mistral, Solar."""
+"""Families `token` and `args`: markers, a name, more markers, JSON. DeepSeek, Kimi K2, Mistral, Solar, PLaMo, others.
+
+    <|tool_call_begin|>f<|tool_call_argument_begin|>{…}<|tool_call_end|>
+    [TOOL_CALLS]f[CALL_ID]7[ARGS]{…}
+
+Which words the markers hold does not matter: if the name is known and JSON follows, any will do. An unknown name counts
+only behind markers that nothing but calls have.
+"""
 
 import re
 
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.names import LONGEST_NAME, Names
+from stages.rescue.names import LONGEST_NAME, Names, name_before
+from stages.rescue.pycalls import call_list
+from stages.rescue.tags import BAR, GAP, MARKER, STEM, STEM_IN, before_call, is_of_calls, past_closing
 
-_BEGIN = r"<[|\uff5c]tool[\u2581_]call[\u2581_]begin[|\uff5c]>"
+_MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}+"
 _HEAD = re.compile(
-    rf"{_BEGIN}\s*+(?:function\s*+<[|\uff5c]tool[\u2581_]sep[|\uff5c]>)?\s*+(?P<name>[\w.:/*`-]{{1,200}}+)"
-    r"(?:\s*+<(?:[|\uff5c]tool[\u2581_]sep[|\uff5c]|\|tool_call_argument_begin\|)>|[^\S\n]*+\n)\s*+(?:```(?:json)?\s*+)?"
+    rf"(?P<markers>{_MARKERS})(?:(?P<id>[\w-]{{1,40}}+){GAP}(?P<inner>{_MARKERS}))??"
+    rf"(?:name\s{{0,4}}[:=]\s{{0,4}})?[*`\"']{{0,3}}(?P<name>[\w.:/#-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}"
+    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|[:=(]|\w{{1,20}}\s{{0,4}}[:=]){GAP}){{0,6}}+)(?:json{GAP})?(?=\{{|\Z)"
 )
-_END = re.compile(r"\s*+[}\])]{0,2}+\s*+(?:```\s*+)?<[|\uff5c]tool[\u2581_]call[\u2581_]end[|\uff5c]>")
+_ONLY_MARKERS = re.compile(_MARKERS)
+_BEGINS_PYTHON = re.compile(r"\[?\s{0,8}[A-Za-z_][\w.-]{0,120}\(")
+_CALL_BEGIN = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]call[\u2581_]begin{BAR}{{1,2}}>{GAP}")
 _SECTION_BEFORE = re.compile(
-    r"<(?:[|\uff5c]tool[\u2581_]calls[\u2581_]begin|\|tool_calls_section_begin)[|\uff5c]>(?P<noise>[^<]{0,200})\Z"
+    rf"<{BAR}{{1,2}}tool[\u2581_]calls?[\u2581_](?:section_)?begin{BAR}{{1,2}}>[^<]{{0,200}}\Z"
 )
-_SECTION_AFTER = re.compile(r"\s*+<(?:[|\uff5c]tool[\u2581_]calls[\u2581_]end|\|tool_calls_section_end)[|\uff5c]>")
-
-_SOLAR = re.compile(
-    r"<\|tool_call:begin\|>[^<]{0,80}<\|tool_call:name\|>\s*+(?P<name>[\w.:/-]{1,200}+)\s*+<\|tool_call:args\|>\s*+"
+_ONLY_SECTION = re.compile(rf"[\u2581_]calls[\u2581_]begin{BAR}{{1,2}}>{GAP}\Z")
+_SEPARATOR = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]sep")
+_STRUCTURE = re.compile(
+    rf"(?:{_CALL_BEGIN.pattern}(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})(?=<)"
 )
-_SOLAR_END = re.compile(r"\s*+<\|tool_call:end\|>")
-
-_ARGS = re.compile(r"\[ARGS\]\s*+")
-_COMPACT = re.compile(
-    r"\[TOOL_CALLS\]\s*+(?P<name>[A-Za-z_][\w.:/-]{0,200}+)\s*+(?:\[CALL_ID\][\w-]{0,60}+)?(?:\[ARGS\])?\s*+(?=\{)"
-)
-_NOTHING = re.compile(r"\b\B")
+_ARGS = re.compile(rf"\[ARGS\]{GAP}")
 
 
-def _call(text: str, begin: int, head: re.Match[str], end: re.Pattern[str]) -> Read:
-    """The JSON after a head that has named the call."""
-    found = json_at(text, head.end()) if text.startswith("{", head.end()) else None
-    if not isinstance(found, FoundJson):
-        cut = head.end() == len(text) or (found is not None and found.cut)
-        broken = found.end if found else head.end()
-        return Read(start=begin, end=max(broken, head.end()), damage=CUT_OFF if cut else UNREADABLE, keep="")
-    closing = end.match(text, found.end)
-    claim = Claim(name=head["name"], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=begin, end=closing.end() if closing else found.end, claims=(claim,), keep="")
-
-
-def _token(text: str, start: int, _names: Names) -> Read | None:
-    section = text.rfind("calls", max(0, start - 240), start)
-    before = _SECTION_BEFORE.match(text, max(0, section - len("<|tool_")), start) if section >= 0 else None
-    begin = before.start() if before else start
+def _named(text: str, start: int, names: Names) -> Read | None:
+    first = text.find(">", start, start + 80) + 1
+    if first and text[first : first + 4].lstrip()[:1] == "{":
+        # JSON right behind the marker is another family's.
+        return None
     head = _HEAD.match(text, start)
     if head is None:
-        return Read(start=begin, end=start + len("<|tool_call_begin|>"), damage="its header is damaged.", keep="")
-    if text.startswith("<", head.end()):
+        return _python(text, start, names) or _headless(text, start)
+    name, markers = head["name"], head["markers"] + (head["inner"] or "")
+    of_calls = is_of_calls(markers)
+    known = names.knows(name)
+    if not (of_calls or (known and (head["between"] or STEM_IN.search(markers)))):
+        return None
+    if _SEPARATOR.match(markers) or (head["id"] and _ONLY_SECTION.search(head["markers"])):
+        # DeepSeek's section without the token that begins a call: more may be missing.
+        return None
+    begin = start + before_call(head["markers"])
+    return _with_json(text, _section(text, begin), head.end(), name)
+
+
+def _section(text: str, start: int) -> int:
+    """Where the section of calls begins, if only noise is between its token and the call's."""
+    section = text.rfind("call", max(0, start - 240), start)
+    before = _SECTION_BEFORE.search(text, max(0, section - len("<||tool_")), start) if section >= 0 else None
+    return before.start() if before else start
+
+
+def _python(text: str, start: int, names: Names) -> Read | None:
+    """Markers of calls around calls of known tools, written as Python."""
+    markers = _ONLY_MARKERS.match(text, start)
+    if markers is None or not STEM_IN.search(markers[0]) or not _BEGINS_PYTHON.match(text, markers.end()):
+        return None
+    calls = call_list(text, markers.end(), names)
+    if calls is None or calls.damage or not all(names.knows(claim.name) for claim in calls.claims):
+        return None
+    end = past_closing(text, calls.end)
+    return Read(start=start, end=end, claims=calls.claims, keep="") if end > calls.end else None
+
+
+def _headless(text: str, start: int) -> Read | None:
+    """Where a call begins by its marker, but has no name and JSON."""
+    if structure := _STRUCTURE.match(text, start):
         # Step 3 puts the call in tags of its own; their family reads it.
-        return Read(start=begin, end=head.end(), keep="")
-    read = _call(text, begin, head, _END)
-    after = _SECTION_AFTER.match(text, read.end)
-    return (
-        read if after is None else Read(start=begin, end=after.end(), claims=read.claims, damage=read.damage, keep="")
-    )
+        return Read(start=start, end=structure.end(), keep="")
+    begin = _CALL_BEGIN.match(text, start)
+    return Read(start=start, end=begin.end(), damage="its header is damaged.", keep="") if begin else None
 
 
-def _solar(text: str, start: int, _names: Names) -> Read | None:
-    head = _SOLAR.match(text, start)
-    return _call(text, start, head, _SOLAR_END) if head else None
-
-
-def _compact(text: str, start: int, _names: Names) -> Read | None:
-    """Mistral from v11 on: `[TOOL_CALLS]name[ARGS]{…}`, and its relatives without `[ARGS]`."""
-    head = _COMPACT.match(text, start)
-    return _call(text, start, head, _NOTHING) if head else None
+def _with_json(text: str, start: int, position: int, name: str) -> Read:
+    found = json_at(text, position) if position < len(text) else None
+    if not isinstance(found, FoundJson):
+        end, cut = (position, True) if found is None else (found.end, found.cut)
+        return Read(start=start, end=max(end, position), damage=CUT_OFF if cut else UNREADABLE, keep="")
+    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=start, end=past_closing(text, found.end), claims=(claim,), keep="")
 
 
 def _args(text: str, start: int, names: Names) -> Read | None:
     """`name[ARGS]{…}` where the marker before it has been lost."""
-    name = _name_before(text, start)
+    name = name_before(text, start)
     head = _ARGS.match(text, start)
     if not name or head is None or not text.startswith("{", head.end()):
         return None
@@ -85,14 +108,15 @@ def _args(text: str, start: int, names: Names) -> Read | None:
     return Read(start=begin, end=found.end, claims=(claim,), keep="")
 
 
-def _name_before(text: str, end: int) -> str:
-    start = end
-    while start > max(0, end - LONGEST_NAME) and (text[start - 1].isalnum() or text[start - 1] in "_.:/-"):
-        start -= 1
-    return text[start:end]
-
-
-TOKEN = Family(name="token", first="<", opener=_BEGIN, read=_token)
-SOLAR = Family(name="token", first="<", opener=r"<\|tool_call:begin\|>", read=_solar)
-COMPACT = Family(name="args", first="[", opener=r"\[TOOL_CALLS\](?=\s{0,8}[A-Za-z_])", read=_compact)
+NAMED = Family(
+    name="token",
+    first="<[\u3010\u27e6\u300a\u25c1\u00ab",
+    opener=(
+        rf"<{BAR}{{1,2}}(?=[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{1,2}}>)|<(?=[\w.:-]{{0,40}}{STEM})|"
+        r"\[\[?(?=[A-Z][A-Z_]{1,30}\])|"
+        "\u3010(?=[\\w: -]{1,40}\u3011)|\u27e6(?=[\\w: -]{1,40}\u27e7)|\u300a(?=[\\w: -]{1,40}\u300b)|"
+        "\u25c1(?=[\\w: -]{1,40}\u25b7)|\u00ab(?=[\\w: -]{1,40}\u00bb)"
+    ),
+    read=_named,
+)
 ARGS = Family(name="args", first="[", opener=r"\[ARGS\]", read=_args)

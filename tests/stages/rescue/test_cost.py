@@ -134,7 +134,7 @@ def _counted(family: Family, looks: list[int]) -> Family:
     return replace(family, read=read)
 
 
-def _work(text: str) -> int:
+def work(text: str) -> int:
     """Calls of functions while the text is read, and the characters that families looked at."""
     looks: list[int] = []
     calls = 0
@@ -169,7 +169,7 @@ def test_every_opener_pumped_with_every_filler_costs_no_more_than_its_length(fil
     for head in _heads():
         short, long = (head + (filler * size)[:size] for size in (250, 1250))
         # Five times the text: a cost that grew with its square would be twenty-five times as much.
-        assert _work(long) <= 8 * _work(short) + 2000, (head, filler)
+        assert work(long) <= 8 * work(short) + 2000, (head, filler)
 
 
 @pytest.mark.parametrize("filler", FILLERS)

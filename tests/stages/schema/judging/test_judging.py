@@ -104,7 +104,7 @@ def test_what_is_not_checked_is_said() -> None:
     )
     check = checker(json.dumps(schema).encode())
     assert isinstance(check('{"sku":"17"}'), Fits)
-    assert isinstance(check('{"sku":17}'), Misfit)
+    assert isinstance(check('{"sku":1.5}'), Misfit)
     assert isinstance(check('{"qty":"x"}'), Misfit)
 
 

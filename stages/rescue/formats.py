@@ -1,0 +1,106 @@
+"""Formats as data: a format that no shape covers is an example of a call with its places, and needs no function.
+
+    Format(name="sheet", call="@@{name} {json}@@")
+    Format(name="block", call="CALL {name} {arguments} END", argument="WITH {key} {value} DONE")
+
+A format that only differs in prefix, bracket or bar from those that forge knows needs no row at all.
+"""
+
+import re
+
+from msgspec.structs import replace
+
+from stages.repair.json_text import FoundJson, json_at
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
+from stages.rescue.families.xml_calls import Called, Grammar, parameters
+from stages.rescue.found import PLACES, Claim, Family, Format, Read
+from stages.rescue.names import LONGEST_NAME, Names
+from stages.rescue.tags import BAR, GAP
+
+_FENCE_BEFORE = re.compile(r"```\w{0,20}\s{1,4}\Z")
+_FENCE_AFTER = re.compile(r"\s*+```")
+_PARTS = re.compile(r"\s+|[|]|[\"']|.", re.DOTALL)
+
+
+def family_of(row: Format) -> Family:
+    """The family that reads calls of this format."""
+    before, between, after = PLACES.split(row.call)
+    opening = _loose(before.strip())
+    head = re.compile(
+        rf"{opening}{GAP}[*`\"']{{0,3}}(?P<name>{_word(between)}{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}{_loose(between.strip())}{GAP}"
+    )
+    end = re.compile(rf"{GAP}{_loose(after.strip())}")
+    grammar = _grammar(row, opening, head, end) if row.argument else None
+
+    def read(text: str, start: int, names: Names) -> Read | None:
+        found = head.match(text, start)
+        if found is None:
+            return None
+        name = found["name"]
+        if grammar and grammar.key.match(text, found.end()):
+            fence = _FENCE_BEFORE.search(text, max(0, start - 40), start)
+            called = Called(name=name, begin=fence.start() if fence else start, body=found.end())
+            return _past_fence(text, parameters(text, called, grammar, names), fenced=fence is not None)
+        if not names.knows(name) or not text.startswith("{", found.end()):
+            return None
+        given = json_at(text, found.end())
+        if not isinstance(given, FoundJson):
+            return Read(start=start, end=max(given.end, found.end()), damage=CUT_OFF if given.cut else UNREADABLE)
+        closing = end.match(text, given.end)
+        claim = Claim(name=name, arguments=given.text, repairs=given.repairs, cost=given.cost)
+        return Read(start=start, end=closing.end() if closing else given.end, claims=(claim,), keep="")
+
+    return Family(name=row.name, first=before.strip()[0], opener=opening, read=read)
+
+
+def _past_fence(text: str, read: Read, *, fenced: bool) -> Read:
+    closing = _FENCE_AFTER.match(text, read.end) if fenced and read.claims else None
+    return replace(read, end=closing.end()) if closing else read
+
+
+def _grammar(row: Format, opening: str, head: re.Pattern[str], end: re.Pattern[str]) -> Grammar:
+    written = PLACES.split(row.argument)[1]
+    before, between, after = (_loose(part.strip()) for part in PLACES.split(row.argument))
+    # A newline after it is told from the value's own when the value is read.
+    blank = r"[ \t]{0,8}+" if written.endswith((" ", "\t")) else ""
+    closing = _loose(PLACES.split(row.call)[-1].strip()) or r"(?:```|\Z)"
+    return Grammar(
+        head=head,
+        key=re.compile(
+            rf"{GAP}{before}{GAP}[\"']?(?:(?P<key>{_word(written)}{{1,100}}+)|(?P<bare>(?!)))[\"']?{GAP}{between}{blank}"
+        ),
+        value_end=re.compile(
+            rf"{after}(?={GAP}(?:{before}|{opening}|{closing}|\Z))|(?=\n{closing}{GAP}\Z)|(?=\n```\s*+\Z)"
+        ),
+        end=end,
+        quoted=True,
+    )
+
+
+def _word(following: str) -> str:
+    """A character of a name, if this follows the name."""
+    return "[\\w" + "".join(re.escape(sign) for sign in ".:/#-" if sign != following.strip()[:1]) + "]"
+
+
+def _loose(literal: str) -> str:
+    """The literal as a pattern: any blanks, quotes or none, and bars of any look."""
+    return "".join(map(_part, _PARTS.findall(literal)))
+
+
+def _part(part: str) -> str:
+    if part.isspace():
+        return GAP
+    if part == "|":
+        return f"{BAR}{{1,2}}"
+    return "[\"']?" if part in ('"', "'") else re.escape(part)
+
+
+FORMATS: tuple[Format, ...] = (
+    Format(
+        name="block",
+        call="TOOL_NAME: {name}\n{arguments}",
+        argument="BEGIN_ARG: {key}\n{value}\nEND_ARG",
+        source="Continue, core/tools/systemMessageTools",
+    ),
+)
+"""Formats whose markup is of no shape."""

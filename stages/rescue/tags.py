@@ -1,0 +1,85 @@
+"""Tags and markers of calls as patterns: brackets, bars and prefixes in all the forms that models and servers write.
+
+Vendors differ in little but the prefix (`minimax:`, `longcat_`, a word between bars), and servers lose or double bars,
+or escape the line breaks between tags. What is read here is read in every format.
+"""
+
+import re
+
+BAR = "[|\uff5c\u00a6\u2502\u2503\u2223\u2758\u01c0]"
+"""A vertical bar, and what is written for one."""
+GAP = r"\s*+(?:\\[nrt]\s*+){0,3}+"
+"""Blank, also where its line breaks were escaped."""
+_PREFIX = rf"(?:[A-Za-z][\w-]{{0,23}}?(?:[:_]|{BAR}{{1,2}} ?))?"
+TAG = rf"<{BAR}{{0,2}}{_PREFIX}"
+END_TAG = rf"<{BAR}{{0,2}}/{BAR}{{0,2}} ?{_PREFIX}"
+TAG_END = rf"(?::[\w-]{{1,20}})?{BAR}{{0,2}}>"
+"""The end of a tag; Hunyuan appends a variant to each name."""
+ATTRIBUTE = r"(?:\s{1,8}(?:\w{1,20}=[\"'][^\"'<>]{0,80}[\"']\s{1,8})?(?:name|key|tool|id))?\s{0,8}=\s{0,8}"
+"""`name=`, where the name of a tool or parameter follows, or nothing but the equals sign."""
+
+CALL = r"(?:invoke|function|tool_?call|function_?call|tool_use|tool|call|action)"
+PARAMETER = r"(?:parameter|param|argument|arg)"
+KEY = r"(?:arg_?key|arg_?name|param_?key|param_?name|parameter_?key|parameter_?name|key)"
+VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value)"
+"""The words of the tags around a call, a parameter, its name and its value."""
+CLOSED = rf"{END_TAG}{CALL}s?{TAG_END}"
+"""The closing tag of a call, or of several, in any format: models mix them up."""
+
+MARKER = (
+    rf"(?:<{BAR}{{0,2}}/?[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{0,2}}>|\[{{1,2}}/?[A-Z][A-Z_]{{1,30}}\]{{1,2}}|"
+    "[\u3010\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u27e7\u300b\u25b7\u00bb])"
+)
+"""A control token, a tag without attributes, or a word between brackets that no ordinary text has."""
+STEM = "(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Ii]nvoke|[Aa]ction|ACTION|[Pp]lugin)"
+"""A part of the words in markers of calls."""
+_MARKER = re.compile(MARKER)
+STEM_IN = re.compile(STEM)
+_PLAIN = re.compile(r"</?[\w:.-]{1,60}>")
+_TOKEN = re.compile(rf"</?{BAR}|<[^<>]{{1,60}}{BAR}>")
+_ENDS = re.compile(r"/|(?<![a-z])end|End|END|close|stop|suffix|eo[mt]|return|turn")
+
+
+_BEFORE = re.compile(rf"(?:{MARKER}\s{{0,4}}){{1,4}}\Z")
+
+
+def is_of_calls(markers: str) -> bool:
+    """Whether only calls have these markers, so that an unknown name behind them is a mistake."""
+    return STEM_IN.search(markers) is not None and _PLAIN.fullmatch(markers.strip()) is None
+
+
+def before_call(markers: str) -> int:
+    """How many characters of these markers come before the first that is of calls; none where none is."""
+    return next((found.start() for found in _MARKER.finditer(markers) if STEM_IN.search(found[0])), 0)
+
+
+def is_closing(marker: str) -> bool:
+    """Whether a marker ends a call or a turn, by the words in it; other closing tags are text."""
+    return _ENDS.search(marker) is not None and (_TOKEN.match(marker) is not None or STEM_IN.search(marker) is not None)
+
+
+def markers_before(text: str, start: int) -> int:
+    """Where the control tokens and tags of calls begin that stand right before `start`; there, if none do."""
+    found = _BEFORE.search(text, max(0, start - 160), start)
+    if found is None:
+        return start
+    begin = start
+    for marker in _MARKER.finditer(found[0]):
+        if is_closing(marker[0]):
+            begin = start
+        elif begin == start and (STEM_IN.search(marker[0]) or _TOKEN.match(marker[0])):
+            begin = found.start() + marker.start()
+    return begin
+
+
+_CLOSING = re.compile(rf"{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
+
+
+def past_closing(text: str, position: int) -> int:
+    """The position after the markers that close a call."""
+    for _ in range(4):
+        closing = _CLOSING.match(text, position)
+        if closing is None or not is_closing(closing["marker"]):
+            break
+        position = closing.end()
+    return position

@@ -1,0 +1,135 @@
+"""Formats of vendors, invented ones and damage, written down from public facts before the shapes were built.
+
+`half` says what a case was for: `tune` and `held`, two halves of one list, and `invented`, new prefixes and markers.
+A case of the kind `negative` calls nothing; it is read with tools that write.
+"""
+
+import json
+
+import msgspec
+import pytest
+from msgspec import Raw, Struct
+
+from forge.backends.profile import from_toml
+from forge.errors import ForgeError
+from forge.workflow.checks import own_families
+from stages.effect import Reply
+from stages.options import OptionError
+from stages.reading.replies import reader
+from stages.rescue import FAMILIES, Format, family_of, rescuer
+from stages.rules import Rules
+from stages.tool import ToolEffect, ToolSpec
+from tests.rescue_corpus import FOLDER, Meant, arguments
+from tests.stages.rescue.test_cost import work
+
+
+class Case(Struct, frozen=True):
+    """One reply, and the calls that it means."""
+
+    id: str
+    half: str
+    kind: str
+    text: str
+    calls: tuple[Meant, ...]
+
+
+CASES = [
+    msgspec.json.decode(line, type=Case) for line in (FOLDER / "shapes.jsonl").read_text(encoding="utf-8").splitlines()
+]
+NOT_READ = {
+    "damage-sample-before": "a sentence before it gives an example",
+    "damage-example-before": "a sentence before it gives an example",
+    "neg-refusal": "no layout shows that the call is quoted",
+}
+"""Cases that are not read as they are meant, and why."""
+PARAMETERS = {
+    "get_weather": {"city": "string", "days": "integer"},
+    "search": {"query": "string"},
+    "write_file": {"path": "string", "content": "string"},
+    "set_timer": {"seconds": "integer", "label": "string"},
+    "pay": {"to": "string", "amount": "number"},
+    "tagged": {"tags": "array"},
+}
+NAMES = {name: tuple(given) for name, given in PARAMETERS.items()}
+
+
+def _tools(effect: ToolEffect) -> tuple[ToolSpec, ...]:
+    return tuple(
+        ToolSpec(
+            name=name,
+            description="",
+            parameters=Raw(
+                json.dumps(
+                    {"type": "object", "properties": {key: {"type": kind} for key, kind in given.items()}}
+                ).encode()
+            ),
+            effect=effect,
+        )
+        for name, given in PARAMETERS.items()
+    )
+
+
+READS, WRITES = (reader(Rules(tools=_tools(effect)), in_text=False, families=FAMILIES) for effect in ("read", "write"))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+def test_a_format_is_read_whatever_its_prefix_markers_and_damage(case: Case) -> None:
+    read = (WRITES if case.kind == "negative" else READS)(Reply(text=case.text))
+    right = all(call.wrong is None for call in read.calls) or case.kind == "negative"
+    found = tuple(Meant(call.name, arguments(call.arguments)) for call in read.calls if call.wrong is None)
+    assert (right and found == case.calls) is (case.id not in NOT_READ)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=c.id) for c in CASES if c.kind == "clean" and "-" not in c.id[-5:]]
+)
+def test_well_formed_calls_on_one_line_take_time_linear_in_their_number(case: Case) -> None:
+    call = case.text.replace("\n", " ")
+    short, long = (call * count for count in (4, 20))
+    assert work(long) <= 8 * work(short) + 2000
+
+
+SHEET = Format(name="sheet", call="@@{name} {json}@@")
+BLOCK = Format(name="block2", call="CALL|{name}|{arguments} END", argument="WITH {key} -> {value} DONE")
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ('Look: @@get_weather {"city": "Paris"}@@', (Meant("get_weather", {"city": "Paris"}),)),
+        ('@@get_weather\n{"city": "Paris",}@@ @@search {"query": "x"}@@', ("get_weather", "search")),
+        ("@@somebody said {} @@", ()),
+        (
+            "CALL|get_weather|WITH city -> Paris DONE WITH days -> 3 DONE END",
+            (Meant("get_weather", {"city": "Paris", "days": 3}),),
+        ),
+    ],
+)
+def test_a_format_of_ones_own_is_an_example_of_a_call(text: str, calls: tuple[Meant | str, ...]) -> None:
+    found = rescuer((family_of(SHEET), family_of(BLOCK), *FAMILIES))(text, NAMES)
+    assert [call.name for call in found.calls] == [call if isinstance(call, str) else call.name for call in calls]
+
+
+def test_a_workflow_and_a_profile_take_formats() -> None:
+    profile = from_toml('name = "mine"\n[[formats]]\nname = "sheet"\ncall = "@@{name} {json}@@"\n')
+    assert profile.formats == (SHEET,)
+    (family,) = own_families([SHEET])
+    assert [call.name for call in rescuer((family,))('@@search {"query": "x"}@@', NAMES).calls] == ["search"]
+    with pytest.raises(ForgeError, match=r"it must be markup, then \{name\}"):
+        from_toml('name = "mine"\n[[formats]]\nname = "sheet"\ncall = "@@"\n')
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "says"),
+    [
+        ("@@{name}@@", "", "it must be markup, then {name}, then {json} or {arguments}"),
+        ("{name} {json}", "", "it must be markup, then {name}"),
+        ("@@{name} {arguments}@@", "", "it must have {key}, then {value}"),
+        ("@@{name} {json}@@", "{key}={value};", "it must be empty, because call has {json}"),
+        ("@@{name} {arguments}@@", "{key}={value};", "it must have markup before {key} and after {value}"),
+    ],
+)
+def test_a_format_without_its_places_is_refused_when_it_is_made(call: str, argument: str, says: str) -> None:
+    with pytest.raises(OptionError, match="Format 'mine': ") as caught:
+        Format(name="mine", call=call, argument=argument)
+    assert says in str(caught.value)
