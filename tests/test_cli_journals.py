@@ -13,7 +13,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from tests.commands import forge as command
 
 FLOW = '''
-from forge import Calls, Workflow, tool
+from forge import Calls, Context, Workflow, tool
 
 @tool(effect="read")
 def look(what: str) -> str:
@@ -30,7 +30,7 @@ def made(name, **options):
 
 workflow = made("desk")
 strict = made("strict desk", calls=Calls(rescue_enabled=False))
-collapsing = made("desk", failed_attempts="collapse")
+collapsing = made("desk", context=Context(failed_attempts="collapse"))
 '''
 FENCED = '```json\n{"name": "look", "arguments": {"what": "a"}}\n```'
 SCRIPT: list[Line] = ["Hm. \x1b[2J\x1b]0;owned\x07", FENCED, call("finish", result="ok")]
@@ -91,7 +91,8 @@ def test_states_as_json_lines_the_last_one_whole(folder: Path) -> None:
     done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--json", "--to", "6")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["step"] for line in lines] == [*range(7)]
-    assert lines[5]["events"][0]["type"] == "model_replied"
+    told = lines[5]["events"][0]
+    assert (told["event"]["type"], told["turn"], told["sequence"]) == ("model_replied", 2, [2, 1])
     assert ["state" in line for line in lines] == [False] * 6 + [True]
     assert lines[6]["state"]["phase"]["type"] == "awaiting"
 
