@@ -111,7 +111,7 @@ class ApprovalAnswered(Struct, frozen=True, kw_only=True, tag="approval_answered
 
 
 class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
-    """A running tool has yielded something. Only observers hear of it: no state knows it."""
+    """A running tool has yielded something. Only listeners hear of it: no state knows it."""
 
     call_id: str
     name: str

@@ -91,7 +91,8 @@ def test_states_as_json_lines_the_last_one_whole(folder: Path) -> None:
     done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--json", "--to", "6")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["step"] for line in lines] == [*range(7)]
-    assert lines[5]["events"][0]["event"]["type"] == "model_replied"
+    told = lines[5]["events"][0]
+    assert (told["event"]["type"], told["turn"], told["sequence"]) == ("model_replied", 2, [2, 1])
     assert ["state" in line for line in lines] == [False] * 6 + [True]
     assert lines[6]["state"]["phase"]["type"] == "awaiting"
 

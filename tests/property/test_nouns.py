@@ -35,8 +35,6 @@ st.register_type_strategy(
         meter=st.builds(Meter, overhead=st.integers(0, 2**60), sizes=st.none() | st.lists(st.integers()).map(tuple)),
     ),
 )
-# What a stage keeps is JSON, written already; an empty Raw is not.
-st.register_type_strategy(msgspec.Raw, st.sampled_from([b"0", b'{"a":[]}']).map(msgspec.Raw))
 # JSON has no number that is none.
 st.register_type_strategy(Decimal, st.decimals(allow_nan=False, allow_infinity=False))
 _STEPS = st.sampled_from([ThinkFirst(), Vote(samples=5, temperature=1.0), AskLarger(), AskPerson(), StopRun()])
@@ -59,9 +57,8 @@ NOUNS: list[object] = [
 @given(data=st.data())
 def test_it_survives_json(noun: type[object], data: st.DataObject) -> None:
     value = data.draw(st.from_type(noun))
-    written = msgspec.json.encode(value, order="deterministic")
-    again = msgspec.json.decode(written, type=noun)
-    assert msgspec.json.encode(again, order="deterministic") == written
+    written = msgspec.json.encode(value, order="deterministic")  # a set has no order
+    assert msgspec.json.encode(msgspec.json.decode(written, type=noun), order="deterministic") == written
 
 
 @pytest.mark.parametrize("value", [State(history=()), Ledger(), Budget(), Fault(kind="timeout", detail="slow")])
