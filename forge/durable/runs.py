@@ -107,6 +107,11 @@ class Runs:
     def __init__(self, database: Database, *, within: float = 7 * 86400.0) -> None:
         self._database, self._within = database, within
 
+    @property
+    def where(self) -> str:
+        """The address of the database, without its password."""
+        return self._database.shown
+
     async def start(
         self,
         workflow: Workflow,

@@ -152,6 +152,7 @@ class _Worker:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
             await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
+            _silence()
             # DBOS has put its own threads in the place of the loop's, and closed them.
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
             await self._connections.aclose()
@@ -245,3 +246,10 @@ class _Worker:
         # Again at the next sweep if this fails in the middle: only then is the counter forgotten.
         DBOS._recover_pending_workflows([executor])  # noqa: SLF001 - the public way needs DBOS's own service
         self._database.forget(executor)
+
+
+def _silence() -> None:
+    """Take DBOS's handler off its logger: it holds on to the standard error that there was."""
+    logger = logging.getLogger("dbos")
+    for handler in [*logger.handlers]:
+        logger.removeHandler(handler)
