@@ -32,7 +32,8 @@ def killed(folder: Path, *points: str) -> list[str]:
     calls = Counter(one.calls[0].name for one in effects if isinstance(one, Execute))
     died = lines(folder / "killed")
     doubts = {name: sum(point.startswith(name) for point in died) for name in WRITES}
-    assert sum(isinstance(one, Ask) for one in effects) == 1 + sum(doubts.values())
+    approvals = 1 + ("pay 5 begins" in died)  # a yes was for once: a call that turns out not to have run is asked again
+    assert sum(isinstance(one, Ask) for one in effects) == approvals + sum(doubts.values())
     assert lines(folder / "asked") == [
         f"{name}: {'it did happen' if point.endswith('done') else 'it did not'}"
         for point in died
