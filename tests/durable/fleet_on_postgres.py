@@ -28,7 +28,7 @@ RUNS = int(os.environ.get("FLEET_RUNS", "60"))
 
 
 def started(folder: Path, address: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "tests.durable.fleet", folder, address]
+    command = [sys.executable, "-m", "tests.durable.fleet", str(folder), address]
     with (folder / "errors").open("ab") as errors, (folder / "said").open("ab") as said:
         return subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=errors)
 
@@ -77,6 +77,8 @@ async def tortured(folder: Path, address: str, restart: Callable[[], None]) -> t
                     workers[victim].send_signal(signal.SIGSTOP)
                     await asyncio.sleep(4.5)
                     workers[victim].send_signal(signal.SIGCONT)
+                    # Whoever says that a write did not happen must know that nobody is still about to perform it.
+                    await asyncio.sleep(2)
                     seen[f"paused {victim}"] += 1
                     seen["pauses"] += 1
                     continue
