@@ -40,7 +40,7 @@ postgres: .venv/dev.ready
 	@ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || \
 	  { echo "these tests start a Postgres server, which this machine does not have: apt-get install postgresql"; exit 1; }
 	@$(PIP) install --editable '.[postgres]'
-	@.venv/bin/pytest tests/memory/stores_on_postgres.py
+	@.venv/bin/pytest tests/memory/stores_on_postgres.py tests/durable/fleet_on_postgres.py
 
 bench: .venv/dev.ready
 	@.venv/bin/python -m benchmarks.results

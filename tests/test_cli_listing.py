@@ -145,10 +145,10 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
         "BACKEND",
     ]
     assert "none.jsonl is not a journal" in done.stdout
-    told = json.loads(forge("runs", str(folder), "--json", "--last", "1").stdout)
+    told = json.loads(forge("runs", "journals", str(folder), "--json", "--last", "1").stdout)
     assert [(one["path"], one["state"]) for one in told] == [(str(begun), "open")]
     assert "no runs are recorded" in forge("runs", FORGE_STATE=str(tmp_path / "none")).stdout
-    assert forge("runs", str(tmp_path / "none")).returncode == 2
+    assert forge("runs", "journals", str(tmp_path / "none")).returncode == 2
 
 
 def test_a_task_without_a_person_is_resumed_by_its_own_command(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_task_without_a_person_is_resumed_by_its_own_command(tmp_path: Path) -
     agent.process_sync("Go.", journal=str(whole)).unwrap()
     begun = cut(whole, 2)
     whole.unlink()
-    done = forge("runs", str(tmp_path))
+    done = forge("runs", "journals", str(tmp_path))
     assert f"forge agent run TASK.toml --resume {begun} --backend BACKEND" in done.stdout
 
 

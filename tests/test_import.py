@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 HEAVY = (
     "anthropic",
     "csv",
+    "dbos",
     "difflib",
     "docstring_parser",
     "email",
@@ -28,6 +29,7 @@ HEAVY = (
     "jsonschema_rs",
     "platformdirs",
     "rich",
+    "sqlalchemy",
     "stages.rescue.families",
     "tempfile",
     "uvicorn",

@@ -1,7 +1,10 @@
 """The arguments of each command: flags with their checks and their help."""
 
 import argparse
+import re
+from datetime import timedelta
 from pathlib import Path
+from typing import TypeAlias
 
 from forge.cli.parser import Parser, command_of
 from stages.wire.deltas import DEFAULT_MAX_TOKENS
@@ -341,13 +344,123 @@ def fill_priors(parser: Parser) -> None:
     parser.set_defaults(command=command_of("forge.cli.priors", "run_priors"))
 
 
+_Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse has no public name for it
+
+
 def fill_runs(parser: Parser) -> None:
-    """Arguments of `forge runs`."""
-    add = parser.add_argument
-    add("folder", nargs="?", type=Path, help="folder with journals (default: where forge run writes them)")
-    add("--last", type=count, default=10, metavar="N", help="number of runs to show (default: %(default)s)")
-    add("--json", action="store_true", help="the runs as JSON")
-    parser.set_defaults(command=command_of("forge.cli.run", "run_runs"))
+    """Arguments of `forge runs`: journals without a verb, else durable runs."""
+    parser.add_argument("--last", type=count, default=10, metavar="N", help="journals to show (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="the journals as JSON")
+    parser.set_defaults(command=command_of("forge.cli.run", "run_runs"), folder=None)
+    verbs = parser.add_subparsers(metavar="VERB", parser_class=Parser, title="verbs")
+    journals = verbs.add_parser("journals", help="list the most recent journals of forge run and forge demo (default)")
+    journals.add_argument(
+        "folder", nargs="?", type=Path, help="folder with journals (default: where forge writes them)"
+    )
+    # No defaults of their own, so that `forge runs --json journals` works too.
+    journals.add_argument("--last", type=count, default=argparse.SUPPRESS, metavar="N", help="journals to show")
+    journals.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the journals as JSON")
+
+    _work_on_runs(verbs)
+    _ask_runs(verbs)
+
+
+def _work_on_runs(verbs: _Verbs) -> None:
+    work = _verb(verbs, "work", "work", "perform durable runs", _WORK)
+    work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
+    work.add_argument("--concurrency", type=count, default=16, metavar="N", help="runs at a time (default: 16)")
+    work.add_argument("--slots", type=count, metavar="N", help="model calls at a time (default: no limit)")
+    work.add_argument(
+        "--answer-within", type=_age, default="7d", metavar="AGE", help="how long questions stay open (default: 7d)"
+    )
+    work.add_argument("--until-idle", action="store_true", help="end when no run is queued or under way")
+    add_backend(work)
+    start = _verb(verbs, "start", "start", "start a durable run and print its id", _START)
+    _workflow(start)
+    start.add_argument("message", help="the request to the model")
+    _values(start)
+    start.add_argument("--id", help="an id of your own: starting the same twice is one run")
+    start.add_argument("--priority", type=whole_number, metavar="N", help="1 is taken first")
+    listed = _verb(verbs, "list", "listed", "list durable runs, the latest first")
+    listed.add_argument("--last", type=count, default=20, metavar="N", help="runs of a page (default: %(default)s)")
+    listed.add_argument("--cursor", default="", help="the page after the one that named this cursor")
+    listed.add_argument("--json", action="store_true", help="the page as JSON")
+
+
+def _ask_runs(verbs: _Verbs) -> None:
+    shown = _of_run(verbs, "show", "shown", "show a run, and what it asks a person")
+    shown.add_argument("--json", action="store_true", help="the run as JSON")
+    _of_run(verbs, "result", "result", "wait for a run's end and print its value", _RESULT)
+    answer = _of_run(verbs, "answer", "answer", "answer the question that a run waits with", _ANSWER)
+    said = answer.add_mutually_exclusive_group(required=True)
+    said.add_argument("--approve", action="store_true", help="run the call")
+    said.add_argument("--reject", metavar="REASON", help="do not run it; the model reads the reason")
+    said.add_argument("--happened", nargs="?", const="", metavar="RESULT", help="the unknown call took effect")
+    said.add_argument("--did-not-happen", action="store_true", help="the unknown call had no effect; it runs now")
+    answer.add_argument("--arguments", metavar="JSON", help="with --approve: run it with these arguments instead")
+    answer.add_argument("--digest", help="refuse the answer unless the run still asks this (default: what it asks now)")
+    _of_run(verbs, "cancel", "cancel", "cancel a run: it ends as soon as what it does can be stopped")
+    _of_run(verbs, "retry", "retry", "go on with a failed run from its last recorded step")
+    events = _verb(verbs, "events", "events", "print a run's events as JSON lines until it ends")
+    _workflow(events)
+    events.add_argument("run", metavar="RUN", help="the id that forge runs start printed")
+    events.add_argument(
+        "--after", type=_sequence, default=(0, 0), metavar="N.N", help="only what follows this event (its sequence)"
+    )
+    export = _of_run(verbs, "export", "export", "write a run as a journal, for forge replay, bisect and ablate")
+    export.add_argument("file", type=Path, help="the journal to write; it must not be there yet")
+    _of_run(verbs, "delete", "delete", "delete a run that has ended")
+    prune = _verb(verbs, "prune", "prune", "delete the runs that ended long ago")
+    prune.add_argument("--older", type=_age, required=True, metavar="AGE", help="such as 30d, 12h, 15m or 90s")
+
+
+def _verb(verbs: _Verbs, name: str, function: str, summary: str, about: str = "") -> Parser:
+    """A verb of durable runs."""
+    made = verbs.add_parser(name, help=summary, description=about or f"{summary[0].upper()}{summary[1:]}.")
+    made.add_argument(
+        "--database",
+        metavar="FILE|URL",
+        help="where runs are kept: a file (SQLite) or postgresql://… (default: FORGE_DATABASE, else runs.db in forge's "
+        "state folder)",
+    )
+    made.set_defaults(command=command_of("forge.cli.durable", function))
+    return made
+
+
+def _of_run(verbs: _Verbs, name: str, function: str, summary: str, about: str = "") -> Parser:
+    """A verb of one run."""
+    made = _verb(verbs, name, function, summary, about)
+    made.add_argument("run", metavar="RUN", help="the id that forge runs start printed")
+    return made
+
+
+_WORK = (
+    "Perform durable runs until Ctrl-C. Any number of workers may share a PostgreSQL database, and those of one "
+    "machine a SQLite file. What a worker leaves unfinished, whether it ends or is killed, another goes on with."
+)
+_START = "Start a durable run and print its id. It runs as soon as a worker with this workflow has room."
+_RESULT = (
+    "Wait for a run's end and print its value. Exit codes: 0 it reached its goal, 1 it halted, 2 wrong usage or a "
+    "failed run, 3 it waits for a person."
+)
+_ANSWER = (
+    "Answer the question that a run waits with. A call that needs approval is approved or rejected. A call that had "
+    "begun when its process died is unknown: find out whether it took effect, and say so."
+)
+
+
+def _sequence(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no sequence; write the two numbers of an event as 3.1")
+    return int(found[1]), int(found[2])
+
+
+def _age(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,6})([smhd])", text)
+    if not found or not int(found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as 30d, 12h, 15m or 90s")
+    return int(found[1]) * timedelta(seconds={"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
 
 
 def fill_completion(parser: Parser) -> None:

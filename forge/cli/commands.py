@@ -175,9 +175,18 @@ COMMANDS = (
     ),
     Command(
         name="runs",
-        summary="list recent runs: when, how they ended, how to resume",
-        about="Lists the most recent journals in forge's state folder or in another folder.",
-        examples=("forge runs", "forge runs --last 3 --json", "forge runs my/journals"),
+        summary="recent runs; durable runs: start, answer, cancel, list, read",
+        about="Without a verb, lists the most recent journals in forge's state folder: when each run began, how it\n"
+        "ended, how to resume it. The other verbs are for durable runs, which outlive their process (docs/served.md):\n"
+        "start one, have a worker perform it, answer what it asks, read what it did. They need the extra `durable`.",
+        examples=(
+            "forge runs",
+            "forge runs --last 3 --json",
+            "forge runs journals my/journals",
+            'forge runs start orders.py "Report on order A-17" --id order-A-17',
+            "forge runs work orders.py --backend http://127.0.0.1:8080 --until-idle",
+            "forge runs list",
+        ),
         fill=takes.fill_runs,
     ),
     Command(

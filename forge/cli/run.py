@@ -1,4 +1,4 @@
-"""`forge run`, `resume` and `runs`: a workflow loaded from a file, run, and its end told."""
+"""`forge run`, `resume` and `runs journals`: a workflow loaded from a file, run, and its end told."""
 
 import argparse
 import asyncio

@@ -82,7 +82,7 @@ async def performed(
     try:
         if keep is not None:
             await keep(state)
-        outcome = await (interpret(effect) if cancel is None else _unless(cancel, interpret(effect)))
+        outcome = await (interpret(effect) if cancel is None else uncancelled(cancel, interpret(effect)))
     except UnrecordedError as error:
         after = state
         if error.outcome is not None:
@@ -100,7 +100,7 @@ async def performed(
     return delivered.alt(lambda halt: Halted(halt=halt, state=state))
 
 
-async def _unless(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome | None:
+async def uncancelled(cancel: asyncio.Event, outcome: Awaitable[Outcome]) -> Outcome | None:
     """The outcome, or None if `cancel` is set before it comes; what was performing it is then cancelled.
 
     What comes all the same, at the same moment or while it is being stopped, is the outcome: it has happened. What

@@ -6,7 +6,8 @@ import pwd
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -28,8 +29,9 @@ def free_port() -> int:
         return port
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+@contextmanager
+def serving() -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a server, and a function that restarts it at once, as a crash would."""
     # Postgres refuses to be root; Debian's package brings a user for it.
     user = pwd.getpwnam("postgres") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     folder, port = Path(mkdtemp()), free_port()
@@ -40,10 +42,25 @@ def address() -> Iterator[str]:
 
     run(BIN / "initdb", "-D", folder / "data", "-U", "forge", "--auth=trust", "--no-sync")
     options = f"-p {port} -h 127.0.0.1 -k {folder} -F"
-    run(BIN / "pg_ctl", "-D", folder / "data", "-l", folder / "log", "-o", options, "-w", "start")
-    yield f"postgresql://forge:hunter2@127.0.0.1:{port}/postgres"
-    run(BIN / "pg_ctl", "-D", folder / "data", "-m", "immediate", "-w", "stop")
-    shutil.rmtree(folder)
+    start = (BIN / "pg_ctl", "-D", folder / "data", "-l", folder / "log", "-o", options, "-w", "start")
+    stop = (BIN / "pg_ctl", "-D", folder / "data", "-m", "immediate", "-w", "stop")
+
+    def restart() -> None:
+        run(*stop)
+        run(*start)
+
+    run(*start)
+    try:
+        yield f"postgresql://forge:hunter2@127.0.0.1:{port}/postgres", restart
+    finally:
+        run(*stop)
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving() as (address, _):
+        yield address
 
 
 def test_sessions_obey_the_laws(address: str) -> None:

@@ -189,6 +189,8 @@ reports = Row(start=in_this_process, says=("120 runs, 12 scenarios by 2 configur
 lists = Row(start=in_this_process)
 works = Row(start=in_this_process, says=("done: Done.",))
 
+STARTED = 'forge runs start orders.py "Report on order A-17" --id order-A-17'
+
 TABLE: dict[str, Row] = {
     "make demo": Row(start=by_make, says=(".venv/bin/forge demo",)),
     "make test": Row(start=by_make, says=("ruff check", "mypy", "lint-imports", "pytest")),
@@ -211,6 +213,7 @@ TABLE: dict[str, Row] = {
             "pip install '.[testing]'",
             "pip install '.[evals]'",
             "pip install '.[postgres]'",
+            "pip install '.[durable]'",
             "pip install '.[anthropic]'",
             "pip install .",
         ),
@@ -309,7 +312,10 @@ TABLE: dict[str, Row] = {
     "forge runs": replace(lists, first=('forge run flow.py "Go." --backend 127.0.0.1:8080',), says=("support",)),
     "forge runs --json": replace(lists, says=("[]",)),
     "forge runs --last 3 --json": replace(lists, says=("[]",)),
-    "forge runs my/journals": replace(lists, says=("desk",)),
+    "forge runs journals my/journals": replace(lists, says=("desk",)),
+    STARTED: replace(lists, says=("order-A-17",)),
+    "forge runs list": replace(lists, first=(STARTED,), says=("order-A-17", "queued")),
+    "forge runs work orders.py --backend http://127.0.0.1:8080 --until-idle": replace(lists, first=(STARTED,)),
     "forge replay run.jsonl": replace(shows, says=("get_order",)),
     "forge replay run.jsonl --workflow orders.py": replace(shows, says=("send_report",)),
     "forge replay run.jsonl --workflow orders.py --to 7": replace(shows, says=("7",)),

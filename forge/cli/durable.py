@@ -1,0 +1,223 @@
+"""Durable runs on the command line: the verbs of `forge runs`."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+from returns.result import Failure
+from rich.text import Text
+
+from forge import durable
+from forge.backends.servers.process import state_folder
+from forge.cli.console import Console, printable
+from forge.cli.layout import LabelledText, show
+from forge.cli.options import backend_of
+from forge.cli.progress import downloading
+from forge.cli.run import load_workflow, prompt_values
+from forge.cli.signals import until_signal
+from forge.durable import Run, Runs
+from forge.errors import ForgeError, quantity
+from stages.effect import Approved, Ask, Rejected, Settled
+
+_T = TypeVar("_T")
+
+_COLOURS = {"completed": "green", "waiting": "yellow", "failed": "red", "halted": "red"}
+
+_IDLE = 0.5
+"""Seconds between looks for runs that are left."""
+
+
+def work(options: argparse.Namespace) -> int:
+    """Perform runs until a signal comes, or none is left."""
+    workflows = [load_workflow(reference) for reference in options.workflows]
+    console = Console(stderr=True, highlight=False)
+
+    async def working() -> int:
+        with downloading(console) as progress:
+            backend = backend_of(options, progress)
+        async with durable.worker(
+            workflows,
+            database=_database(options),
+            backend=backend,
+            concurrency=options.concurrency,
+            slots=options.slots,
+            answer_within=options.answer_within.total_seconds(),
+        ) as runs:
+            names = ", ".join(workflow.name for workflow in workflows)
+            console.print(Text(f"working on runs of {names} in {runs.where}; Ctrl-C ends it"), soft_wrap=True)
+            if not options.until_idle:
+                await asyncio.Event().wait()
+            await _idle(runs)
+        return 0
+
+    return asyncio.run(until_signal(working()))
+
+
+async def _idle(runs: Runs) -> None:
+    """Come back when no run is queued or under way; those that wait for a person are not counted."""
+    cursor = ""
+    while True:
+        page = await runs.list(cursor=cursor, most=500)
+        if any(run.state in {"queued", "running"} for run in page.runs):
+            cursor = ""
+            await asyncio.sleep(_IDLE)
+        elif not page.cursor:
+            return
+        else:
+            cursor = page.cursor
+
+
+def start(options: argparse.Namespace) -> int:
+    """Start a run; print its id."""
+    workflow, values = load_workflow(options.workflow), prompt_values(options.var)
+
+    async def started(runs: Runs) -> str:
+        return await runs.start(workflow, options.message, prompt_vars=values, id=options.id, priority=options.priority)
+
+    print(_asked(options, started))
+    return 0
+
+
+def listed(options: argparse.Namespace) -> int:
+    """Print a page of runs."""
+    page = _asked(options, lambda runs: runs.list(cursor=options.cursor, most=options.last))
+    if options.json:
+        print(msgspec.json.encode(page).decode())
+        return 0
+    console = Console(highlight=False)
+    for run in page.runs:
+        _show(console, run)
+    if not page.runs:
+        console.print(Text("no runs; forge runs start begins one"), soft_wrap=True)
+    if page.cursor:
+        console.print(Text(f"More: forge runs list --cursor {page.cursor}", style="dim"), soft_wrap=True)
+    return 0
+
+
+def shown(options: argparse.Namespace) -> int:
+    """Print one run, with what it asks."""
+    run = _asked(options, lambda runs: runs.get(options.run))
+    if options.json:
+        print(msgspec.json.encode(run).decode())
+    else:
+        _show(Console(highlight=False), run)
+    return 0
+
+
+def result(options: argparse.Namespace) -> int:
+    """Wait for the run's end and print it; 3 if it waits for a person."""
+
+    async def ended(runs: Runs) -> int:
+        known = await runs.wait(options.run)
+        if known.question is not None:
+            _show(Console(stderr=True, highlight=False), known)
+            return 3
+        end = await runs.result(options.run)
+        if isinstance(end, Failure):
+            print(end.failure(), file=sys.stderr)
+            return 1
+        value = end.unwrap().value
+        print(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+        return 0
+
+    return _asked(options, ended)
+
+
+def answer(options: argparse.Namespace) -> int:
+    """Answer the question that a run waits with."""
+
+    async def answered(runs: Runs) -> None:
+        known = await runs.get(options.run)
+        if known.question is None:
+            raise ForgeError(f"the run {known.id} waits for no answer: it is {known.state}")
+        await runs.answer(options.run, _answer(options, known.question))
+
+    _asked(options, answered)
+    return 0
+
+
+def _answer(options: argparse.Namespace, question: Ask) -> Approved | Rejected | Settled:
+    if options.arguments is not None and not options.approve:
+        raise ForgeError("--arguments is for --approve: it is what the call runs with; leave it out")
+    digest = options.digest or question.digest
+    if options.reject is not None:
+        return Rejected(digest=digest, reason=options.reject)
+    if options.happened is not None:
+        return Settled(digest=digest, happened=True, result=options.happened)
+    if options.did_not_happen:
+        return Settled(digest=digest, happened=False)
+    return Approved(digest=digest, edited=options.arguments)
+
+
+def cancel(options: argparse.Namespace) -> int:
+    """Cancel a run."""
+    _asked(options, lambda runs: runs.cancel(options.run))
+    return 0
+
+
+def retry(options: argparse.Namespace) -> int:
+    """Go on with a failed run."""
+    _asked(options, lambda runs: runs.retry(options.run))
+    return 0
+
+
+def events(options: argparse.Namespace) -> int:
+    """Print a run's events, a JSON line each, until it ends."""
+    workflow = load_workflow(options.workflow)
+
+    async def told(runs: Runs) -> int:
+        async for one in runs.events(options.run, workflow, after=options.after):
+            print(msgspec.json.encode(one).decode(), flush=True)
+        return 0
+
+    return asyncio.run(until_signal(_with(options, told)))
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write a run as a journal."""
+    _asked(options, lambda runs: runs.export(options.run, options.file))
+    return 0
+
+
+def delete(options: argparse.Namespace) -> int:
+    """Delete a run that has ended."""
+    _asked(options, lambda runs: runs.delete(options.run))
+    return 0
+
+
+def prune(options: argparse.Namespace) -> int:
+    """Delete the runs that ended long ago."""
+    print(f"deleted {quantity(_asked(options, lambda runs: runs.prune(options.older)), 'run')}")
+    return 0
+
+
+def _asked(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]]) -> _T:
+    return asyncio.run(_with(options, ask))
+
+
+async def _with(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]]) -> _T:
+    async with durable.client(_database(options)) as runs:
+        return await ask(runs)
+
+
+def _database(options: argparse.Namespace) -> str:
+    return options.database or os.environ.get("FORGE_DATABASE") or str(state_folder() / "runs.db")
+
+
+def _show(console: Console, run: Run) -> None:
+    console.print(Text.assemble((run.id, "bold"), (f"   {printable(run.workflow)}", "dim")), soft_wrap=True)
+    said = printable(run.problem) or f"begun {run.begun}, last changed {run.updated}"
+    show(console, LabelledText(run.state, said, label_style=_COLOURS.get(run.state, "")))
+    if (asks := run.question) is None:
+        return
+    show(console, LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
+    if (unsure := asks.in_doubt) is not None:
+        sentence = f"{unsure.name} {unsure.arguments} was begun when its process died; did it happen?"
+        show(console, LabelledText("unknown", printable(sentence)))
+    show(console, LabelledText("digest", asks.digest))
+    ways = "--happened [RESULT], --did-not-happen" if unsure is not None else "--approve, --reject REASON"
+    show(console, LabelledText("answer", f"forge runs answer {run.id} with {ways}"))

@@ -1,0 +1,301 @@
+"""The database of durable runs: the tables of DBOS in SQLite or PostgreSQL, how values are written, and queries.
+
+Every access to a SQLite file goes through the one engine of its process: closing any other descriptor of the file would
+drop the locks that the process has on it.
+"""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, Serializer
+from msgspec import Struct
+
+from forge.errors import ForgeError
+
+APPLICATION = "forge"
+VERSION = "forge-1"
+"""The order of steps that an effect takes. Runs of another version are not touched by this one."""
+
+WORKFLOW = "forge.run"
+
+ANSWERS = "answer"
+"""The topic of answers."""
+
+_TEXT, _FAULT = "=", "!"
+"""How a stored text begins, which is JSON of forge's own, and how an exception does."""
+
+
+class StoredJson(Serializer):
+    """How DBOS writes values: text as it is, so that JSON in it is not quoted again; the rest as JSON."""
+
+    def name(self) -> str:
+        """What rows name."""
+        return "forge_json"
+
+    def serialize(self, data: object) -> str:
+        """The value as text."""
+        match data:
+            case str():
+                return _TEXT + data
+            case BaseException():
+                return _FAULT + f"{type(data).__name__}: {data}"
+            case _:
+                return msgspec.json.encode(data).decode()
+
+    def deserialize(self, serialized_data: str) -> object:
+        """The value; for an exception, a ForgeError that says what it said."""
+        kind, rest = serialized_data[:1], serialized_data[1:]
+        if kind == _TEXT:
+            return rest
+        return ForgeError(rest) if kind == _FAULT else msgspec.json.decode(serialized_data)
+
+
+def text_of(stored: str | None) -> str:
+    """A stored text or exception, without its mark."""
+    return (stored or "")[1:]
+
+
+class SegmentRow(Struct, frozen=True, kw_only=True):
+    """One segment of a run, as DBOS knows it. Times are seconds since 1970."""
+
+    id: str
+    status: str
+    created: float
+    updated: float
+    attributes: dict[str, object]
+    output: str | None
+    error: str | None
+
+
+class StepRow(Struct, frozen=True, kw_only=True):
+    """One recorded step of a segment."""
+
+    number: int
+    name: str
+    output: str | None
+
+
+class Database:
+    """An open database: its engine, the client of DBOS on it, and queries that DBOS does not have."""
+
+    def __init__(self, where: str | Path, *, durable: bool = True) -> None:
+        self.url = address_of(where)
+        self.sqlite = self.url.startswith("sqlite")
+        if self.sqlite:
+            _create_private(self.url)
+        self.engine = _sqlite(self.url, durable=durable) if self.sqlite else _postgres(self.url)
+        schema = None if self.sqlite else "dbos"
+        try:
+            if not self.sqlite:
+                DBOS.migrate(self.url)
+            self.client = DBOSClient(
+                system_database_engine=self.engine,
+                system_database_url=self.url,
+                serializer=StoredJson(),
+                application_name=APPLICATION,
+                lazy=True,
+            )
+            if self.sqlite:
+                self.client._sys_db.run_migrations()  # noqa: SLF001 - `DBOS.migrate` would open the file a second time
+            self._own_table()
+        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+            self.engine.dispose()
+            raise ForgeError(f"cannot open the database of runs {self.shown}: {_first_line(error)}") from None
+        self._runs = sa.table(
+            "workflow_status",
+            *map(sa.column, ("workflow_uuid", "status", "name", "created_at", "updated_at", "completed_at")),
+            *map(sa.column, ("executor_id", "parent_workflow_id", "application_version", "output", "error")),
+            sa.column("attributes", sa.JSON()),
+            schema=schema,
+        )
+        self._outputs = sa.table(
+            "workflow_output", *map(sa.column, ("workflow_uuid", "output", "error")), schema=schema
+        )
+        self._inputs = sa.table("workflow_input", *map(sa.column, ("workflow_uuid", "inputs")), schema=schema)
+        self._steps = sa.table(
+            "operation_outputs",
+            *map(sa.column, ("workflow_uuid", "function_id", "function_name", "output")),
+            schema=schema,
+        )
+        self._sent = sa.table("notifications", *map(sa.column, ("destination_uuid", "topic")), schema=schema)
+        self._executors = sa.table("forge_executors", sa.column("id"), sa.column("beat"))
+
+    @property
+    def shown(self) -> str:
+        """The address without its password."""
+        return sa.make_url(self.url).render_as_string(hide_password=True)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.client.destroy()
+        self.engine.dispose()
+
+    # Runs
+
+    def segments(self, ids: Sequence[str], *, outputs: bool = True) -> dict[str, SegmentRow]:
+        """Those of the segments that are there."""
+        runs = self._runs
+        return {row.id: row for row in self._rows(runs.c.workflow_uuid.in_(list(ids)), outputs=outputs)}
+
+    def first_segments(self, before: tuple[float, str] | None, most: int) -> list[SegmentRow]:
+        """The first segments of the runs that were begun before that time and id, the latest first."""
+        runs = self._runs
+        begun = sa.and_(runs.c.name == WORKFLOW, runs.c.parent_workflow_id.is_(None))
+        if before is not None:
+            time, key = int(before[0] * 1000), before[1]
+            earlier = sa.and_(runs.c.created_at == time, runs.c.workflow_uuid < key)
+            begun = sa.and_(begun, runs.c.created_at <= time, sa.or_(runs.c.created_at < time, earlier))
+        return self._rows(begun, most=most, outputs=False)
+
+    def _rows(self, where: sa.ColumnElement[bool], most: int | None = None, *, outputs: bool) -> list[SegmentRow]:
+        runs, made = self._runs, self._outputs
+        columns = (runs.c.workflow_uuid, runs.c.status, runs.c.created_at, runs.c.updated_at, runs.c.attributes)
+        if outputs:
+            output = sa.func.coalesce(made.c.output, runs.c.output), sa.func.coalesce(made.c.error, runs.c.error)
+            query = sa.select(*columns, *output).select_from(
+                runs.outerjoin(made, made.c.workflow_uuid == runs.c.workflow_uuid)
+            )
+        else:
+            query = sa.select(*columns, sa.null(), sa.null())
+        ordered = query.where(where).order_by(runs.c.created_at.desc(), runs.c.workflow_uuid.desc()).limit(most)
+        with self.engine.connect() as connection:
+            return [
+                SegmentRow(
+                    id=row[0],
+                    status=row[1],
+                    created=row[2] / 1000,
+                    updated=row[3] / 1000,
+                    attributes=row[4] if isinstance(row[4], dict) else {},
+                    output=row[5],
+                    error=row[6],
+                )
+                for row in connection.execute(ordered)
+            ]
+
+    def input_of(self, segment: str) -> str:
+        """The text that the segment was enqueued with; empty if it is not there."""
+        query = sa.select(self._inputs.c.inputs).where(self._inputs.c.workflow_uuid == segment)
+        with self.engine.connect() as connection:
+            stored = connection.execute(query).scalar()
+        if stored is None:
+            return ""
+        return msgspec.json.decode(stored, type=_Arguments).args[0]
+
+    def steps(self, segment: str, after: int = -1) -> list[StepRow]:
+        """The recorded steps of the segment after that number, in order."""
+        steps = self._steps
+        query = (
+            sa.select(steps.c.function_id, steps.c.function_name, steps.c.output)
+            .where(steps.c.workflow_uuid == segment, steps.c.function_id > after)
+            .order_by(steps.c.function_id)
+        )
+        with self.engine.connect() as connection:
+            return [StepRow(number=row[0], name=row[1], output=row[2]) for row in connection.execute(query)]
+
+    def answered(self, segments: Sequence[str]) -> set[str]:
+        """Those of the waiting segments whose answer is there, though they have not gone on yet."""
+        sent = self._sent
+        query = sa.select(sent.c.destination_uuid).where(
+            sent.c.destination_uuid.in_(list(segments)), sent.c.topic == ANSWERS
+        )
+        with self.engine.connect() as connection:
+            return set(connection.execute(query).scalars())
+
+    def cancelled(self, firsts: Sequence[str]) -> set[str]:
+        """Those of the first segments whose runs are to be cancelled."""
+        found = self.segments(firsts, outputs=False)
+        return {one for one, row in found.items() if row.attributes.get("cancel") is True}
+
+    # Executors: the processes that work on runs
+
+    def _own_table(self) -> None:
+        with self.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "CREATE TABLE IF NOT EXISTS forge_executors (id TEXT PRIMARY KEY, beat BIGINT NOT NULL)"
+            )
+
+    def beat(self, executor: str) -> None:
+        """Count the executor's counter up by one; it is entered if it is not there."""
+        known = self._executors
+        with self.engine.begin() as connection:
+            raised = connection.execute(sa.update(known).where(known.c.id == executor).values(beat=known.c.beat + 1))
+            if not raised.rowcount:
+                connection.execute(sa.insert(known).values(id=executor, beat=0))
+
+    def beats(self) -> dict[str, int]:
+        """The counters of all executors, -1 for one that has runs and no counter: it left without finishing them."""
+        runs = self._runs
+        owners = sa.select(runs.c.executor_id).distinct().where(runs.c.status == "PENDING", runs.c.name == WORKFLOW)
+        with self.engine.connect() as connection:
+            known = {row[0]: row[1] for row in connection.execute(sa.select(self._executors))}
+            owning = {row[0]: -1 for row in connection.execute(owners) if row[0]}
+        return owning | known
+
+    def forget(self, executor: str) -> None:
+        """Remove the executor's counter."""
+        known = self._executors
+        with self.engine.begin() as connection:
+            connection.execute(sa.delete(known).where(known.c.id == executor))
+
+
+class _Arguments(Struct):
+    args: tuple[str, ...]
+
+
+def address_of(where: str | Path) -> str:
+    """The database's URL: that of a file for a path, else as it is. ForgeError for another kind of database."""
+    text = str(where)
+    scheme, separator, _ = text.partition("://")
+    if not separator:
+        path = Path(text).absolute()
+        if path.is_dir():
+            raise ForgeError(f"{text} is a folder; name a file in it for the database, such as {path / 'runs.db'}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return f"sqlite:///{path}"
+    if scheme not in {"sqlite", "postgresql", "postgres"}:
+        raise ForgeError(
+            f"{scheme}:// is no database that runs can be kept in; name a file, for SQLite, or postgresql://…"
+        )
+    return text.replace("postgres://", "postgresql://", 1)
+
+
+def _create_private(url: str) -> None:
+    """The file, accessible only to its owner: it holds what users and tools said."""
+    path = sa.make_url(url).database
+    if path and not Path(path).exists():
+        try:
+            os.close(os.open(path, os.O_CREAT, 0o600))
+        except OSError as error:
+            raise ForgeError(f"cannot create the database of runs {path}: {error.strerror}") from None
+
+
+def _sqlite(url: str, *, durable: bool) -> sa.Engine:
+    engine = sa.create_engine(url)
+    # FULL survives a power cut; NORMAL, only a killed process.
+    pragmas = (
+        "busy_timeout=30000",
+        "foreign_keys=ON",
+        "journal_mode=WAL",
+        f"synchronous={'FULL' if durable else 'NORMAL'}",
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = "IMMEDIATE"
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+def _postgres(url: str) -> sa.Engine:
+    driver = sa.make_url(url).set(drivername="postgresql+psycopg")
+    return sa.create_engine(driver, pool_size=20, max_overflow=0, pool_pre_ping=True)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,267 @@
+"""One segment of a run: forge's loop, its effects performed as steps of DBOS.
+
+A model call, and calls that may be repeated, take one step: after a crash they may be performed twice, and are recorded
+once. Any other call takes two. The first records which execution of the segment is about to perform it; where the
+second finds another execution's mark, that one may have performed the call and died: its outcome is unknown, and the
+call is not repeated.
+
+Whatever the body of a segment does beside its steps happens again when it is recovered, so it is the same each time:
+nothing is drawn, timed or asked outside a step.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Protocol
+from uuid import uuid4
+
+from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
+from msgspec import Raw
+from msgspec.structs import replace
+from returns.result import Failure, Result
+
+from forge.connection import Connection, Setup
+from forge.durable.database import ANSWERS
+from forge.durable.records import (
+    ANSWER,
+    BEGUN,
+    FIRST,
+    STEP,
+    Begun,
+    Ended,
+    Interrupted,
+    Next,
+    Performed,
+    Prepared,
+    Segment,
+    Unreached,
+    definition_digest,
+    packed,
+    queue_of,
+    segment_id,
+    unpacked,
+    written,
+)
+from forge.errors import BackendError, ForgeError
+from forge.interpreters import Answer
+from forge.journal.records import Recorded, SentPart, shortened
+from forge.outcome import Finished, Halted
+from forge.runtime.emitter import Emitter
+from forge.runtime.loop import cancelled, drive, uncancelled
+from forge.runtime.reaching import counted
+from forge.runtime.watching import Raised, interpreting
+from forge.workflow.differences import definition_of
+from forge.workflow.turn import turn_of
+from forge.workflow.workflow import Workflow
+from stages import nudges
+from stages.deliver import interrupt
+from stages.effect import (
+    Ask,
+    Effect,
+    Execute,
+    InDoubt,
+    Outcome,
+    Replied,
+    Request,
+    Results,
+    Send,
+    Unanswered,
+    Undelivered,
+)
+from stages.halt import BackendFailed
+from stages.saved import load, save
+from stages.state import Awaiting, State
+
+_EFFECTS = 200
+"""Effects of a segment: a recovered one reads every step again, at some milliseconds each."""
+
+_DIED = "the program ended before its result came"
+
+
+Again = Callable[[str], Coroutine[object, object, str]]
+"""The workflow of DBOS that performs a segment."""
+
+
+class Host(Protocol):
+    """What a segment has of the process that performs it."""
+
+    async def connection(self, workflow: str) -> Connection:
+        """The workflow's model, connected to. BackendError if it cannot be reached."""
+        ...
+
+    async def send(self, workflow: str, effect: Send) -> Replied | Undelivered:
+        """Ask the workflow's model, when it has a slot free."""
+        ...
+
+    async def continued(self, first: str, following: str, number: int) -> None:
+        """Note that the run goes on in that segment, and wake it if the run is to be cancelled."""
+        ...
+
+
+class _Left(Exception):  # noqa: N818 - nothing went wrong
+    """The segment ends before the effect that the loop wants: the run waits, or goes on in the next one."""
+
+
+class _Cancelled(Exception):  # noqa: N818 - nothing went wrong
+    """The run was cancelled in the step that was just recorded."""
+
+    def __init__(self, *, begun: bool) -> None:
+        self.begun = begun
+
+
+class Performing:
+    """The execution of a segment, by this process."""
+
+    def __init__(self, host: Host, workflow: Workflow, segment: Segment, cancel: asyncio.Event) -> None:
+        self._host, self._workflow, self._segment, self._cancel = host, workflow, segment, cancel
+        self._nonce = uuid4().hex  # of this execution, recorded nowhere but where it begins a write
+        self._state = unpacked(segment.state)
+        self._answer: Answer | None = None
+        self._raised = Raised(segment.run, redacted=False)
+        self._last: Request | None = None
+        self._effects = 0
+
+    async def run(self, again: Again) -> Next | Ended:
+        """Perform it to its end. `again` is the workflow of DBOS that performs a segment, which the next one is for."""
+        segment = self._segment
+        # Taken first, so that a run that fails of what follows keeps its answer when it is retried.
+        if segment.number and self._asks():
+            said = await DBOS.recv_async(ANSWERS, timeout_seconds=0)
+            self._answer = None if said is None else ANSWER.decode(said)
+        if segment.definition != definition_digest(self._workflow):
+            raise ForgeError(
+                f"the workflow {segment.workflow} has changed since the run {segment.run} began, and the run goes on "
+                "only with the one that it began with; start a worker with that version, and retry the run"
+            )
+        setup = segment.setup or await self._prepared()
+        if isinstance(setup, Ended):
+            return setup
+        result = await self._driven(setup)
+        return await self._go_on(setup, again) if result is None else _end(result)
+
+    async def _prepared(self) -> Setup | Ended:
+        """The setup that the run keeps. Recorded, so that a recovered run asks no other server."""
+
+        async def prepare() -> str:
+            try:
+                connection = await self._host.connection(self._segment.workflow)
+                state = await counted(self._workflow, self._state, connection)
+            except BackendError as error:
+                return written(Unreached(fault=error.fault))
+            definition = definition_of(self._workflow)
+            return written(Prepared(setup=connection.setup, state=Raw(save(state)), definition=definition))
+
+        found = FIRST.decode(await _step("setup", prepare))
+        if isinstance(found, Unreached):
+            return Ended(state=self._segment.state, halt=BackendFailed(fault=found.fault, attempts=1))
+        self._state = load(bytes(found.state))
+        return found.setup
+
+    async def _driven(self, setup: Setup) -> Result[Finished, Halted] | None:
+        """The end of the run; None if it goes on in the next segment."""
+        workflow = self._workflow
+        connection = Connection(setup, lambda effect: self._host.send(self._segment.workflow, effect))
+        emitter = Emitter(None, self._state, workflow.name)
+        inner = interpreting(workflow, connection, {"ask": self._asked}, self._raised, emitter)
+
+        async def interpret(effect: Effect) -> Outcome:
+            return await self._performed(effect, lambda: inner(effect))
+
+        async def keep(state: State) -> None:
+            self._state = state
+
+        try:
+            return await drive(turn_of(workflow.compiled, setup), self._state, interpret, emitter=emitter, keep=keep)
+        except _Left:
+            return None
+        except _Cancelled as end:
+            return Failure(cancelled(interrupt(self._state, begun=end.begun)))
+
+    async def _performed(self, effect: Effect, perform: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """The outcome of the effect, recorded now or before."""
+        opening = self._effects == 0 and self._segment.number > 0
+        if self._effects >= _EFFECTS or (isinstance(effect, Ask) and not opening):
+            raise _Left
+        self._effects += 1
+        known = self._recorded(effect)
+        mark = self._nonce
+        if isinstance(effect, Execute) and not effect.retriable:
+            begun = BEGUN.decode(await _step("begin", self._begin(known)))
+            self._refuse_another(begun.effect, known)
+            mark = begun.nonce
+
+        async def act() -> str:
+            if isinstance(effect, Execute) and mark != self._nonce:
+                return written(Performed(effect=known, outcome=_unknown(effect)))
+            if self._cancel.is_set():
+                return written(Interrupted(effect=known, begun=False))
+            outcome = await uncancelled(self._cancel, perform())
+            if outcome is None:
+                return written(Interrupted(effect=known, begun=True))
+            return written(Performed(effect=known, outcome=outcome))
+
+        done = STEP.decode(await _step(type(effect).__name__.lower(), act))
+        self._refuse_another(done.effect, known)
+        if isinstance(done, Interrupted):
+            raise _Cancelled(begun=done.begun)
+        return done.outcome
+
+    def _begin(self, known: Recorded) -> Callable[[], Coroutine[object, object, str]]:
+        async def begin() -> str:
+            return written(Begun(nonce=self._nonce, effect=known))
+
+        return begin
+
+    def _recorded(self, effect: Effect) -> Recorded:
+        """The effect as it is recorded; the segment's first request is whole."""
+        known = shortened(effect, self._last or Request())
+        if isinstance(effect, Send):
+            if self._last is None and isinstance(known, SentPart):
+                known = replace(known, head=effect.request.head, tail=effect.request.tail)
+            self._last = effect.request
+        return known
+
+    def _refuse_another(self, recorded: Recorded, now: Recorded) -> None:
+        if written(recorded) != written(now):
+            raise ForgeError(
+                f"the run {self._segment.run} cannot be recovered: effect {self._effects} of its segment "
+                f"{self._segment.number} is another than the one that was recorded; a tool, a stage or forge itself "
+                "has changed since. Its journal, `forge runs export`, shows what was recorded"
+            )
+
+    async def _asked(self, question: Ask) -> Answer:
+        """What a person said; that nobody did, once the time for it is over."""
+        if self._answer is not None and self._answer.digest == question.digest:
+            return self._answer
+        return Unanswered(digest=question.digest, reason=f"nobody answered within {self._segment.within:g} seconds")
+
+    def _asks(self) -> bool:
+        phase = self._state.phase
+        return isinstance(phase, Awaiting) and isinstance(phase.effect, Ask)
+
+    async def _go_on(self, setup: Setup, again: Again) -> Next:
+        """The next segment, enqueued: at once, or for when a question is answered or its time is over."""
+        segment = self._segment
+        number = segment.number + 1
+        following = replace(segment, number=number, state=packed(self._state), setup=setup)
+        delay = segment.within if self._asks() else None
+        run_id = segment_id(segment.run, number)
+        with SetWorkflowID(run_id), SetEnqueueOptions(delay_seconds=delay):
+            await DBOS.enqueue_workflow_async(queue_of(segment.workflow), again, written(following))
+        await self._host.continued(segment_id(segment.run, 0), run_id, number)
+        return Next(number=number)
+
+
+async def _step(name: str, act: Callable[[], Coroutine[object, object, str]]) -> str:
+    return await DBOS.run_step_async({"name": name}, act)
+
+
+def _unknown(effect: Execute) -> Results:
+    reasons = ((call.id, nudges.in_doubt(call.name, _DIED)) for call in effect.calls)
+    return Results(results=tuple(InDoubt(call_id=call_id, reason=reason) for call_id, reason in reasons))
+
+
+def _end(result: Result[Finished, Halted]) -> Ended:
+    if isinstance(result, Failure):
+        halted = result.failure()
+        return Ended(state=packed(halted.state), halt=halted.halt)
+    return Ended(state=packed(result.unwrap().state))

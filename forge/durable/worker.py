@@ -1,0 +1,255 @@
+"""A worker: a process that performs durable runs, and takes over those of workers that died.
+
+DBOS is one object a process, so there is one worker a process.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from dbos import DBOS
+from msgspec import Struct
+
+from forge.connection import AnyBackend, Connection
+from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, StoredJson
+from forge.durable.records import SEGMENT, queue_of, segment_id, written
+from forge.durable.runs import Runs
+from forge.durable.segment import Performing
+from forge.errors import BackendError, DefinitionError
+from forge.runtime.reaching import reached
+from forge.workflow.workflow import Workflow
+from stages.effect import Replied, Send, Undelivered
+
+_log = logging.getLogger("forge")
+
+_POLL = 0.2
+"""Seconds between looks for new runs, and for cancellations of those under way."""
+
+
+class Rhythm(Struct, frozen=True, kw_only=True):
+    """How workers know of one another's death, in seconds.
+
+    Each counts up every `heartbeat`; one that has not counted for `dead_after`, by the clock of who looks on, is dead,
+    and its runs are taken over. One that was only slow is refused when it records its next step.
+    """
+
+    heartbeat: float = 2.0
+    dead_after: float = 15.0
+
+
+@asynccontextmanager
+async def worker(
+    workflows: Workflow | Sequence[Workflow],
+    *,
+    database: str | Path,
+    backend: AnyBackend,
+    concurrency: int = 16,
+    slots: int | None = None,
+    answer_within: float = 7 * 86400.0,
+    drain: float = 10.0,
+    rhythm: Rhythm = Rhythm(),  # noqa: B008 - frozen
+) -> AsyncIterator[Runs]:
+    """Perform runs of these workflows while the context is open; what it yields starts, answers and cancels them.
+
+    `database` is a file, for SQLite, or `postgresql://…`. At most `concurrency` runs are under way, and at most
+    `slots` model calls. A person has `answer_within` seconds to answer a question. At the end, runs have `drain`
+    seconds to end; those that have not go on in the next worker. ForgeError for a database that cannot be opened.
+    """
+    served = (workflows,) if isinstance(workflows, Workflow) else tuple(workflows)
+    _refuse_wrong(served, concurrency=concurrency, slots=slots, answer_within=answer_within, rhythm=rhythm)
+    opened = await asyncio.to_thread(Database, database)
+    try:
+        working = _Worker(served, opened, backend, slots)
+        async with working.launched(concurrency, rhythm, drain):
+            yield Runs(opened, within=answer_within)
+    finally:
+        await asyncio.to_thread(opened.close)
+
+
+def _refuse_wrong(
+    served: Sequence[Workflow], *, concurrency: int, slots: int | None, answer_within: float, rhythm: Rhythm
+) -> None:
+    names = [workflow.name for workflow in served]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    found = (
+        (not served, "a worker needs a workflow; it was given none"),
+        (twice, f"several workflows are named {', '.join(twice)}: runs name theirs, so each needs a name of its own"),
+        (concurrency < 1, f"concurrency is {concurrency}; it must be at least 1"),
+        (slots is not None and slots < 1, f"slots is {slots}; it must be at least 1, or None for no limit"),
+        (answer_within <= 0, f"answer_within is {answer_within:g}; it must be more than 0 seconds"),
+        (rhythm.heartbeat <= 0, f"rhythm.heartbeat is {rhythm.heartbeat:g}; it must be more than 0 seconds"),
+        (
+            rhythm.dead_after < 3 * rhythm.heartbeat,
+            f"rhythm.dead_after is {rhythm.dead_after:g}; it must be at least three heartbeats ({rhythm.heartbeat:g})",
+        ),
+    )
+    if wrong := tuple(sentence for is_wrong, sentence in found if is_wrong):
+        raise DefinitionError(wrong)
+    for workflow in served:
+        workflow.compiled  # noqa: B018 - a wrong definition is told before a run fails of it
+
+
+class _Worker:
+    """The host of the segments that this process performs."""
+
+    def __init__(self, served: Sequence[Workflow], database: Database, backend: AnyBackend, slots: int | None) -> None:
+        self._served: Mapping[str, Workflow] = {workflow.name: workflow for workflow in served}
+        self._database, self._backend = database, backend
+        self._slots = asyncio.Semaphore(slots) if slots else None
+        self._connections = AsyncExitStack()
+        self._connection: Connection | None = None
+        self._connecting = asyncio.Lock()
+        self._live: dict[str, asyncio.Event] = {}
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._leaving = False
+        self._id = uuid4().hex
+
+    @asynccontextmanager
+    async def launched(self, concurrency: int, rhythm: Rhythm, drain: float) -> AsyncIterator[None]:
+        """Runs are performed while it is open."""
+        database = self._database
+        await asyncio.to_thread(database.beat, self._id)
+        DBOS(
+            config={
+                "name": APPLICATION,
+                "system_database_url": database.url,
+                "system_database_engine": database.engine,
+                "serializer": StoredJson(),
+                "application_version": VERSION,
+                "executor_id": self._id,
+                "max_executor_threads": 16,
+                "notification_listener_polling_interval_sec": _POLL,
+                "log_level": "CRITICAL",
+            }
+        )
+
+        async def forge_run(text: str) -> str:
+            return await self._perform(text, again)
+
+        # A run that its machines' deaths interrupt is worth going on with however often that happens.
+        again = DBOS.workflow(name=WORKFLOW, max_recovery_attempts=10_000)(forge_run)
+        DBOS.listen_queues([queue_of(name) for name in self._served])
+        background: list[asyncio.Task[None]] = []
+        try:
+            DBOS.launch()  # here, so that runs are performed on this loop
+            for name in self._served:
+                await DBOS.register_queue_async(
+                    queue_of(name),
+                    worker_concurrency=concurrency,
+                    polling_interval_sec=_POLL,
+                    on_conflict="always_update",
+                )
+            background = [asyncio.create_task(self._watch()), asyncio.create_task(self._sweep(rhythm))]
+            yield
+        finally:
+            await self._drained(drain)
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
+            _silence()
+            # DBOS has put its own threads in the place of the loop's, and closed them.
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+            await self._connections.aclose()
+            # Whatever is left of its runs is taken over at once: they have an executor without a counter.
+            await asyncio.to_thread(database.forget, self._id)
+
+    async def _drained(self, seconds: float) -> None:
+        """Wait for runs under way; those that take longer are left as if the process had died: nothing is recorded."""
+        self._leaving = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _perform(self, text: str, again: Callable[[str], Coroutine[object, object, str]]) -> str:
+        """One segment."""
+        segment = SEGMENT.decode(text)
+        if self._leaving:
+            await asyncio.Event().wait()  # it was taken from the queue while this process ends, and goes on elsewhere
+        first = segment_id(segment.run, 0)
+        cancel = asyncio.Event()
+        task = asyncio.current_task()
+        self._live[first] = cancel
+        try:
+            if task is not None:
+                self._tasks.add(task)
+            if await asyncio.to_thread(self._database.cancelled, [first]):
+                cancel.set()
+            doing = Performing(self, self._served[segment.workflow], segment, cancel)
+            return written(await doing.run(again))
+        finally:
+            self._live.pop(first, None)
+            if task is not None:
+                self._tasks.discard(task)
+
+    async def connection(self, _workflow: str) -> Connection:
+        """The model, connected to when it is first needed."""
+        async with self._connecting:
+            if self._connection is None:
+                self._connection = await self._connections.enter_async_context(reached(self._backend).connect())
+            return self._connection
+
+    async def send(self, workflow: str, effect: Send) -> Replied | Undelivered:
+        """Ask it, when a slot is free."""
+        try:
+            connection = await self.connection(workflow)
+        except BackendError as error:
+            return Undelivered(fault=error.fault)
+        if self._slots is None:
+            return await connection.send(effect)
+        async with self._slots:
+            return await connection.send(effect)
+
+    async def continued(self, first: str, following: str, number: int) -> None:
+        """Note the run's last segment; wake it if the run is to be cancelled, for it may wait for a person."""
+        client = self._database.client
+        await client.update_workflow_attributes_async(first, {"segment": number}, merge=True)
+        if await asyncio.to_thread(self._database.cancelled, [first]):
+            await client.set_workflow_delay_async(following, delay_seconds=0)
+
+    async def _watch(self) -> None:
+        """Tell the runs under way that are to be cancelled."""
+        while True:
+            await asyncio.sleep(_POLL)
+            if not self._live:
+                continue
+            with suppress(Exception):  # the database may be away for a while
+                for first in await asyncio.to_thread(self._database.cancelled, list(self._live)):
+                    if first in self._live:
+                        self._live[first].set()
+
+    async def _sweep(self, rhythm: Rhythm) -> None:
+        """Count, and take over the runs of executors that have stopped counting."""
+        seen: dict[str, tuple[int, float]] = {}
+        while True:
+            try:
+                await asyncio.to_thread(self._database.beat, self._id)
+                beats = await asyncio.to_thread(self._database.beats)
+                now = time.monotonic()
+                for executor, count in beats.items():
+                    if executor != self._id and seen.get(executor, (None, 0.0))[0] != count:
+                        seen[executor] = (count, now)
+                    if count < 0 or (executor != self._id and now - seen[executor][1] >= rhythm.dead_after):
+                        await asyncio.to_thread(self._take_over, executor)
+            except Exception as error:  # noqa: BLE001 - it may be away for a while; nothing else ends this
+                _log.warning("the database of runs cannot be asked: %s", str(error).partition("\n")[0])
+            await asyncio.sleep(rhythm.heartbeat)
+
+    def _take_over(self, executor: str) -> None:
+        # Again at the next sweep if this fails in the middle: only then is the counter forgotten.
+        DBOS._recover_pending_workflows([executor])  # noqa: SLF001 - the public way needs DBOS's own service
+        self._database.forget(executor)
+
+
+def _silence() -> None:
+    """Take DBOS's handler off its logger: it holds on to the standard error that there was."""
+    logger = logging.getLogger("dbos")
+    for handler in [*logger.handlers]:
+        logger.removeHandler(handler)

@@ -1,0 +1,112 @@
+"""A fleet of workers on a real Postgres, for `make postgres`: workers are killed (-9) at random, the server restarted.
+
+Every run ends once, no write takes effect twice, none is lost, and the order is kept.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from forge import durable
+from forge.durable import Runs
+from stages.effect import Settled
+from tests.durable import fleet
+from tests.memory.running import asynchronous
+from tests.memory.stores_on_postgres import serving
+
+ROOT = Path(__file__).parents[2]
+RUNS = int(os.environ.get("FLEET_RUNS", "60"))
+
+
+def started(folder: Path, address: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "tests.durable.fleet", str(folder), address]
+    with (folder / "errors").open("ab") as errors, (folder / "said").open("ab") as said:
+        return subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=errors)
+
+
+def written(folder: Path) -> list[str]:
+    file = folder / "performed"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+async def answered(runs: Runs, folder: Path, seen: Counter[str]) -> int:
+    """Answer what waits, by what the file says; how many runs have not ended."""
+    left, cursor = 0, ""
+    while True:
+        page = await runs.list(cursor=cursor, most=500)
+        for run in page.runs:
+            left += not run.over
+            if run.state != "waiting":
+                continue
+            question = (await runs.get(run.id)).question
+            if question is None or question.in_doubt is None:
+                continue
+            what = msgspec.json.decode(question.in_doubt.arguments, type=dict[str, str])["what"]
+            happened = what in written(folder)
+            await runs.answer(run.id, Settled(digest=question.digest, happened=happened))
+            seen["happened" if happened else "did not happen"] += 1
+        if not page.cursor:
+            return left
+        cursor = page.cursor
+
+
+async def tortured(folder: Path, address: str, restart: Callable[[], None]) -> tuple[Counter[str], float]:
+    chance, seen = random.Random(7), Counter[str]()  # noqa: S311 - which worker is killed
+    workers = [started(folder, address) for _ in range(3)]
+    begun = time.monotonic()
+    try:
+        async with durable.client(address) as runs:
+            for number in range(RUNS):
+                await runs.start(fleet.workflow, f"Do run-{number}", id=f"run-{number}")
+            while await answered(runs, folder, seen):
+                await asyncio.sleep(chance.uniform(0.5, 1.5))
+                if time.monotonic() - begun > 600:
+                    raise AssertionError(f"after ten minutes: {seen}")
+                victim = chance.randrange(3)
+                if chance.random() < 0.2 and not seen[f"paused {victim}"]:
+                    # Declared dead while it lives: it is refused when it goes on.
+                    workers[victim].send_signal(signal.SIGSTOP)
+                    await asyncio.sleep(4.5)
+                    workers[victim].send_signal(signal.SIGCONT)
+                    # Whoever says that a write did not happen must know that nobody is still about to perform it.
+                    await asyncio.sleep(2)
+                    seen[f"paused {victim}"] += 1
+                    seen["pauses"] += 1
+                    continue
+                if seen["kills"] in {6, 12} and seen["restarts"] < seen["kills"] // 6:
+                    await asyncio.to_thread(restart)
+                    seen["restarts"] += 1
+                    continue
+                workers[victim].kill()
+                workers[victim].wait()
+                seen["kills"] += 1
+                workers[victim] = started(folder, address)
+            for number in range(RUNS):
+                ended = (await runs.result(f"run-{number}")).unwrap()
+                assert ended.value == f"run-{number}"
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+    return seen, time.monotonic() - begun
+
+
+@asynchronous
+async def test_a_fleet_outlives_its_machines_and_its_database(tmp_path: Path) -> None:
+    with serving() as (address, restart):
+        seen, took = await tortured(tmp_path, address, restart)
+    effects = written(tmp_path)
+    wanted = [f"run-{number} {what}" for number in range(RUNS) for what in "abc"]
+    assert Counter(effects) == Counter(wanted)
+    for number in range(RUNS):
+        assert [line[-1] for line in effects if line.startswith(f"run-{number} ")] == ["a", "b", "c"]
+    print(f"{RUNS} runs in {took:.0f} s: {dict(seen)}")

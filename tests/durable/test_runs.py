@@ -1,0 +1,257 @@
+"""Durable runs on SQLite: started, answered, cancelled, listed, read, deleted; and what a caller gets wrong."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from returns.result import Failure
+
+from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
+from forge.connection import Connection, Setup
+from forge.durable import Run
+from forge.errors import CallbackError, DefinitionError, ForgeError
+from stages.effect import Replied, Reply, Send
+from stages.halt import ApprovalNeeded, Cancelled
+from stages.message import Tool
+from tests.memory.running import asynchronous
+
+
+@tool(effect="read")
+def get_order(order_id: str) -> float:
+    """Look up an order."""
+    return 5.0
+
+
+@tool(approval=True)
+def pay(amount: float) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@tool(idempotent=True)
+def finish(note: str) -> str:
+    """Finish."""
+    return f"done {note}"
+
+
+till = Workflow("till", tools=[get_order, pay, finish], required_steps=["get_order", "pay"], terminal_tool="finish")
+LOOKS = call("get_order", order_id="A")
+FULL = [LOOKS, call("pay", amount=5.0), call("finish", note="x")]
+
+
+def digest_of(run: Run) -> str:
+    assert run.question is not None
+    return run.question.digest
+
+
+async def refused(doing: Awaitable[object]) -> str:
+    with pytest.raises(ForgeError) as error:
+        await doing
+    return str(error.value)
+
+
+@asynchronous
+async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
+        run = await runs.start(till, "Pay order A")
+        await runs.wait(run)
+    async with durable.client(database) as runs:  # nothing runs; the question is there, and takes an answer
+        waiting = await runs.get(run)
+        assert (waiting.state, waiting.workflow, waiting.over) == ("waiting", "till", False)
+        assert waiting.question is not None
+        assert waiting.question.call.arguments == '{"amount":5.0}'
+        assert "does not ask that any more; it asks about pay" in await refused(
+            runs.answer(run, Approved(digest="another"))
+        )
+        with pytest.raises(CallbackError, match="edited=7; it must be the arguments as JSON text"):
+            await runs.answer(run, Approved(digest=digest_of(waiting), edited=7))  # type: ignore[arg-type]
+        await runs.answer(run, Approved(digest=digest_of(waiting), edited='{"amount":6.0}'))
+        assert (await runs.get(run)).state == "queued"
+        assert "waits for no answer: it is queued" in await refused(
+            runs.answer(run, Rejected(digest=digest_of(waiting), reason="no"))
+        )
+    async with durable.worker(till, database=database, backend=Scripted(FULL[2:])) as runs:
+        finished = (await runs.result(run, till)).unwrap()
+        assert finished.value == "done x"
+        assert "paid 6.0" in [m.text for m in finished.state.history if isinstance(m, Tool)]
+        # What is recorded is a journal, and replays to the same end.
+        await runs.export(run, tmp_path / "run.jsonl")
+        again = replay(tmp_path / "run.jsonl", till).unwrap()
+        assert (again.outcome, again.state.history) == (finished.outcome, finished.state.history)
+        assert "already exists" in await refused(runs.export(run, tmp_path / "run.jsonl"))
+        # Events: all of them, once, and from any of them on.
+        told = [one async for one in runs.events(run, till)]
+        assert [type(one.event).__name__ for one in told][-1] == "RunFinished"
+        assert len({one.sequence for one in told}) == len(told)
+        assert [one async for one in runs.events(run, till, after=told[4].sequence)] == told[5:]
+
+
+@asynchronous
+async def test_a_start_under_an_id_is_one_run(tmp_path: Path) -> None:
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])) as runs:
+        assert await runs.start(till, "Pay order A", id="order-A", priority=1) == "order-A"
+        assert await runs.start(till, "Pay order A", id="order-A") == "order-A"
+        assert "a run order-A already" in await refused(runs.start(till, "Pay order B", id="order-A"))
+        assert "letters, digits, - and _" in await refused(runs.start(till, "Pay", id="order:A"))
+        assert "use 1 (first) to" in await refused(runs.start(till, "Pay", priority=0))
+        for verb in (runs.get, runs.result, runs.cancel, runs.delete, runs.journal, runs.retry):
+            assert "there is no run 'another'" in await refused(verb("another"))
+
+
+@asynchronous
+async def test_nobody_answers_in_time(tmp_path: Path) -> None:
+    backend = Scripted(FULL[:2])
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=backend, answer_within=0.05) as runs:
+        run = await runs.start(till, "Pay order A")
+        halted = (await runs.result(run)).failure()
+        assert isinstance(halted.halt, ApprovalNeeded)
+        assert "nobody answered within 0.05 seconds" in halted.halt.reason
+        assert (await runs.get(run)).state == "halted"
+
+
+@asynchronous
+async def test_a_waiting_run_is_cancelled(tmp_path: Path) -> None:
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted(FULL[:2])) as runs:
+        run = await runs.start(till, "Pay order A")
+        waiting = await runs.wait(run)
+        assert "is waiting; cancel it first" in await refused(runs.delete(run))
+        await runs.cancel(run)
+        halted = (await runs.result(run)).failure()
+        assert isinstance(halted.halt, Cancelled)
+        assert "pay: the run was cancelled before it was started" in str(halted.state.history[-1])
+        assert (await runs.get(run)).state == "cancelled"
+        assert "it is cancelled" in await refused(runs.answer(run, Approved(digest=digest_of(waiting))))
+        assert "only a failed run" in await refused(runs.retry(run))
+
+
+class Hanging:
+    """A model that never answers."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async def send(effect: Send) -> Replied:
+            self.asked.set()
+            await asyncio.Event().wait()
+            return Replied(reply=Reply())
+
+        yield Connection(Setup(context_tokens=8192), send)
+
+
+@asynchronous
+async def test_a_run_is_cancelled_in_the_middle_of_a_model_call(tmp_path: Path) -> None:
+    model = Hanging()
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=model) as runs:
+        run = await runs.start(till, "Pay order A")
+        await model.asked.wait()
+        assert (await runs.get(run)).state == "running"
+        await runs.cancel(run)
+        assert isinstance((await runs.result(run)).failure().halt, Cancelled)
+        journal = await runs.journal(run)
+        assert (len(journal.entries), journal.pending is not None) == (0, True)
+        await runs.cancel(run)  # it has ended, and stays as it is
+        assert (await runs.get(run)).state == "cancelled"
+
+
+@asynchronous
+async def test_a_worker_that_leaves_hands_its_runs_over(tmp_path: Path) -> None:
+    model = Hanging()
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=model, drain=0.05) as runs:
+        run = await runs.start(till, "Pay order A")
+        await model.asked.wait()
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted(FULL)) as runs:
+        await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
+        assert (await runs.result(run)).unwrap().value == "done x"
+
+
+@asynchronous
+async def test_runs_are_listed_deleted_and_pruned(tmp_path: Path) -> None:
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted(["no"] * 50)) as runs:
+        started = [await runs.start(till, f"Pay order {number}", id=f"run-{number}") for number in range(5)]
+        for run in started:
+            assert isinstance(await runs.result(run), Failure)
+        first = await runs.list(most=2)
+        second = await runs.list(cursor=first.cursor, most=2)
+        third = await runs.list(cursor=second.cursor, most=2)
+        pages = [run.id for page in (first, second, third) for run in page.runs]
+        assert pages == started[::-1]
+        assert third.cursor == ""
+        assert "is no cursor" in await refused(runs.list(cursor="x"))
+        assert "1 to 1000" in await refused(runs.list(most=0))
+        await runs.delete("run-3")
+        assert await runs.prune(timedelta(hours=1)) == 0
+        assert await runs.prune(timedelta(0)) == 4
+        assert (await runs.list()).runs == ()
+        assert "positive duration" in await refused(runs.prune(timedelta(-1)))
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        left = "SELECT workflow_uuid FROM workflow_input UNION SELECT workflow_uuid FROM operation_outputs"
+        assert connection.execute(left).fetchall() == []
+    connection.close()
+
+
+@asynchronous
+async def test_a_long_run_goes_on_in_segments(tmp_path: Path) -> None:
+    numbered = [call("get_order", order_id=str(number)) for number in range(105)]
+    long = Workflow("long", tools=[get_order, finish], terminal_tool="finish", limits=Limits(max_iterations=200))
+    backend = Scripted([*numbered, call("finish", note="x")], context_tokens=100_000)
+    async with durable.worker(long, database=tmp_path / "runs.db", backend=backend) as runs:
+        run = await runs.start(long, "Look up every order")
+        finished = (await runs.result(run)).unwrap()
+        assert (await runs.get(run)).segment == 1
+        await runs.export(run, tmp_path / "run.jsonl")
+        assert replay(tmp_path / "run.jsonl", long).unwrap().state.history == finished.state.history
+
+
+@asynchronous
+async def test_a_run_does_not_go_on_with_another_workflow(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    changed = Workflow("till", tools=[get_order, finish], required_steps=["get_order"], terminal_tool="finish")
+    async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
+        run = await runs.start(till, "Pay order A")
+        await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
+    async with durable.worker(changed, database=database, backend=Scripted([])) as runs:
+        assert "the workflow till has changed since the run" in await refused(runs.result(run))
+        failed = await runs.get(run)
+        assert failed.state == "failed"
+        assert "retry the run" in failed.problem
+    async with durable.worker(till, database=database, backend=Scripted(FULL[2:])) as runs:
+        await runs.retry(run)
+        assert (await runs.result(run)).unwrap().value == "done x"
+
+
+@asynchronous
+async def test_what_a_worker_cannot_work_with_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError) as wrong:
+        async with durable.worker(
+            [till, till],
+            database=tmp_path / "runs.db",
+            backend=Scripted([]),
+            concurrency=0,
+            slots=0,
+            answer_within=0,
+            rhythm=durable.Rhythm(heartbeat=2.0, dead_after=2.0),
+        ):
+            pass
+    assert [problem.partition(" is ")[0] for problem in wrong.value.problems] == [
+        "several workflows are named till: runs name theirs, so each needs a name of its own",
+        "concurrency",
+        "slots",
+        "answer_within",
+        "rhythm.dead_after",
+    ]
+    (tmp_path / "text.db").write_text("this is no database" * 100)
+    for where, said in (
+        (tmp_path, "is a folder; name a file in it"),
+        ("mysql://x/y", "mysql:// is no database that runs can be kept in"),
+        (tmp_path / "text.db", "cannot open the database of runs"),
+    ):
+        with pytest.raises(ForgeError, match=said):
+            async with durable.client(where):
+                pass

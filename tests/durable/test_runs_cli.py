@@ -1,0 +1,96 @@
+"""`forge runs` with its verbs, against a scripted server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands import forge
+from tests.scripted_server import scripted_server
+
+FLOW = '''
+from forge import Workflow, tool
+
+@tool(approval=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+workflow = Workflow("till", tools=[pay], terminal_tool="pay")
+'''
+
+PAYS = {
+    "choices": [
+        {
+            "message": {
+                "role": "assistant",
+                "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 5}'}}
+                ],
+            },
+            "finish_reason": "tool_calls",
+        }
+    ]
+}
+
+
+def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    (tmp_path / "server").mkdir()
+
+    def runs(*words: str, code: int = 0) -> str:
+        done = forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path))
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+        return done.stdout if code in {0, 1} and done.stdout else done.stderr
+
+    with scripted_server(tmp_path / "server", [PAYS] * 3) as address:
+        work = (
+            "work",
+            "flow.py",
+            "--backend",
+            address,
+            "--until-idle",
+            "--no-probe",
+            "--mode",
+            "native",
+            "--context",
+            "8192",
+        )
+        assert runs("start", "flow.py", "Pay 5", "--id", "order-1") == "order-1\n"
+        runs(*work)
+        (listed,) = json.loads(runs("list", "--json"))["runs"]
+        assert (listed["id"], listed["state"]) == ("order-1", "waiting")
+        shown = runs("show", "order-1")
+        assert 'may pay {"amount":5} run?' in shown
+        assert "forge runs answer order-1 with --approve, --reject REASON" in shown
+        assert "may pay" in runs("result", "order-1", code=3)
+        runs("answer", "order-1", "--approve", "--arguments", '{"amount": 6}')
+        runs(*work)
+    assert runs("result", "order-1") == "paid 6\n"
+    events = [json.loads(line) for line in runs("events", "flow.py", "order-1").splitlines()]
+    assert events[-1]["event"]["type"] == "finished"
+    later = runs("events", "flow.py", "order-1", "--after", "{}.{}".format(*events[-2]["sequence"]))
+    assert [json.loads(line) for line in later.splitlines()] == events[-1:]
+    runs("export", "order-1", "run.jsonl")
+    replayed = forge("replay", "run.jsonl", "--workflow", "flow.py", cwd=tmp_path)
+    assert "paid 6" in replayed.stdout
+    assert runs("prune", "--older", "1d") == "deleted 0 runs\n"
+    runs("delete", "order-1")
+    assert "no runs" in runs("list")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("show another", "there is no run 'another'"),
+        ("answer another", "one of the arguments --approve --reject --happened --did-not-happen is required"),
+        ("list --cursor x", "'x' is no cursor"),
+        ("prune --older 3x", "'3x' is no duration; write it as 30d, 12h, 15m or 90s"),
+        ("list --database mysql://x", "mysql:// is no database that runs can be kept in"),
+        ("cancle order-1", "Did you mean cancel?"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, words: str, says: str) -> None:
+    done = forge("runs", *words.split(), cwd=tmp_path, FORGE_STATE=str(tmp_path))
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
+    assert says in " ".join(done.stderr.split())
