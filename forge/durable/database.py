@@ -6,7 +6,7 @@ drop the locks that the process has on it.
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -66,7 +66,7 @@ class SegmentRow(Struct, frozen=True, kw_only=True):
     status: str
     created: float
     updated: float
-    attributes: dict[str, object]
+    attributes: Mapping[str, object]
     output: str | None
     error: str | None
 

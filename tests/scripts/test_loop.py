@@ -184,7 +184,7 @@ def test_a_call_cut_off_after_a_good_one_is_told_of_once_the_good_one_has_run() 
     "reply",
     [
         (
-            '<tool_call>{"name": "look", "arguments": {"what": oops}}</tool_call>\n'
+            '<tool_call>{"name": "look", "arguments": {"what": [}}</tool_call>\n'
             '<tool_call>{"name": "look", "arguments": {"what": "a"}}</tool_call>'
         ),
         '<tool_call>{"name": "finish", "arguments": {"result": "ok"}}</tool_call>\n' + TORN,
