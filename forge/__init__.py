@@ -17,7 +17,7 @@ from forge.tools.definition import tool
 from forge.workflow.workflow import Context, Workflow
 from stages._later import later
 from stages.effect import Approved, Ask, Budget, Price, Rejected
-from stages.rules import Calls, Change, Each, Escalation, Limits, Use
+from stages.rules import Calls, Change, Each, Limits, Use
 from stages.tool import Prerequisite
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ __all__ = [
     "Conversation",
     "DefinitionError",
     "Each",
-    "Escalation",
     "Finished",
     "ForgeError",
     "Halted",

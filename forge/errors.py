@@ -173,6 +173,10 @@ _FIX_TOOL = (
 )
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def explain(halt: Halt) -> str:
     """The halt as a sentence: what went wrong, and what to do."""
     match halt:
@@ -186,13 +190,14 @@ def explain(halt: Halt) -> str:
             return f"the tool {tool} raised {_ended(error)}{often} {_FIX_TOOL}"
         case halts.ToolsFailing(tool=tool, attempts=attempts, error=error, cut=cut):
             advice = _CUT_OFF if cut else _ADVICE
-            return f"calls failed {attempts} times in a row, the last of them {tool}: {_ended(error)} {advice}"
+            often = f"calls failed {attempts} times in a row, the last of them" if attempts > 1 else "a call failed:"
+            return f"{often} {tool}: {_ended(error)} {advice}"
         case halts.StepsSkipped(tool=tool, attempts=attempts, pending=pending):
             left = ", ".join(pending)
-            return f"the model called {tool} {attempts} times before its steps; still pending: {left}. {_ADVICE}"
+            return f"the model called {tool} {_times(attempts)} before its steps; still pending: {left}. {_ADVICE}"
         case halts.PrerequisitesSkipped(tool=tool, attempts=attempts, missing=missing):
             return (
-                f"the model called {tool} {attempts} times without its prerequisites: {', '.join(missing)}. {_ADVICE}"
+                f"the model called {tool} {_times(attempts)} without its prerequisites: {', '.join(missing)}. {_ADVICE}"
             )
         case halts.BudgetSpent(what=what, turns=turns, completed=done, pending=pending):
             return (

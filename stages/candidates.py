@@ -2,9 +2,8 @@
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, takewhile
-from typing import Literal
 
 import msgspec
 from msgspec import Raw
@@ -13,7 +12,7 @@ from toolz import unique
 
 from stages.execution import call_digest
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
-from stages.rules import Rules, repeated_attempts
+from stages.rules import Rules
 from stages.schema.canonical_json import canonical
 from stages.schema.projection import optional_members
 from stages.schema.value import ANY_VALUE, Json
@@ -22,7 +21,6 @@ from stages.seen import (
     evidence,
     given_latest_first,
     leaves,
-    like_an_id,
     look,
     named_values,
     normalized,
@@ -218,11 +216,8 @@ _VALUE = re.compile(
 _RECENT = 256
 """Calls that are looked through for values that were used, and texts for values to try, beside the user's first."""
 
-Said = Literal["words", "ids", "nothing"]
-"""What of the user's is among the values to try: also words of theirs, only what looks like an id, or nothing."""
 
-
-def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[str, ...]:
+def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
 
     No recent call of any tool has used them. A value that the tool has refused with an example of how to write it is
@@ -237,15 +232,14 @@ def values_to_try(tool: ToolSpec, state: State, said: Said = "words") -> tuple[s
     done, vain = ledger.successes[-_RECENT:], ledger.attempts[-_RECENT:]
     made = [*(success.arguments for success in done), *(attempt.arguments for attempt in vain)]
     used = {value for arguments in made for value in leaves(arguments) if isinstance(value, str)}
-    if put_right := tuple(unique(value for value in _as_in_examples(tool, argument, state) if value not in used)):
-        return put_right[:_MOST]
+    if right := put_right(tool, state):
+        return right
     good = [_value(success.arguments, argument) for success in done if success.name == tool.name]
     known = frozenset(value for value in good if isinstance(value, str))
     looks = frozenset(map(look, known))
-    given = (one for one in _recently_given(state) if one.tool or said != "nothing")
-    seen = ((one, value) for one in given for value in _no_examples(one, _alike(one.text, known, looks)))
-    wanted = (value for one, value in seen if one.tool or said == "words" or like_an_id(value))
-    return tuple(islice(unique(value for value in wanted if value not in used), _MOST))
+    given = _recently_given(state)
+    seen = (value for one in given for value in _no_examples(one, _alike(one.text, known, looks)))
+    return tuple(islice(unique(value for value in seen if value not in used), _MOST))
 
 
 def _no_examples(given: Given, values: Iterable[str]) -> Iterator[str]:
@@ -335,13 +329,32 @@ def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
             return status == "final"
 
 
-def _as_in_examples(tool: ToolSpec, argument: str, state: State) -> Iterator[str]:
-    """The values that the tool has refused since the last progress, each written as the example in its answer."""
-    for answer, arguments in _refused(tool, state):
-        value = _value(arguments, argument)
-        if isinstance(value, str) and len(value) <= _LONGEST:
-            written = (in_the_form_of(example, value.strip()) for example in _examples_in((answer.text,)))
-            yield from filter(None, written)
+def put_right(tool: ToolSpec, state: State) -> tuple[str, ...]:
+    """The values that the tool has refused since the last progress, each written as the example in its answer.
+
+    Without those that it was called with. Empty for a terminal tool, and for one that needs more than one text.
+    """
+    argument = _needed_text(tool)
+    if argument is None or tool.effect == "terminal":
+        return ()
+    refused = _refused(tool, state)
+    made = [(answer, value) for answer, args in refused if isinstance(value := _value(args, argument), str)]
+    written = (
+        in_the_form_of(example, value.strip())
+        for answer, value in made
+        if len(value) <= _LONGEST
+        for example in _examples_in((answer.text,))
+    )
+    tried = {value for _, value in made}
+    return tuple(unique(value for value in written if value and value not in tried))[:_MOST]
+
+
+def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
+    """The tool with the only text that it needs limited to these values, and no argument that it does not need."""
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
+    name = _needed_text(tool)
+    properties = {name: {"type": "string", "enum": list(values)}}
+    return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
 
 
 def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
@@ -370,14 +383,6 @@ def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
     refused = [attempt.arguments for attempt in last if attempt.name == tool.name and not attempt.answer]
     made_up = frozenset(bound.argument for text in refused for bound, _ in ungrounded_values(tool, text, state))
     return made_up & optional_members(msgspec.json.decode(tool.parameters, type=dict)) if made_up else made_up
-
-
-def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
-    """The tool with the only text that it needs limited to these values, and no argument that it does not need."""
-    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
-    name = _needed_text(tool)
-    properties = {name: {"type": "string", "enum": list(values)}}
-    return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
 
 
 def only_text_argument(tool: ToolSpec) -> str | None:
@@ -419,13 +424,10 @@ def _values(text: str) -> Iterator[tuple[str, str]]:
             yield name, leaf
 
 
-# Other texts: the only text of a tool limited to anything but what it was called with before.
+# Another text: the only text of a tool limited to anything but what it was just called with.
 
 _LONGEST_EXCLUDED = 24
 """Maximum characters of a text that is left out; the pattern has a class of characters for each."""
-
-_MOST_EXCLUDED = 4
-"""Maximum number of texts that are left out, the latest ones."""
 
 _SIGNS = " _.,:;@#%&=!~<>/'`*+?(){}|$-"
 _LETTERS = string.ascii_letters + string.digits + _SIGNS
@@ -435,55 +437,38 @@ _WRITABLE = frozenset(_LETTERS)
 _ANY = f"[A-Za-z0-9{_SIGNS}]*"
 
 
-def with_other_texts(tool: ToolSpec, ledger: Ledger) -> ToolSpec:
-    """The tool without the texts that it keeps being called with since the last progress; others as it is.
+def without_call(tool: ToolSpec, arguments: str) -> ToolSpec:
+    """The tool without the text in these arguments of a call; others as it is.
 
     Only of a tool that reads and takes one text: what a write is given instead may do harm. The other texts are of
-    ASCII, without quotation marks: an offer for a reply or two, not a rule.
+    ASCII, without quotation marks: an offer for one reply, not a rule.
     """
-    again = [attempt.arguments for attempt in repeated_attempts(ledger) if attempt.name == tool.name]
-    return without_calls(tool, again) if again else tool
-
-
-def without_calls(tool: ToolSpec, again: Sequence[str]) -> ToolSpec:
-    """The same without the texts in these arguments of calls."""
     argument = only_text_argument(tool) if tool.effect == "read" else None
     if argument is None:
         return tool
-    made = (msgspec.json.decode(arguments, type=dict[str, object]).get(argument) for arguments in reversed(again))
-    said = dict.fromkeys(text.strip() for text in made if isinstance(text, str))
-    texts = [text for text in said if 0 < len(text) <= _LONGEST_EXCLUDED and _WRITABLE.issuperset(text)][
-        :_MOST_EXCLUDED
-    ]
+    said = _value(arguments, argument)
+    text = said.strip() if isinstance(said, str) else ""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
     own = msgspec.json.decode(schema["properties"], type=dict[str, dict[str, object]])[argument]
-    if not texts or own.keys() - ANY_VALUE:
+    if not 0 < len(text) <= _LONGEST_EXCLUDED or not _WRITABLE.issuperset(text) or own.keys() - ANY_VALUE:
         return tool
-    limited = own | {"pattern": f"^({_ways(frozenset(texts), ' ')})$"}
-    schema["properties"] = Raw(msgspec.json.encode({argument: limited}))
+    schema["properties"] = Raw(msgspec.json.encode({argument: own | {"pattern": _anything_but(text)}}))
     return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
 
 
-def _unlike(texts: frozenset[str]) -> str:
-    """A pattern of all texts but these, of which there is one at least; nor are they these with blanks around them."""
-    if "" not in texts:
-        return f"({_ways(texts, '')})?"
-    return f"({_ways(texts, ' ')}| ({_ways(_after(' ', texts), ' ')}))"
+def _anything_but(text: str) -> str:
+    """The pattern of all texts but this one, this one between blanks, and the empty one.
+
+    Grammars know no lookahead, so it says for each sign how a text may differ from there on: `[^1]…|1([^0]…)?` for 10.
+    """
+    rest = f"({_but(' ')}| ({_but(' ')}))"
+    for sign in reversed(text[1:]):
+        rest = f"({_but(sign)}|{_spelt(sign)}{rest})?"
+    return f"^({_but(text[0] + ' ')}|{_spelt(text[0])}{rest})$"
 
 
-def _ways(texts: frozenset[str], never: str) -> str:
-    """How a text may go on that is none of these, but not with the sign `never`."""
-    begun = sorted({text[0] for text in texts if text} - {never})
-    goes_on = (_spelt(sign) + _unlike(_after(sign, texts)) for sign in begun)
-    return "|".join((f"{_class_without((*begun, never))}{_ANY}", *goes_on))
-
-
-def _after(sign: str, texts: frozenset[str]) -> frozenset[str]:
-    return frozenset(text[1:] for text in texts if text[:1] == sign)
-
-
-def _class_without(signs: Iterable[str]) -> str:
-    return f"[{''.join(sign for sign in _LETTERS if sign not in signs)}]"
+def _but(signs: str) -> str:
+    return f"[{''.join(sign for sign in _LETTERS if sign not in signs)}]{_ANY}"
 
 
 def _spelt(sign: str) -> str:

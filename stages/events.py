@@ -150,13 +150,6 @@ class Steered(Struct, frozen=True, kw_only=True, tag="steered"):
     text: str
 
 
-class Narrowed(Struct, frozen=True, kw_only=True, tag="narrowed"):
-    """The run is stuck, so the next reply is to call one of these tools (`stages.offer`)."""
-
-    turn: int
-    tools: tuple[str, ...]
-
-
 class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
     """The reply is not offered these tools, and the last one was not denied them for the same reason."""
 
@@ -263,7 +256,6 @@ Event = (
     | Nudged
     | Warned
     | Steered
-    | Narrowed
     | HeldBack
     | MessageAdded
     | SummaryAsked
@@ -407,9 +399,8 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             started = TurnStarted(
                 turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left, target=asked.target
             )
-            narrowed = (Narrowed(turn=turn, tools=asked.offered),) if asked.offered else ()
-            offer = (*narrowed, *_held_back(before, after, asked.target, turn))
-            return (*_prefix_lost(before, after, turn), *_warnings(asked.notes), *offer, started)
+            held = _held_back(before, after, asked.target, turn)
+            return (*_prefix_lost(before, after, turn), *_warnings(asked.notes), *held, started)
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):

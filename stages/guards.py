@@ -449,8 +449,7 @@ def repetition(rules: Rules) -> Guard:
     """Object to calls that were answered `max_repeats` times already, and in vain the last time.
 
     A write that is made again is in vain whatever it answers (`stages.rules`); one that no rule of the
-    workflow speaks of is made once. Tools that are `repeatable` may be called again and again. It never ends a run: the
-    run escalates.
+    workflow speaks of is made once. Tools that are `repeatable` may be called again and again. It never ends a run.
     """
     most = rules.limits.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
@@ -465,7 +464,10 @@ def repetition(rules: Rules) -> Guard:
             (call, _times(call, state, written=call.name in once, most=most)) for call in calls if call.name in bound
         )
         again = [(call, count) for call, count in made if count >= limit[call.name]]
-        others = tuple(tool.name for tool in offered_tools(rules, state)) if again else ()
+        # A write that is no pending step is not proposed to a model that gets nowhere.
+        left = pending(rules, ledger) if again else []
+        may = offered_tools(rules, state) if again else ()
+        others = tuple(tool.name for tool in may if tool.effect != "write" or tool.name in left)
         return [
             Objection(
                 call=call,

@@ -404,10 +404,11 @@ def _repeated(tool: str, wrong: Repeated) -> str:
     new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
     other = f"call one of: {listed(instead)}" if instead else ""
     then = " or ".join(filter(None, (other, new))) or "call it with other arguments"
+    made = "you have made this very call" + (f" {wrong.times} times" if wrong.times > 1 else "")
     if wrong.written:
-        why = f"you have made this very call {wrong.times} times, and it was done. Do not do it again;"
+        why = f"{made}, and it was done. Do not do it again;"
     else:
-        why = f"you have made this very call {wrong.times} times, and its answer stays the same. Use that answer; then"
+        why = f"{made}, and its answer stays the same. Use that answer; then"
     return f"{tool} was not run: {why} {then}."
 
 

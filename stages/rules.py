@@ -25,30 +25,6 @@ from stages.state import Attempt, Ledger, Listed, Spoken, State, Success, known_
 from stages.tool import RECALL, Grounded, ToolEffect, ToolSpec
 from stages.wire.valid import with_object_arguments
 
-# Levels of escalation: what a workflow offers a model that makes no progress.
-
-EscalationLevel = Literal["open", "narrow", "pin"]
-"""What the next reply is offered.
-
-- `open`: every legal tool.
-- `narrow`: pending steps that the model is not stuck on; without any, other ways on.
-- `pin`: the pending steps; with none pending, what ends the run.
-"""
-
-
-class Escalation(Options, frozen=True, kw_only=True):
-    """How the offer changes: one level further with each reply in a row that brought nothing new, then from the start.
-
-    Without levels, every reply may be any legal call. `stages.offer` applies it.
-
-    `writes`: tools that write and that a model without progress is offered on the level `narrow`, too, although no step
-    needs them: where the work is to change something, and to look once more is no help.
-    """
-
-    levels: tuple[EscalationLevel, ...] = ("narrow", "pin", "open")
-    writes: tuple[str, ...] = ()
-
-
 # Wildcards: texts compared with patterns in which `*` stands for any characters, none too.
 
 
@@ -835,7 +811,6 @@ class Rules(Options, frozen=True, kw_only=True):
     calls: Calls = Calls()
     max_premature: int = 3
     max_prerequisite_violations: int = 2
-    escalation: Escalation = Escalation()
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
     """Tools that may not be called before the user or an error names them: writes that nothing needs."""

@@ -276,26 +276,11 @@ def decimal_of(number: float) -> Decimal:
 # Identifiers: what looks like an id, and which arguments and members are called ids.
 
 _NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
-_JOINED = re.compile(r"\w[-_./:#@]\w")
 
 
 def look(value: str) -> str:
     """The pattern of a value, each run of letters and of digits as one: what ids of one kind have in common."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
-
-
-def like_an_id(value: str) -> bool:
-    """Whether it looks like an id beside any other: letters with digits or signs, no blank, and no number (`12kg`)."""
-    said = normalized(value)
-    return " " not in said and _mixed(said) and not _a_number(said)
-
-
-def _mixed(part: str) -> bool:
-    return any(map(str.isalpha, part)) and (any(map(str.isdigit, part)) or _JOINED.search(part) is not None)
-
-
-def _a_number(said: str) -> bool:
-    return next(_numbers_in(said), None) is not None
 
 
 def is_id(name: str) -> bool:
@@ -385,26 +370,21 @@ def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[
     """The messages between these that may show one of the values, the latest first."""
     marks, shown, history = marks_of(values), state.memo.shown, state.history
     known, numbers = known_messages(history, shown.length, shown.last), has_numbers(marks)
-    somewhere = marks.difference(shown.nowhere)
-    for place in reversed(range(start if somewhere else max(start, known), end)):
+    for place in reversed(range(start, end)):
         text = shown.texts[place] if place < known else _searchable(history[place], numbers=numbers)
         # No call of a function: this runs for every message of a long history.
-        for mark in somewhere if place < known else marks:
+        for mark in marks:
             if mark in text:
                 yield place
                 break
 
 
-def with_shown(state: State, values: Iterable[Json] = ()) -> State:
-    """The state that remembers what each message shows, up to the last, and that it shows none of the values, if so."""
+def with_shown(state: State) -> State:
+    """The state that remembers what each message shows, up to the last."""
     before, history = state.memo.shown, state.history
     known = known_messages(history, before.length, before.last)
     texts = before.texts[:known] + tuple(map(_searchable, history[known:]))
-    whole, added = "\n".join(texts), "\n".join(texts[known:])
-    looked_for = before.nowhere if known else ()
-    nowhere = [mark for mark in sorted(marks_of(values)) if mark not in (added if mark in looked_for else whole)]
-    last = history[-1] if history else None
-    shown = Shown(length=len(history), last=last, texts=texts, nowhere=tuple(nowhere))
+    shown = Shown(length=len(history), last=history[-1] if history else None, texts=texts)
     return replace(state, memo=replace(state.memo, shown=shown))
 
 

@@ -110,13 +110,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
         written = Written(prompt=prompt, wire=spoken, request=request, values=values)
         others = tuple(one for one in state.memo.written if one.prompt.target != name)
         memo = replace(state.memo, written=(*others, written), last=history[-1] if history else None)
-        asked = Asked(
-            target=name,
-            mode=mode,
-            offered=now.names if now.level != "open" else (),
-            notes=phase.notes,
-            tail=request.tail,
-        )
+        asked = Asked(target=name, mode=mode, notes=phase.notes, tail=request.tail)
         noting = replace(request, messages=noted(before, phase)) if phase.notes else request
         return replace(
             state,

@@ -63,14 +63,12 @@ MAIN = "main"
 class Asked(Struct, frozen=True, kw_only=True, gc=False):
     """What the model was asked, by which its reply is judged.
 
-    `target` is the name of the model (`Ready.target`), `mode` the one in which it was asked for calls. `offered` are
-    the tools of which the reply has to call one, after an escalation; empty: any legal tool. `notes` stood at the end
-    of the prompt, `tail` at that of the request: its tools, or the schema of a reply.
+    `target` is the name of the model (`Ready.target`), `mode` the one in which it was asked for calls. `notes` stood
+    at the end of the prompt, `tail` at that of the request: its tools, or the schema of a reply.
     """
 
     target: str = MAIN
     mode: str = ""
-    offered: tuple[str, ...] = ()
     notes: History = ()
     tail: Raw = Raw(b"{}")
 
@@ -388,14 +386,12 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
 class Shown(Struct, frozen=True, kw_only=True, gc=False):
     """What each message shows, written so that values can be searched for in it (`stages.seen`).
 
-    One text a message, empty for one that gives nothing; `length` and `last` as of `Naming`. `nowhere` is in none of
-    them, though it was looked for.
+    One text a message, empty for one that gives nothing; `length` and `last` as of `Naming`.
     """
 
     length: int = 0
     last: Message | None = None
     texts: tuple[str, ...] = ()
-    nowhere: tuple[str, ...] = ()
 
 
 def known_messages(history: History, length: int, last: Message | None) -> int:

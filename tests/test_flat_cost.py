@@ -101,7 +101,8 @@ def test_a_turn_of_a_stuck_run_calls_no_more_functions_after_a_long_history(mode
         for guess in range(3):
             history += answered("find", {"name": f"no-{guess}"}, messages + guess, "[ToolError] not found")
         ledger = recount(workflow.compiled.rules, history, budget=Budget(calls=9))
-        before = turn(State(history=history[:-2], ledger=ledger)).unwrap()
+        before = turn(State(history=history[:-4], ledger=ledger)).unwrap()
+        before = turn(replace(before, history=history[:-2], phase=Ready())).unwrap()
         model = Counting([])
         counted(model.count, lambda: turn(replace(before, history=history, phase=Ready())))
         return model.calls

@@ -63,7 +63,6 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"guards": 3}, "guards is 3; it must be a list, each value a function"),
         ({"guards": [3]}, "guards[0] is 3; it must be a function"),
         ({"order": ["look"]}, "order[0] is 'look'; it must be a Use"),
-        ({"escalation": "pin"}, "escalation is 'pin'; it must be an Escalation"),
         ({"system_prompt": None}, "system_prompt is None; it must be a string"),
         ({"terminal_tool": 5}, "terminal_tool is 5; it must be a string or a list of strings"),
         ({"required_steps": [look]}, "required_steps[0] is Tool('look'"),

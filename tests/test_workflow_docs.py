@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from forge import Agent, Calls, Context, Escalation, Limits, Workflow
+from forge import Agent, Calls, Context, Limits, Workflow
 from forge.guardrails import Guardrails
 from forge.workflow.workflow import StepOptions
 
-GROUPS = (Workflow, Limits, Context, Calls, Escalation, Agent, Guardrails)
+GROUPS = (Workflow, Limits, Context, Calls, Agent, Guardrails)
 DOCS = Path(__file__).parents[1] / "docs"
 
 

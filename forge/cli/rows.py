@@ -28,7 +28,6 @@ STYLES = MappingProxyType(
         "called": ("dim", "dim"),
         "compact": ("magenta", ""),
         "done": ("bold green", "bold"),
-        "escalate": ("yellow", ""),
         "failed": ("yellow", ""),
         "halted": ("bold", "bold red"),
         "held": ("dim", "dim"),
@@ -81,8 +80,6 @@ def rows(event: events.Event | Delta) -> Iterator[RunRow]:
             yield RunRow("nudge", text)
         case events.Warned(kind=kind, text=text):
             yield RunRow("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
-        case events.Narrowed(tools=tools):
-            yield RunRow("escalate", f"no progress: offered are {', '.join(tools)}")
         case events.HeldBack(tools=tools, why=why):
             yield RunRow("held", f"not offered: {', '.join(tools)} ({why})")
         case events.SummaryAsked(messages=messages):

@@ -168,7 +168,7 @@ h2{font-size:1rem;margin:0 0 .4rem}h2 small{font-weight:normal;color:var(--dim)}
 dt{color:var(--dim);text-align:right}dd{margin:0;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;
 font:13px/1.5 ui-monospace,monospace}summary{cursor:pointer}summary i{color:var(--dim)}
 .model,.tools,.note,.called,.held,.prefix,.progress{color:var(--dim)}
-.nudge,.warning,.failed,.escalate,.mode{color:var(--warn)}.result,.done{color:var(--good)}
+.nudge,.warning,.failed,.mode{color:var(--warn)}.result,.done{color:var(--good)}
 .halted{color:var(--bad)}.runs{color:var(--run)}.compact,.summary,.approval{color:var(--aside)}
 .thought{color:var(--dim);font-style:italic}.interrupted,.resumed,.unknown{color:var(--warn);font-weight:bold}
 .unknown{background:var(--unknown)}dd.interrupted,dd.resumed{border-top:2px dashed}

@@ -20,7 +20,7 @@ from forge.tools.definition import Tool, tool
 from forge.workflow.workflow import Workflow
 from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
 from stages.confidence.measure import WhenUnsure
-from stages.rules import Escalation
+from stages.offer import NARROWINGS
 from stages.wire.deltas import Sampling
 
 # Ablations: a workflow without one of forge's guardrails, or without all of them.
@@ -86,7 +86,7 @@ _no_grounding: _Change = compose_left(
 _no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
 _no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
 _no_checks: _Change = compose_left(_naming, _options(guards=(), completion_checks=None))
-_no_escalation: _Change = compose_left(_options(escalation=Escalation(levels=())), _without("look_first", "last_call"))
+_no_narrowing = _without(*NARROWINGS)
 _no_repeats = _limits(max_repeats=None)
 _no_withholding: _Change = partial(_naming, withheld=True)
 _no_notes = _context(progress_notes=False, iteration_warning=0, context_thresholds=())
@@ -100,7 +100,7 @@ _BARE = (
     _no_calculation,
     _no_prerequisites,
     _no_checks,
-    _no_escalation,
+    _no_narrowing,
     _no_repeats,
     _no_withholding,
     _no_notes,
@@ -121,7 +121,7 @@ ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
         "no_calculation": Ablation("numbers are worked out by the model", _no_calculation),
         "no_prerequisites": Ablation("tools may be called before what they need", _no_prerequisites),
         "no_checks": Ablation("no guards and completion checks of the workflow's own", _no_checks),
-        "no_escalation": Ablation("every legal tool is offered, however long nothing new has come", _no_escalation),
+        "no_narrowing": Ablation("every legal tool is offered with each reply", _no_narrowing),
         "no_withholding": Ablation("writes that nothing needs may be called", _no_withholding),
         "bare": Ablation("all of these off, warnings and notes too", compose_left(*_BARE)),
     }

@@ -59,8 +59,6 @@ def _line(event: events.Event | Delta) -> str:
             return f"results: {', '.join(f'{one.call_id} {_became(one)}' for one in results)}"
         case events.Nudged(kind=kind) | events.Warned(kind=kind):
             return f"model told: {kind.value}"
-        case events.Narrowed(turn=turn, tools=tools):
-            return f"turn {turn}: no progress; offered are {', '.join(tools)}"
         case events.HeldBack(turn=turn, tools=tools, why=why):
             return f"turn {turn}: not offered: {', '.join(tools)} ({why})"
         case events.SummaryAsked(turn=turn, messages=count):

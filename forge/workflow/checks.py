@@ -209,7 +209,7 @@ def tell_unruled(workflow: str, tools: tuple[str, ...]) -> None:
         )
 
 
-# Definition of guards: what is wrong with what they and the escalation go by, a sentence a mistake.
+# Definition of guards: what is wrong with what they go by, a sentence a mistake.
 
 
 def grounded_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Grounds]) -> tuple[ToolSpec, ...]:
@@ -229,10 +229,7 @@ def _with_sources(spec: ToolSpec) -> ToolSpec:
 def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:
     """Everything that is wrong with the guards of a workflow, a sentence each."""
     names = [spec.name for spec in rules.tools]
-    found = [
-        f"escalation: writes has {name!r}, which is no tool" for name in rules.escalation.writes if name not in names
-    ]
-    found += [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
+    found = [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
     found += [problem for spec in rules.tools if spec.grounded for problem in _grounding(spec, names)]
     found += [f"completion_checks: there is no tool named {name!r}" for name in checked if name not in names]
     specs = {spec.name: spec for spec in rules.tools}

@@ -62,7 +62,6 @@ from stages.rescue.markers import Openers, openers
 from stages.rules import (
     Calls,
     CompletionCheck,
-    Escalation,
     Limits,
     Rules,
     Use,
@@ -354,7 +353,6 @@ class TurnOptions(StepOptions, total=False):
     grounded: Mapping[str, Grounds] | None
     calculated: Mapping[str, Calculations] | None
     nudges: Nudges | None
-    escalation: Escalation | None
     without: str | Collection[str]
     unsure: WhenUnsure | None
     stages: Sequence[StageName | Stage]
@@ -398,7 +396,6 @@ class Workflow(Generic[R_co]):
     `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
     arguments, or of the arguments and the calls that have succeeded (`stages.rules.PastCall`): what it says is wrong,
     the model is told, and the call is not run.
-    `escalation` says what a reply is offered after others without progress.
     `without` names guards and narrowings of the offer that are off (docs/guards.md).
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
     `Correction` (see `stages.nudges`).
@@ -432,7 +429,6 @@ class Workflow(Generic[R_co]):
     grounded: Mapping[str, Grounds] | None = None
     calculated: Mapping[str, Calculations] | None = None
     nudges: Nudges | None = None
-    escalation: Escalation | None = None
     without: str | Collection[str] = ()
     unsure: WhenUnsure | None = None
     stages: Sequence[StageName | Stage] = STAGES
@@ -506,7 +502,6 @@ class Workflow(Generic[R_co]):
             on_text="nudge" if self.on_text == "respond" else self.on_text,
             limits=self.limits,
             calls=self.calls,
-            escalation=self.escalation or Escalation(),
             checks=own_checks(self.completion_checks or {}),
             order=own_order(self.order),
             without=frozenset(_names(self.without)),

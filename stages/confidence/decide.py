@@ -16,6 +16,7 @@ from stages.confidence.measure import (
     MeasuredCall,
     StopRun,
     ThinkFirst,
+    UnsureStep,
     Vote,
     WhenUnsure,
     measured_calls,
@@ -138,7 +139,7 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
         if decision is None or phase.summary:
             return state
         head, tail = decode(_fields, bytes(phase.request.head)), decode(_fields, bytes(phase.request.tail))
-        match when.steps[decision.step]:
+        match _step(when, decision):
             case ThinkFirst(tokens=tokens) if decision.asks == "thought":
                 head, tail = _shorter(head, names.get("max_tokens", "max_tokens"), tokens), _without_schema(tail)
             case Vote(temperature=temperature):
@@ -149,6 +150,11 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
         return state.to(replace(phase, request=request))
 
     return stage
+
+
+def _step(when: WhenUnsure, decision: Decision) -> UnsureStep | None:
+    """The step that the decision has reached; None where a run is resumed with fewer steps than it was begun with."""
+    return when.steps[decision.step] if decision.step < len(when.steps) else None
 
 
 def _shorter(head: _Fields, name: str, tokens: int) -> _Fields:
@@ -262,7 +268,7 @@ def settle(when: WhenUnsure) -> Stage:
         if decision and decision.asks == "larger" and phase.asked.target != LARGER:
             decision = None  # the run was cut short before the larger model had answered: this is a first answer again
         sure = {call.id: doubts.measured[call.id].confidence for call in phase.calls if call.id in doubts.measured}
-        step = when.steps[decision.step] if decision else None
+        step = _step(when, decision) if decision else None
         if decision is None or not isinstance(step, Vote):
             return _judged(state, phase, sure, decision, when)
         votes = (*decision.votes, replace(phase, asked=Asked()))

@@ -26,7 +26,7 @@ from tests.soak.test_forged_histories import PARAMETERS, POLICY, Forger
 
 _FAMILIES = (players_deciding, players_refraining, players_orders, players_lookups, players_seeds, players_recovery)
 _PERFECT: dict[str, Player] = {name: player for family in _FAMILIES for name, player in family.PERFECT.items()}
-_ABLATIONS = ("bare", "no_nudge", "no_steps", "no_recovery", "no_escalation", "no_withholding", "no_grounding")
+_ABLATIONS = ("bare", "no_nudge", "no_steps", "no_recovery", "no_narrowing", "no_withholding", "no_grounding")
 _ABLATED = ("triage", "refund", "order", "chain", "tool_selection", "error_recovery", "act_or_not", "fill_form")
 _IN_A_LOOP = (*_ABLATED, "sequential_3step", "wrong_turn", "retry_later", "plain_tell", "plain_all", "plain_delete")
 

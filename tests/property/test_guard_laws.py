@@ -1,7 +1,6 @@
-"""What holds for the guards and escalation together, whatever the rules, the state and the calls."""
+"""What holds for the guards and the offer together, whatever the rules, the state and the calls."""
 
 import re
-from typing import get_args
 
 import msgspec
 import pytest
@@ -18,8 +17,6 @@ from stages.message import Assistant, Tool, ToolCall
 from stages.offer import offered_tools
 from stages.rules import (
     Change,
-    Escalation,
-    EscalationLevel,
     Limits,
     Rules,
     Use,
@@ -38,7 +35,6 @@ NAMES = rf"(?:{'|'.join(TOOLS)})"
 PROPOSED = re.compile(rf"(?:(?<!cannot )(?<!NOT )\b[Cc]all|of:|now:|complete:|call:) ({NAMES}(?:, {NAMES})*)\b")
 """The tools that a correction sends the model to, by their names: not in `call the tool`."""
 
-LEVELS: tuple[EscalationLevel, ...] = get_args(EscalationLevel)
 ARGUMENTS = st.sampled_from(('{"what":"a"}', '{"what":"7"}', '{"what":"<what>"}', "{}"))
 few = st.none() | st.integers(1, 3)
 names = st.lists(st.sampled_from(TOOLS), max_size=1).map(tuple)
@@ -69,7 +65,6 @@ rules_ = st.builds(
     ),
     required=st.sampled_from(((), ("look",), ("look", "write"))),
     order=st.lists(uses, max_size=2).map(tuple),
-    escalation=st.lists(st.sampled_from(LEVELS), max_size=3).map(lambda levels: Escalation(levels=tuple(levels))),
     limits=st.builds(Limits, max_repeats=few),
 )
 

@@ -140,8 +140,8 @@ def test_what_a_constraint_did_not_offer_has_a_row_of_its_own(tmp_path: Path) ->
     run_sync(workflow, "Go.", backend=Scripted([LOOK, LOOK, END], mode="constrained"), journal=str(path))
     rows = {row.guardrail: row for row in ablate(path, workflow)}
     offers = {name: [one.turn for one in row.acted] for name, row in rows.items() if row.acted}
-    assert offers == {"withheld writes": [2], "unstuck": [3]}
-    (acted,) = rows["withheld writes"].acted
+    assert offers == {"withheld writes": [2, 3]}
+    acted, _ = rows["withheld writes"].acted
     assert (str(acted.did), str(acted.without)) == ("offers look, write, finish", "offers look, write, fail, finish")
     prompted = ablated(tmp_path / "2", [LOOK, LOOK, END], workflow)
     assert not prompted["withheld writes"].acted

@@ -98,8 +98,8 @@ def test_after_an_answer_that_says_no_what_may_mend_it_is_offered_and_the_note_q
     run_sync(project.workflow(order=[PASSED], limits=Limits(max_repeats=None)), "Mend it.", backend=model).unwrap()
     others = {"read_code", "write_code"}
     assert offered(model.requests[2]) == {*others, "run_tests"}
-    # Where the model only repeats the call, the others alone: never the end.
-    assert [offered(request) for request in model.requests[3:6]] == [others, others, {*others, "run_tests"}]
+    # Where the model only repeats the call, too: never the end.
+    assert [offered(request) for request in model.requests[3:6]] == [{*others, "run_tests"}] * 3
     assert "finish" in offered(model.requests[7])
     note = notes(model.requests[2])
     assert "Still required: run_tests (its last answer does not count)" in note
@@ -253,8 +253,7 @@ def test_without_a_rule_the_other_legal_tools_stay_beside_the_end_and_the_note_q
     model = Scripted([text(one) for one in (WRITE, TEST, TEST, TEST, TEST, END)], mode="constrained")
     run_sync(project.workflow(limits=Limits(max_repeats=None)), "Mend it.", backend=model).unwrap()
     others = {"read_code", "write_code", "deploy", "finish"}
-    assert offered(model.requests[2]) == {*others, "run_tests"}
-    assert [offered(request) for request in model.requests[3:5]] == [others] * 2
+    assert [offered(request) for request in model.requests[2:5]] == [{*others, "run_tests"}] * 3
     note = notes(model.requests[2]).split("\n\n")[-1]
     assert note.startswith('Done: write_code, run_tests. run_tests answered "1 failed....')
     assert note.endswith("put it right first. As soon as all that was asked for is done, call finish.")
@@ -269,4 +268,4 @@ def test_a_look_up_before_anything_was_written_is_no_answer_about_it() -> None:
     model = Scripted([text(one) for one in (TEST, TEST, TEST, END)], mode="constrained")
     run_sync(workflow, "Go.", backend=model).unwrap()
     assert "run_tests answered" not in notes(model.requests[1])
-    assert offered(model.requests[3]) == {"finish"}
+    assert "finish" in offered(model.requests[3])

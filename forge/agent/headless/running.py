@@ -49,7 +49,7 @@ from stages.effect import Execute, HandOff, NeedsInput, Replied, Results, Said, 
 from stages.events import MessageAdded
 from stages.message import Assistant
 from stages.options import did_you_mean
-from stages.rules import Escalation, Limits
+from stages.rules import Limits
 from stages.state import Awaiting, Completed, Done
 from stages.tool import ToolEffect
 
@@ -358,8 +358,6 @@ def default_agent(backend: AnyBackend) -> Agent:
         limits=Limits(max_iterations=_MAX_CALLS),
         # It says to end now. Gates that fail would refuse that, and nobody reads a half answer.
         context=Context(iteration_warning=0),
-        # An agent that is stuck should try something else, not be left with nothing but to say that it is done.
-        escalation=Escalation(levels=()),
     )
 
 
@@ -387,7 +385,6 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
         tools=(*tools, *folder_tools),
         guards=(limits_guard(bounds), *((change_after_failure(effects),) if gates else ()), *own.guards),
         optional_steps=(*_names(own.optional_steps), *changing),
-        escalation=msgspec.structs.replace(own.rules.escalation, writes=(*own.rules.escalation.writes, *changing)),
         system_prompt=prompt,
         on_text="nudge",
     )

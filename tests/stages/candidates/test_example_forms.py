@@ -72,9 +72,9 @@ def finish(text: str) -> str:
     return text
 
 
-def test_a_model_that_repeats_a_refused_value_is_held_to_its_proper_form() -> None:
+def test_a_model_whose_value_was_refused_is_held_to_its_proper_form() -> None:
     workflow = Workflow("records", tools=[fetch, finish], terminal_tool="finish", required_steps=["fetch"])
     wrong = call("fetch", count="29")
-    model = Scripted([wrong, wrong, call("fetch", count="0029"), call("finish", text="29")], mode="constrained")
+    model = Scripted([wrong, call("fetch", count="0029"), call("finish", text="29")], mode="constrained")
     assert run_sync(workflow, "Fetch 29 records.", backend=model).unwrap().value == "29"
-    assert [request.count(b'"0029"') for request in model.requests][:3] == [0, 0, 1]
+    assert [request.count(b'"0029"') for request in model.requests][:2] == [0, 1]

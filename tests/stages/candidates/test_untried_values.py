@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 
-import msgspec
 import pytest
 from msgspec import Raw
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from forge import Workflow, run_sync
 from forge import tool as tool_
 from forge.errors import ToolResolutionError
 from forge.interpreters.scripted import Scripted, call
-from stages.candidates import limited_to, looked_up, only_text_argument, refused_values, values_to_try
+from stages.candidates import looked_up, only_text_argument, refused_values, values_to_try
 from stages.message import Assistant, Status, Tool, ToolCall, User
 from stages.rules import Rules
 from stages.state import Attempt, Compaction, Ledger, State, Success
@@ -88,11 +87,6 @@ def test_a_long_run_is_not_read_to_its_beginning_but_what_the_user_said_is() -> 
 )
 def test_nothing_is_guessed_for_a_tool_that_ends_the_run_or_takes_anything_but_one_text(other: ToolSpec) -> None:
     assert values_to_try(other, seen('["A-17"]')) == ()
-
-
-def test_a_tool_is_limited_to_some_values() -> None:
-    limited = msgspec.json.decode(limited_to(tool(WHAT), ("A-17", "B-2")).parameters)
-    assert limited["properties"] == {"what": {"type": "string", "enum": ["A-17", "B-2"]}}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stages.message import User
 from stages.offer import offered_tools
-from stages.rules import Escalation, Rules, Use
+from stages.rules import Rules, Use
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import Grounded, ToolEffect, ToolSpec
 from tests.flows import Desk
@@ -50,7 +50,7 @@ ENDS: list[tuple[str, tuple[Grounded, ...], Ledger, dict[str, Any], bool]] = [
         "the model gets nowhere",
         (PLACE,),
         Ledger(turn=5, attempts=(attempt("track"),)),
-        {"escalation": Escalation(levels=())},
+        {},
         True,
     ),
     ("an id is what the user gives", (PARCEL,), Ledger(), {}, True),

@@ -1,14 +1,9 @@
-"""Identifiers: what looks like an id, what is called one, and whose it is."""
+"""Identifiers: what is called one, and whose it is."""
 
 import pytest
 
-from stages.seen import is_id, is_own, like_an_id
+from stages.seen import is_id, is_own
 from stages.tool import Grounded
-
-
-def test_what_looks_like_an_id() -> None:
-    assert all(map(like_an_id, ["r-7", "R-99", "K9", "new-york", "old/17-b"]))
-    assert not any(map(like_an_id, ["station", "12", "12 minutes", "12kg", "12.50"]))
 
 
 def test_what_ids_are_called() -> None:

@@ -190,3 +190,10 @@ def test_wrong_options_are_refused_in_words(wrong: dict[str, object]) -> None:
         WhenUnsure(**wrong)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(OptionError, match="samples"):
         Vote(samples=1)
+
+
+def test_a_run_resumed_with_fewer_steps_goes_on_with_those_that_there_are() -> None:
+    begun, fewer = Decision(step=2, length=1, asks="thought"), WhenUnsure(below=0.5, then=Vote(samples=2))
+    asking = replace(state(0.1, decision=begun), phase=Prepared(request=Request(head=Raw(b"{}"), tail=Raw(b"{}"))))
+    assert ask_again(fewer, {})(asking) == Success(asking)
+    assert isinstance(settle(fewer)(state(0.1, decision=begun)), Success)

@@ -1,18 +1,17 @@
-"""Escalation: what is offered, the longer a run makes no progress; what counts as progress."""
+"""What is offered next: at the end of a budget, after what was refused or repeated; what counts as progress."""
 
 import re
 from typing import Any
 
 import msgspec
 import pytest
-from msgspec import Raw
 from msgspec.structs import replace
 
 from forge import Conversation, Workflow, run_sync, tool
 from forge.errors import ToolFailed, ToolResolutionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
-from stages import compact, events
+from stages import compact
 from stages.candidates import values_to_try
 from stages.compaction import Compacted, ContextBudget
 from stages.effect import Ask, Budget, Rejected, Reply
@@ -24,10 +23,8 @@ from stages.offer import offered_tools
 from stages.options import OptionError
 from stages.rules import (
     Calls,
-    Escalation,
     Limits,
     Repeating,
-    Rules,
     Use,
     answer_digest,
     digests,
@@ -37,9 +34,7 @@ from stages.rules import (
     with_calls,
 )
 from stages.state import Attempt, Ledger, State, Success
-from stages.tool import ToolEffect, ToolSpec
 from tests.flows import Desk
-from tests.heard import heard_by
 
 RULES = Desk().workflow.rules
 NONE = Repeating()
@@ -135,68 +130,6 @@ def test_a_reply_that_was_asked_for_as_a_summary_is_no_reply_without_progress() 
 
 
 FOUND = (success("look"),)
-AGAIN = (attempt("look", turn=2),)
-FAILED_TWICE = (attempt("fail"), attempt("fail", turn=3))
-PAIR = (attempt("look", turn=3), attempt("write", turn=4))
-BOTH = (attempt("look"), attempt("fail"), attempt("look", turn=2), attempt("fail", turn=2))
-ALL = {"look", "write", "fail", "finish"}
-CASES: list[tuple[str, Ledger, set[str]]] = [
-    ("at the start: what is required and only reads", Ledger(), {"look"}),
-    ("a reply was in vain: all that is legal", Ledger(turn=1), {"look", "fail"}),
-    ("under way", Ledger(turn=1, progress=1, successes=FOUND), ALL),
-    (
-        "one answer in vain: other arguments may help",
-        Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("fail", turn=2),)),
-        ALL,
-    ),
-    (
-        "the same success again: no writing that nobody asked for",
-        Ledger(turn=2, progress=1, successes=FOUND, attempts=AGAIN),
-        {"finish"},
-    ),
-    (
-        "the same failure again: the pending step",
-        Ledger(turn=2, attempts=(attempt("fail"), attempt("fail", turn=2))),
-        {"look"},
-    ),
-    (
-        "an alternating pair",
-        Ledger(turn=4, progress=2, successes=(*FOUND, success("write", turn=2)), attempts=PAIR),
-        {"finish"},
-    ),
-    (
-        "a failure of before the last progress",
-        Ledger(
-            turn=3,
-            progress=2,
-            successes=(success("look", turn=2),),
-            attempts=(attempt("fail"), attempt("fail", turn=3)),
-        ),
-        {"finish"},
-    ),
-    ("everything in circles: all of it again", Ledger(turn=2, attempts=BOTH), {"look", "fail"}),
-    ("the same call refused twice", Ledger(turn=2, attempts=(refused("fail"), refused("fail", turn=2))), {"look"}),
-    ("two replies in vain, of whatever kind", Ledger(turn=3, progress=1, successes=FOUND), ALL),
-    ("three, and the step is pending", Ledger(turn=3), {"look"}),
-    ("three, and nothing is pending: no writing", Ledger(turn=4, progress=1, successes=FOUND), {"finish"}),
-    ("four: the end", Ledger(turn=5, progress=1, successes=FOUND), {"finish"}),
-    ("five: everything again", Ledger(turn=6, progress=1, successes=FOUND), ALL),
-]
-
-
-@pytest.mark.parametrize(("ledger", "names"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_what_is_offered(ledger: Ledger, names: set[str]) -> None:
-    assert {spec.name for spec in offered_tools(RULES, State(history=(), ledger=as_run(ledger)))} == names
-
-
-def test_an_escalation_of_one_s_own_and_none_at_all() -> None:
-    circles = Ledger(turn=2, progress=1, successes=FOUND, attempts=(attempt("look", turn=2),))
-    assert (
-        len(offered_tools(replace(RULES, escalation=Escalation(levels=())), State(history=(), ledger=as_run(circles))))
-        == 4
-    )
-    pinned = replace(RULES, escalation=Escalation(levels=("pin",)))
-    assert [spec.name for spec in offered_tools(pinned, State(history=(), ledger=as_run(circles)))] == ["finish"]
 
 
 @tool(effect="read")
@@ -212,18 +145,6 @@ def seen(*texts: str, attempts: tuple[Attempt, ...]) -> State:
     results = (Tool(call_id="c", name="find", text=text) for text in texts)
     asked = User(text="Remind 'Ann Lee' of invoice B-42.")
     return State(history=(asked, *results), ledger=Ledger(turn=2, attempts=attempts))
-
-
-def test_a_tool_called_in_circles_is_offered_with_what_was_seen_and_not_tried() -> None:
-    """A model that can only call one tool, and calls it with the same again, is shown another way by the constraint."""
-    tried = tuple(attempt("find", '{"name":"Jonson"}', turn) for turn in (1, 2))
-    state = seen(
-        "No 'Jonson'; there is a 'Johnson-Reyes'.", '{"known":["K-7"],"long":"' + "x" * 99 + '"}', attempts=tried
-    )
-    assert values_to_try(find.spec, state) == ("K-7", "Johnson-Reyes", "Ann Lee", "B-42")
-    (only,) = offered_tools(FIND, state)
-    enum = {"type": "string", "enum": ["K-7", "Johnson-Reyes", "Ann Lee", "B-42"]}
-    assert msgspec.json.decode(only.parameters)["properties"] == {"name": enum}
 
 
 def test_a_value_looks_like_what_the_tool_succeeded_with_and_no_call_has_used_it() -> None:
@@ -252,42 +173,12 @@ def test_an_apostrophe_is_no_quote_and_the_end_of_a_run_is_not_guessed_with() ->
     assert values_to_try(replace(find.spec, effect="terminal"), state) == ()
 
 
-def test_the_end_is_not_asked_for_where_it_was_tried_in_vain() -> None:
-    ends = tuple(refused("finish", turn=turn) for turn in (2, 3))
-    ledger = Ledger(turn=4, progress=1, successes=FOUND, attempts=ends)
-    pinned = replace(RULES, escalation=Escalation(levels=("pin",)))
-    assert {spec.name for spec in offered_tools(pinned, State(history=(), ledger=as_run(ledger)))} == {
-        "look",
-        "write",
-        "fail",
-    }
-
-
-def test_whoever_watches_is_told_what_is_offered() -> None:
-    seen_events: list[events.Event] = []
-    model = Scripted([call("look", what="a")] * 2 + [call("finish", result="ok")], mode="constrained")
-    run_sync(Desk().workflow, "Go.", backend=model, on_event=heard_by(seen_events.append)).unwrap()
-    assert [e for e in seen_events if isinstance(e, events.Narrowed)] == [events.Narrowed(turn=3, tools=("finish",))]
-
-
-def test_with_nothing_else_seen_the_tool_is_offered_as_it_is() -> None:
-    state = State(history=(), ledger=Ledger(turn=2, attempts=(attempt("find"), attempt("find", turn=2))))
-    assert offered_tools(FIND, state) == (find.spec,)
-
-
 @pytest.mark.parametrize(
     "parameters", ['{"properties":{"a":true}}', '{"properties":{"a":{"type":"string"},"b":{}}}', "{}"]
 )
 def test_only_a_tool_that_takes_one_text_is_limited(parameters: str) -> None:
     spec = replace(find.spec, parameters=msgspec.Raw(parameters.encode()))
     assert values_to_try(spec, seen("'one'", attempts=())) == ()
-
-
-def test_the_constraint_of_a_request_has_the_limited_tool() -> None:
-    model = Scripted([call("look", what="nothing")] * 2 + [call("look", what="a"), call("finish")], mode="constrained")
-    run_sync(Desk().workflow, "Look up 'it'.", backend=model).unwrap()
-    assert b'"enum":["a","it"]' in model.requests[2]
-    assert b'"enum":["a","it"]' not in model.requests[1]
 
 
 def test_a_call_that_was_answered_twice_the_same_is_not_run_again() -> None:
@@ -451,7 +342,7 @@ def test_the_correction_says_what_to_do_instead() -> None:
     (objection,) = verdict
     assert objection.call == again
     assert "you have made this very call 3 times" in render(objection)
-    assert "call one of: finish" in render(objection)
+    assert "call one of: finish" in render(objection), "nobody is sent to a write"
     moved_on = replace(ledger, turn=4, progress=4)
     assert repetition(RULES)(State(history=(), ledger=as_run(moved_on)), (again,)) == []
     assert times_answered(moved_on, "look", '{"what":"a"}') == 0
@@ -462,9 +353,7 @@ def test_the_laws_of_guards() -> None:
     assert_guard_laws(repetition(replace(RULES, limits=Limits(max_repeats=1))), max_examples=30)
 
 
-def test_a_wrong_escalation_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"levels\[0\] is 'up'; it must be one of open, narrow, pin"):
-        Escalation(levels=("up",))  # type: ignore[arg-type]  # on purpose
+def test_a_wrong_limit_is_refused() -> None:
     with pytest.raises(OptionError, match="max_repeats is 0"):
         Limits(max_repeats=0)
 
@@ -480,18 +369,6 @@ def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_s
     model = Scripted([call("ask")] * 4 + ["Done."])
     run_sync(Workflow("asking", tools=[ask], on_text="accept"), "Ask.", backend=model).unwrap()
     assert b"and its answer stays the same" in model.requests[4]
-
-
-def test_a_stuck_model_is_offered_the_writes_that_the_escalation_names_and_no_others() -> None:
-    """The same look-up again, and nothing is pending: what is left is to change something."""
-    kinds: dict[str, ToolEffect] = {"look": "read", "write": "write", "wipe": "write", "finish": "terminal"}
-    tools = tuple(
-        ToolSpec(name=n, description=n, parameters=Raw(b'{"type":"object"}'), effect=e) for n, e in kinds.items()
-    )
-    stuck = Ledger(turn=2, progress=1, successes=FOUND, attempts=AGAIN)
-    for writes, offered in (((), {"finish"}), (("write",), {"write", "finish"})):
-        rules = Rules(tools=tools, escalation=Escalation(writes=writes))
-        assert {one.name for one in offered_tools(rules, State(history=(), ledger=as_run(stuck)))} == offered
 
 
 class Plant:
