@@ -11,7 +11,6 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from stages.effect import Request
 from stages.message import Assistant, History, Kind, Message, User, size
 from stages.state import Prompt, State
 from stages.tokens import length, whole_rate
@@ -55,15 +54,7 @@ def common_length(before: _S, after: _S) -> int:
 
 def common_prefix(before: History, after: History) -> Prefix:
     """The common prefix of two views, in messages and characters by `message.size`."""
-    return _measured(before, after, common_length(before, after))
-
-
-def shared_bytes(before: Request, after: Request) -> int:
-    """The number of bytes that two requests have in common at their start."""
-    return common_length(before.body, after.body)
-
-
-def _measured(before: History, after: History, count: int) -> Prefix:
+    count = common_length(before, after)
     characters = sum(map(size, before[:count]))
     if count < len(before) and count < len(after):
         characters += _alike(before[count], after[count])
@@ -85,14 +76,15 @@ def prefix_loss(before: State, after: State) -> Loss | None:
     """
     sent = after.prompt
     last = next((prompt for prompt in before.prompts if prompt.target == sent.target), Prompt())
-    count = common_length(last.view, sent.view)
+    shared = common_prefix(last.view, sent.view)
+    count = shared.messages
     # The first message counts if both have it: in other modes than native the tools are in it.
     rewritten = bool(last.view) and (last.tools != sent.tools or bool(count and last.first != sent.first))
     if not rewritten and count == len(last.view):
         return None
     ratio = whole_rate(after.ledger.tokens_per_character, after.ledger.report)
     tools = last.whole - last.size
-    kept = 0 if rewritten else tools + _measured(last.view, sent.view, count).characters
+    kept = 0 if rewritten else tools + shared.characters
     kept_tokens = int(kept * ratio)
     lost_tokens = int(last.whole * ratio) - kept_tokens
     cause = "serialize" if rewritten else _cause(before, after, last.view[count])

@@ -24,7 +24,7 @@ from stages.rules import Rules
 from stages.state import Ready, State
 from stages.tool import ToolSpec
 from stages.view.notes import warn_of_calls
-from stages.view.prefix_reuse import Loss, Prefix, common_length, common_prefix, prefix_loss, shared_bytes
+from stages.view.prefix_reuse import Loss, Prefix, common_length, common_prefix, prefix_loss
 from stages.wire.target import Mode, Target
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 from tests.heard import heard_by
@@ -116,8 +116,7 @@ def test_requests_of_a_run_that_goes_on_share_all_bytes_up_to_what_is_new() -> N
     first = sent(State(history=GOAL), turns())
     second = sent(first.say(*turn(1)).to(Ready()), turns())
     before, after = first.memo.written[-1].request, second.memo.written[-1].request
-    assert shared_bytes(before, before) == len(before.body)
-    assert before.body[: shared_bytes(before, after)].endswith(b'"content":"Go."}')
+    assert before.body[: common_length(before.body, after.body)].endswith(b'"content":"Go."}')
 
 
 def test_a_text_of_another_role_is_nothing_in_common() -> None:
