@@ -256,7 +256,7 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 # Events: what a stream tells, one struct a type.
 
 
-class _Event(Struct, frozen=True, kw_only=True):
+class StreamEvent(Struct, frozen=True, kw_only=True):
     """`id`: its place in the run, empty for what is not told again. `time`: Unix seconds, if it is known."""
 
     id: str = ""
@@ -264,19 +264,19 @@ class _Event(Struct, frozen=True, kw_only=True):
     turn: int = 0
 
 
-class StateEvent(_Event, frozen=True, kw_only=True, tag="state"):
+class StateEvent(StreamEvent, frozen=True, kw_only=True, tag="state"):
     """The run as it is now: first in a stream, whenever its state changes, and last."""
 
     run: RunView
 
 
-class RunStartedEvent(_Event, frozen=True, kw_only=True, tag="run_started"):
+class RunStartedEvent(StreamEvent, frozen=True, kw_only=True, tag="run_started"):
     """The work begins."""
 
     message: str
 
 
-class ConnectedEvent(_Event, frozen=True, kw_only=True, tag="connected"):
+class ConnectedEvent(StreamEvent, frozen=True, kw_only=True, tag="connected"):
     """The model is reached. `mode`: how it is asked for calls; `context_tokens` 0: not known."""
 
     model: str
@@ -284,7 +284,7 @@ class ConnectedEvent(_Event, frozen=True, kw_only=True, tag="connected"):
     context_tokens: int
 
 
-class TurnStartedEvent(_Event, frozen=True, kw_only=True, tag="turn_started"):
+class TurnStartedEvent(StreamEvent, frozen=True, kw_only=True, tag="turn_started"):
     """The model is asked. `prompt_tokens` is an estimate; `calls_left` what the budget still has of model calls."""
 
     prompt_tokens: int
@@ -301,7 +301,7 @@ class UsageView(Struct, frozen=True, kw_only=True):
     cached: int
 
 
-class ModelRepliedEvent(_Event, frozen=True, kw_only=True, tag="model_replied"):
+class ModelRepliedEvent(StreamEvent, frozen=True, kw_only=True, tag="model_replied"):
     """The model's whole reply, as it gave it: `calls` are unchecked, their arguments text."""
 
     text: str
@@ -321,21 +321,21 @@ class RawCallView(Struct, frozen=True, kw_only=True):
     arguments: str
 
 
-class ModelFailedEvent(_Event, frozen=True, kw_only=True, tag="model_failed"):
+class ModelFailedEvent(StreamEvent, frozen=True, kw_only=True, tag="model_failed"):
     """The model was asked, and no reply came."""
 
     problem: str
     attempts: int
 
 
-class CallsAcceptedEvent(_Event, frozen=True, kw_only=True, tag="calls_accepted"):
+class CallsAcceptedEvent(StreamEvent, frozen=True, kw_only=True, tag="calls_accepted"):
     """Calls passed every check and are about to run; `text` is what the model said beside them."""
 
     calls: tuple[CallView, ...]
     text: str = ""
 
 
-class ApprovalAskedEvent(_Event, frozen=True, kw_only=True, tag="approval_asked"):
+class ApprovalAskedEvent(StreamEvent, frozen=True, kw_only=True, tag="approval_asked"):
     """A person is asked about a call; the digest to answer with is in `RunView.question` of a waiting run."""
 
     call: CallView
@@ -343,7 +343,7 @@ class ApprovalAskedEvent(_Event, frozen=True, kw_only=True, tag="approval_asked"
     problem: str = ""
 
 
-class ApprovalAnsweredEvent(_Event, frozen=True, kw_only=True, tag="approval_answered"):
+class ApprovalAnsweredEvent(StreamEvent, frozen=True, kw_only=True, tag="approval_answered"):
     """A person has answered, or nobody did in time."""
 
     call_id: str
@@ -359,13 +359,13 @@ class ResultView(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class ToolsReturnedEvent(_Event, frozen=True, kw_only=True, tag="tools_returned"):
+class ToolsReturnedEvent(StreamEvent, frozen=True, kw_only=True, tag="tools_returned"):
     """Calls came back."""
 
     results: tuple[ResultView, ...]
 
 
-class ToolProgressedEvent(_Event, frozen=True, kw_only=True, tag="tool_progressed"):
+class ToolProgressedEvent(StreamEvent, frozen=True, kw_only=True, tag="tool_progressed"):
     """A running tool has told something. Live only."""
 
     call_id: str
@@ -373,52 +373,52 @@ class ToolProgressedEvent(_Event, frozen=True, kw_only=True, tag="tool_progresse
     text: str
 
 
-class NudgedEvent(_Event, frozen=True, kw_only=True, tag="nudged"):
+class NudgedEvent(StreamEvent, frozen=True, kw_only=True, tag="nudged"):
     """The model was corrected."""
 
     kind: str
     text: str
 
 
-class WarnedEvent(_Event, frozen=True, kw_only=True, tag="warned"):
+class WarnedEvent(StreamEvent, frozen=True, kw_only=True, tag="warned"):
     """The model was told of a limit that is near, or of steps that are left."""
 
     kind: str
     text: str
 
 
-class SteeredEvent(_Event, frozen=True, kw_only=True, tag="steered"):
+class SteeredEvent(StreamEvent, frozen=True, kw_only=True, tag="steered"):
     """The model is given what a user said while it worked."""
 
     text: str
 
 
-class HeldBackEvent(_Event, frozen=True, kw_only=True, tag="held_back"):
+class HeldBackEvent(StreamEvent, frozen=True, kw_only=True, tag="held_back"):
     """The reply is not offered these tools."""
 
     tools: tuple[str, ...]
     why: str
 
 
-class SummaryAskedEvent(_Event, frozen=True, kw_only=True, tag="summary_asked"):
+class SummaryAskedEvent(StreamEvent, frozen=True, kw_only=True, tag="summary_asked"):
     """The model is asked for a summary."""
 
     messages: int
 
 
-class SummaryFailedEvent(_Event, frozen=True, kw_only=True, tag="summary_failed"):
+class SummaryFailedEvent(StreamEvent, frozen=True, kw_only=True, tag="summary_failed"):
     """The summary could not be used."""
 
     problem: str
 
 
-class FellBackEvent(_Event, frozen=True, kw_only=True, tag="fell_back"):
+class FellBackEvent(StreamEvent, frozen=True, kw_only=True, tag="fell_back"):
     """The server refused tools: from now on they are in the prompt."""
 
     reason: str
 
 
-class CompactedEvent(_Event, frozen=True, kw_only=True, tag="compacted"):
+class CompactedEvent(StreamEvent, frozen=True, kw_only=True, tag="compacted"):
     """The history was shortened."""
 
     tokens_before: int
@@ -427,7 +427,7 @@ class CompactedEvent(_Event, frozen=True, kw_only=True, tag="compacted"):
     messages_after: int
 
 
-class PrefixLostEvent(_Event, frozen=True, kw_only=True, tag="prefix_lost"):
+class PrefixLostEvent(StreamEvent, frozen=True, kw_only=True, tag="prefix_lost"):
     """The server has to evaluate so many tokens again."""
 
     kept_tokens: int
@@ -435,65 +435,65 @@ class PrefixLostEvent(_Event, frozen=True, kw_only=True, tag="prefix_lost"):
     cause: str
 
 
-class BackendReplacedEvent(_Event, frozen=True, kw_only=True, tag="backend_replaced"):
+class BackendReplacedEvent(StreamEvent, frozen=True, kw_only=True, tag="backend_replaced"):
     """The run goes on with another backend."""
 
     problem: str
 
 
-class FinishedEvent(_Event, frozen=True, kw_only=True, tag="finished"):
+class FinishedEvent(StreamEvent, frozen=True, kw_only=True, tag="finished"):
     """The run reached its outcome."""
 
     outcome: Outcome
 
 
-class HaltedEvent(_Event, frozen=True, kw_only=True, tag="halted"):
+class HaltedEvent(StreamEvent, frozen=True, kw_only=True, tag="halted"):
     """The run ended without its goal."""
 
     reason: str
     problem: str
 
 
-class FailedEvent(_Event, frozen=True, kw_only=True, tag="failed"):
+class FailedEvent(StreamEvent, frozen=True, kw_only=True, tag="failed"):
     """The run ended by a mistake in a program."""
 
     problem: str
 
 
-class TextDeltaEvent(_Event, frozen=True, kw_only=True, tag="text_delta"):
+class TextDeltaEvent(StreamEvent, frozen=True, kw_only=True, tag="text_delta"):
     """More of the reply's text. Live only, like all that follow."""
 
     text: str
 
 
-class ReasoningDeltaEvent(_Event, frozen=True, kw_only=True, tag="reasoning_delta"):
+class ReasoningDeltaEvent(StreamEvent, frozen=True, kw_only=True, tag="reasoning_delta"):
     """More of the reply's reasoning."""
 
     text: str
 
 
-class ReclassifiedEvent(_Event, frozen=True, kw_only=True, tag="reclassified"):
+class ReclassifiedEvent(StreamEvent, frozen=True, kw_only=True, tag="reclassified"):
     """So many of the last characters shown as text were reasoning, or the reverse."""
 
     to_reasoning: int = 0
     to_text: int = 0
 
 
-class CallStartedEvent(_Event, frozen=True, kw_only=True, tag="call_started"):
+class CallStartedEvent(StreamEvent, frozen=True, kw_only=True, tag="call_started"):
     """The reply's call number `index` begins."""
 
     index: int
     name: str
 
 
-class CallDeltaEvent(_Event, frozen=True, kw_only=True, tag="call_delta"):
+class CallDeltaEvent(StreamEvent, frozen=True, kw_only=True, tag="call_delta"):
     """More of the arguments of call number `index`, as JSON text."""
 
     index: int
     arguments: str
 
 
-class RetriedEvent(_Event, frozen=True, kw_only=True, tag="retried"):
+class RetriedEvent(StreamEvent, frozen=True, kw_only=True, tag="retried"):
     """The attempt failed: forget the deltas of this reply; the next begins in `seconds`."""
 
     problem: str
