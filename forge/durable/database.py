@@ -162,7 +162,7 @@ class Database:
         if queue is not None:
             begun = sa.and_(begun, runs.c.queue_name == queue)
         if before is not None:
-            time, key = int(before[0] * 1000), before[1]
+            time, key = round(before[0] * 1000), before[1]
             earlier = sa.and_(runs.c.created_at == time, runs.c.workflow_uuid < key)
             begun = sa.and_(begun, runs.c.created_at <= time, sa.or_(runs.c.created_at < time, earlier))
         return self._rows(begun, most=most, outputs=False)

@@ -20,7 +20,7 @@ from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, Sto
 from forge.durable.records import SEGMENT, queue_of, segment_id, written
 from forge.durable.runs import Runs
 from forge.durable.segment import Performing
-from forge.errors import BackendError, DefinitionError
+from forge.errors import BackendError, DefinitionError, ForgeError
 from forge.runtime.callbacks import OnChunk
 from forge.runtime.emitter import OnEvent
 from forge.runtime.reaching import reached
@@ -67,13 +67,21 @@ async def worker(
     """
     served = (workflows,) if isinstance(workflows, Workflow) else tuple(workflows)
     _refuse_wrong(served, concurrency=concurrency, slots=slots, answer_within=answer_within, rhythm=rhythm)
+    if _open:
+        raise ForgeError("this process has a worker of durable runs already, and can have one; give that all workflows")
     opened = await asyncio.to_thread(Database, database)
+    _open.append(opened)
     try:
         working = _Worker(served, opened, backend, slots, on_event)
         async with working.launched(concurrency, rhythm, drain):
             yield Runs(opened, within=answer_within)
     finally:
+        _open.remove(opened)
         await asyncio.to_thread(opened.close)
+
+
+_open: list[Database] = []
+"""The database of this process's worker, while there is one."""
 
 
 def _refuse_wrong(

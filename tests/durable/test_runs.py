@@ -329,3 +329,11 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         connection.execute("UPDATE dbos_migrations SET version = version + 1")
     with pytest.raises(ForgeError, match="is of a newer version of forge than this one"):
         asyncio.run(opened())
+
+
+@asynchronous
+async def test_a_process_has_one_worker(tmp_path: Path) -> None:
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])):
+        with pytest.raises(ForgeError, match="has a worker of durable runs already"):
+            async with durable.worker(till, database=tmp_path / "other.db", backend=Scripted([])):
+                pass
