@@ -323,6 +323,7 @@ const describe = (run, view) => {
   by("delete").hidden = !over;
   by("download").hidden = false;
   by("steer").hidden = over;
+  by("steer").classList.toggle("low", view.state === "waiting");
   by("timeline-note").textContent = { queued: "It waits for a worker.", waiting: "It waits for a person." }[view.state] ?? "";
   if (before && before !== view.state) announce(`The run is ${(STATES[view.state] ?? view.state).toLowerCase()}`);
   end(view);
@@ -331,12 +332,14 @@ const describe = (run, view) => {
   if (row) write(row, view);
 };
 
+const asksInput = ({ outcome, followed_by: next }) => outcome?.type === "needs_input" && !next;
+
 const end = (view) => {
   const place = by("outcome");
   place.replaceChildren();
   if (view.problem) place.append(make("div", "result-of bad", make("h2", "", STATES[view.state]), block(view.problem)));
   const { outcome } = view;
-  if (!outcome) return;
+  if (!outcome || asksInput(view)) return;
   const said = {
     completed: () => [
       "Result",
@@ -353,20 +356,21 @@ const end = (view) => {
 };
 
 const answer = (run) => async (body) => {
+  const asked = run.asks;
   const view = await post(`${pathOf(run.id)}/answers`, body);
   if (view.id !== run.id) {
     location.hash = `#/runs/${encodeURIComponent(view.id)}`;
     return;
   }
   if (run !== shown) return;
-  by("question").replaceChildren(make("p", "notice", "Answered; the run goes on."));
+  if (run.asks === asked) by("question").replaceChildren(make("p", "notice", "Answered; the run goes on."));
   by("timeline-title").focus();
 };
 
 /** What the run asks; left alone while it is the same, for a person may be typing. */
 const ask = (run, view) => {
   const { question, outcome } = view;
-  const inputs = outcome?.type === "needs_input" && !view.followed_by;
+  const inputs = asksInput(view);
   const asks = question ? JSON.stringify([question.digest, question.problem]) : inputs ? "input" : "";
   if (asks === run.asks) return;
   run.asks = asks;
@@ -379,7 +383,6 @@ const ask = (run, view) => {
         ? asking(outcome, answer(run))
         : null;
   by("question").replaceChildren(...(form ? [form] : []));
-  if (inputs) by("outcome").replaceChildren();
   if (question) announce(question.in_doubt ? "The run asks about an unknown call" : `The run asks: may ${question.call.name} run?`);
 };
 
@@ -399,7 +402,7 @@ const measure = (run) => {
     const used = Math.max(0, workflow.calls - timeline.callsLeft);
     shownMeters.push(meter("Model calls", used, workflow.calls, of(used, workflow.calls)));
   }
-  if (workflow?.tokens) shownMeters.push(meter("Tokens", timeline.tokens, workflow.tokens, of(timeline.tokens, workflow.tokens)));
+  if (workflow?.tokens && timeline.callsLeft !== null) shownMeters.push(meter("Tokens", timeline.tokens, workflow.tokens, of(timeline.tokens, workflow.tokens)));
   else if (timeline.tokens)
     shownMeters.push(make("div", "meter", make("span", "", "Tokens"), make("span", "value", timeline.tokens.toLocaleString("en"))));
   if (timeline.prompt?.of)

@@ -158,7 +158,7 @@ export const settling = (question, send) => {
     "row",
     button("It took effect", "primary", () => answer(() => ({ type: "settle", digest, happened: true, result: result.value }))),
     button("It did not take effect", "", () => answer(() => ({ type: "settle", digest, happened: false }))),
-    button("Reject", "danger", () => answer(() => ({ type: "reject", digest, reason: "" }))),
+    button("Reject the call", "danger", () => answer(() => ({ type: "reject", digest, reason: "" }))),
   );
   const place = panel(
     "Did this call take effect?",

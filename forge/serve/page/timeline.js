@@ -48,12 +48,12 @@ export class Timeline {
   }
 
   #heard = {
-    run_started: (event) => this.#into(event, noted("user", "User", event.message)),
     connected: (event) => {
       const size = event.context_tokens ? `, context of ${count(event.context_tokens, "token")}` : "";
       this.#into(event, make("p", "aside", "Model ", inert(event.model || "?"), `, ${event.mode}${size}`));
     },
     turn_started: (event) => {
+      this.#refuse(event.turn - 1);
       this.callsLeft = event.calls_left;
       this.prompt = { tokens: event.prompt_tokens, of: event.context_tokens };
       this.#asked = performance.now();
@@ -115,6 +115,7 @@ export class Timeline {
       for (const result of event.results) this.#returned(event, result);
     },
     nudged: (event) => {
+      this.#refuse(event.turn);
       this.#into(event, noted("nudge", `Corrected: ${NUDGES[event.kind] ?? event.kind}`, event.text));
       this.#announce(`Turn ${event.turn}: corrected`);
     },
@@ -166,6 +167,7 @@ export class Timeline {
 
   #end(event, kind, text) {
     this.#forget();
+    this.#refuse(event.turn);
     this.#into(event, make("p", `end ${kind}`, inert(text)));
   }
 
@@ -232,6 +234,13 @@ export class Timeline {
   }
 
   // Calls
+
+  /** Whatever of the turn's calls has not been accepted was not. */
+  #refuse(number) {
+    for (const { place } of this.#turns.get(number)?.proposed ?? []) {
+      place.querySelector(".state").textContent = "not accepted";
+    }
+  }
 
   #accepted(event, call) {
     const card = this.#card(event, call);
