@@ -203,7 +203,7 @@ export class Timeline {
     if (text) place.append(make("div", "said", inert(text)));
     for (const call of calls.filter(Boolean))
       place.append(make("p", "writing", make("code", "", inert(call.name)), " ", make("code", "", inert(call.arguments))));
-    place.append(make("span", "caret"));
+    (place.lastElementChild ?? place).append(make("span", "caret"));
   }
 
   #replied(event) {
