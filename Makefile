@@ -13,7 +13,7 @@ test: .venv/dev.ready
 	@.venv/bin/ruff format --check --quiet
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/python docs/typed.py
-	@.venv/bin/lint-imports --config pyproject.toml > .venv/imports.txt || { cat .venv/imports.txt; exit 1; }
+	@.venv/bin/lint-imports > .venv/imports.txt || { cat .venv/imports.txt; exit 1; }
 	@.venv/bin/pytest --numprocesses=2 --dist=loadgroup --no-loadscope-reorder
 
 # Clients of others, unchanged, against the proxy: Linux, Node 22 or newer, 4 GB of the cache. The checks take two
