@@ -40,7 +40,7 @@ from forge.durable.timeline import Timeline
 from forge.errors import ForgeError, RunError, explain
 from forge.interpreters import Answer
 from forge.journal.file import JournalFile
-from forge.journal.records import EffectLine, Entry, Header, Journal, OutcomeLine, Recorded
+from forge.journal.records import Entry, Header, Journal, Recorded, bare_lines
 from forge.outcome import Finished, Halted
 from forge.runtime.questions import asking
 from forge.runtime.runs import accepted
@@ -417,12 +417,8 @@ class Runs:
         """Write the run so far as a journal, for `forge replay`, `bisect` and `ablate`. It must not be there yet."""
         journal = await self.journal(run)
         with JournalFile.new(Path(path)) as file:
-            file.append(msgspec.json.encode(journal.header))
-            for entry in journal.entries:
-                file.append(msgspec.json.encode(EffectLine(effect=entry.effect)))
-                file.append(msgspec.json.encode(OutcomeLine(outcome=entry.outcome)))
-            if journal.pending is not None:
-                file.append(msgspec.json.encode(EffectLine(effect=journal.pending)))
+            for line in bare_lines(journal):
+                file.append(line)
 
     async def events(self, run: str, workflow: Workflow, *, after: tuple[int, int] = (0, 0)) -> AsyncIterator[Stamped]:
         """The run's events as they happen, those after the one whose `sequence` is `after`, until it ends.
