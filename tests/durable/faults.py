@@ -1,6 +1,7 @@
-"""A worker whose database refuses to grow for a while, as on a full disk, or whose clock jumps an hour: FOLDER FAULT."""
+"""A worker whose database cannot grow for a while, as on a full disk, or whose clock jumps an hour: FOLDER FAULT."""
 
 import asyncio
+import os
 import resource
 import sys
 import time
@@ -62,7 +63,7 @@ class ByTurn:
 async def full(seconds: float) -> None:
     """No file of this process can grow: what is written beyond the size that files have fails, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    largest = max(file.stat().st_size for file in FOLDER.iterdir())
+    largest = max(os.path.getsize(FOLDER / name) for name in os.listdir(FOLDER))  # noqa: ASYNC240, PTH202, PTH208
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
     await asyncio.sleep(seconds)
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -293,7 +293,9 @@ const watch = async (run) => {
     if (follows && by("turns").lastElementChild) scrollTo({ top: document.documentElement.scrollHeight });
   };
   const connected = (is) => {
-    if (!signal.aborted) by("connection").textContent = is ? "" : "Connection lost; trying again …";
+    if (signal.aborted) return;
+    if (is) run.timeline.reconnected();
+    by("connection").textContent = is ? "" : "Connection lost; trying again …";
   };
   try {
     await follow(run.id, heard, connected, signal);

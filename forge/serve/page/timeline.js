@@ -47,6 +47,12 @@ export class Timeline {
     if (Object.hasOwn(this.#heard, event.type)) this.#heard[event.type](event);
   }
 
+  /** The stream begins anew: what is told of the reply that is being written is all told again. */
+  reconnected() {
+    if (!this.#live) return;
+    Object.assign(this.#live, { text: "", reasoning: "", calls: [] });
+  }
+
   #heard = {
     connected: (event) => {
       const size = event.context_tokens ? `, context of ${count(event.context_tokens, "token")}` : "";
