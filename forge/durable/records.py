@@ -25,7 +25,8 @@ class Segment(Struct, frozen=True, kw_only=True):
     """What a segment of a run is enqueued with: the run goes on from `state`, in a workflow of DBOS of its own.
 
     `definition` is the digest of what the workflow said when the run began. `within`: seconds that a person has to
-    answer a question. `setup` is the first segment's, which all others keep.
+    answer a question. `setup` is the first segment's, which all others keep. `heard`: how many of the messages to the
+    run (`Runs.say`) its model was given.
     """
 
     run: str
@@ -35,6 +36,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     state: str
     within: float
     setup: Setup | None = None
+    heard: int = 0
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from forge.connection import Endpoint
-from forge.proxy.asgi import Headers
+from forge.door.asgi import Headers
 from forge.proxy.http_answer import BrokenAnswerError, HttpAnswer, UnansweredError
 from forge.proxy.http_connection import HttpConnection
 from forge.proxy.http_connector import Connector
