@@ -85,7 +85,6 @@ class Answered(Struct, frozen=True, kw_only=True):
     status: int
     outcome: str = ""
     attempts: int = 1
-    model: str = ""
     compacted: str = ""
     rescued: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -193,8 +192,11 @@ class Observed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """It ends."""
+        # Whoever has read a stream to its end closes it: that is no failure.
+        closed = isinstance(error, GeneratorExit) and self.outcome is not None
+        outcome = self.outcome if error is None or closed else error
         for ending in reversed(self._endings):
-            _safely(lambda: ending.end(self.outcome if error is None else error), None)  # noqa: B023 - called here
+            _safely(lambda: ending.end(outcome), None)  # noqa: B023 - called here
 
     def first(self) -> None:
         """The first of a stream has come."""

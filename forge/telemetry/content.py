@@ -40,8 +40,10 @@ def input_messages(sent: bytes) -> str:
 def output_messages(written: bytes) -> str:
     """The one message of a written reply (`stages.effect.Reply`), as JSON text."""
     reply = _object(written)
-    parts = [{"type": "reasoning", "content": _short(thought)}] if (thought := reply.get("reasoning")) else []
-    parts += [{"type": "text", "content": _short(text)}] if (text := reply.get("text")) else []
+    parts = list[dict[str, object]]()
+    for kind in ("reasoning", "text"):
+        if text := reply.get(kind):
+            parts.append({"type": kind, "content": _short(text)})
     calls = reply.get("calls")
     for call in calls if isinstance(calls, list) else []:
         parts.append(_call(call, call.get("arguments")))

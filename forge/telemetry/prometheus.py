@@ -65,12 +65,14 @@ class Metrics:
         )
         self.compactions = Counter("forge_compactions", "Histories shortened.", registry=registry)
         self.queue_depth = Gauge("forge_queue_depth", "What waits for a slot or a worker.", registry=registry)
-        # The proxy's own; nothing is exposed of what never counts.
+        # Of servers
         self.requests = Counter("forge_requests", "Requests.", ["path", "status"], registry=registry)
         self.outcomes = Counter(
             "forge_outcomes", "What became of requests to the model.", ["outcome"], registry=registry
         )
         self.retries = Counter("forge_retries", "Times that a model was asked again.", registry=registry)
+        self.waiting = Gauge("forge_requests_waiting", "Requests that wait for a slot.", registry=registry)
+        self.working = Gauge("forge_requests_working", "Requests at the model.", registry=registry)
         self._tools = Bounded()
 
     def watch(self, gauge: Gauge, depth: Callable[[], float], **labels: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from asyncio import CancelledError
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar, Token
 
@@ -32,7 +33,7 @@ from forge.telemetry.bounds import Bounded, tool_outcome
 from stages import events
 from stages.effect import Execute, Failed, InDoubt, Replied, Reply, Results, Send, Succeeded, Undelivered
 from stages.message import Assistant
-from stages.wire.deltas import CallStarted, ReasoningDelta, Retry, TextDelta
+from stages.wire.deltas import CallStarted, Delta, ReasoningDelta, Retry, TextDelta
 
 Attributes = dict[str, AttributeValue]
 
@@ -72,7 +73,7 @@ class _Operation:
     def failed(self, outcome: object) -> None:
         """Mark it as failed, where it raised."""
         if isinstance(outcome, BaseException):
-            self.error(type(outcome).__name__)
+            self.error(_raised(outcome))
 
     def error(self, kind: str) -> None:
         """Mark it as failed. Without a description: what was wrong may quote what must not be told."""
@@ -105,7 +106,7 @@ class _Run(_Operation):
         if chat is not None:
             chat.settle()
 
-    def tell(self, event: events.Event) -> None:
+    def tell(self, event: events.Event | Delta) -> None:
         """Note an event at the latest model call, or at the run."""
         at = self.chat.span if self.chat else self.span
         if not at.is_recording():
@@ -469,7 +470,7 @@ def _sampled(what: ModelAsked) -> Iterator[tuple[str, AttributeValue]]:
             yield name, value
 
 
-def _noted(event: events.Event) -> Iterator[tuple[str, Attributes]]:
+def _noted(event: events.Event | Delta) -> Iterator[tuple[str, Attributes]]:
     """What a span tells of an event: names and counts, never what was said."""
     match event:
         case events.MessageAdded(message=Assistant(calls=calls)):
@@ -517,9 +518,14 @@ def _failure(outcome: object) -> str:
         case events.RunHalted(halt=halt):
             return type(halt).__name__
         case BaseException():
-            return type(outcome).__name__
+            return _raised(outcome)
         case _:
             return ""
+
+
+def _raised(error: BaseException) -> str:
+    """The type of an exception; a task that is cancelled and a stream that is closed are the same to a reader."""
+    return "cancelled" if isinstance(error, CancelledError | GeneratorExit) else type(error).__name__
 
 
 def _member(written: bytes, *path: str) -> bytes:
