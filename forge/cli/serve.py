@@ -41,6 +41,7 @@ def run_serve(options: argparse.Namespace) -> int:
             options=_options(options),
             concurrency=options.concurrency,
             slots=options.slots,
+            per_minute=options.per_minute,
             answer_within=options.answer_within.total_seconds(),
         )
         return asyncio.run(_serve(server, console))

@@ -265,7 +265,8 @@ def test_health_metrics_and_the_page(client: httpx.Client) -> None:
     assert client.get("/readyz").json() == {"status": "ok", "problem": ""}
     metrics = client.get("/metrics")
     assert metrics.headers["content-type"].startswith("text/plain")
-    assert 'forge_requests_total{operation="live",status="200"}' in metrics.text
+    assert 'forge_requests_total{path="/healthz",status="200"}' in metrics.text
+    assert 'forge_runs{state="waiting"}' in metrics.text
     for path in ("/page/../api.py", "/page/%2e%2e/api.py", "/page/none.js", "/page/.hidden.js"):
         problem(client.get(path), 404, "not-found")
     assert "script-src 'self'" in client.get("/v1/workflows").headers["content-security-policy"]
