@@ -13,8 +13,8 @@ import yaml
 from forge.cli.commands import parser
 
 ROOT = Path(__file__).parents[1]
-STEPS = [
-    tuple(line.split(" ", 1))
+STEPS: list[tuple[str, str]] = [
+    (line.split(" ", 1)[0], line.split(" ", 1)[1])
     for line in (ROOT / "Containerfile").read_text().splitlines()
     if line and not line.startswith("#")
 ]
