@@ -31,7 +31,7 @@ _IDLE = 0.5
 """Seconds between looks for runs that are left."""
 
 
-def work(options: argparse.Namespace) -> int:
+def run_work(options: argparse.Namespace) -> int:
     """Perform runs until a signal comes, or none is left."""
     workflows = [load_workflow(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
@@ -71,7 +71,7 @@ async def _idle(runs: Runs) -> None:
             cursor = page.cursor
 
 
-def start(options: argparse.Namespace) -> int:
+def run_start(options: argparse.Namespace) -> int:
     """Start a run; print its id."""
     workflow, values = load_workflow(options.workflow), prompt_values(options.var)
 
@@ -82,7 +82,7 @@ def start(options: argparse.Namespace) -> int:
     return 0
 
 
-def listed(options: argparse.Namespace) -> int:
+def run_list(options: argparse.Namespace) -> int:
     """Print a page of runs."""
     page = _asked(options, lambda runs: runs.list(cursor=options.cursor, most=options.last))
     if options.json:
@@ -98,7 +98,7 @@ def listed(options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(options: argparse.Namespace) -> int:
+def run_show(options: argparse.Namespace) -> int:
     """Print one run, with what it asks."""
     run = _asked(options, lambda runs: runs.get(options.run))
     if options.json:
@@ -108,7 +108,7 @@ def shown(options: argparse.Namespace) -> int:
     return 0
 
 
-def result(options: argparse.Namespace) -> int:
+def run_result(options: argparse.Namespace) -> int:
     """Wait for the run's end and print it; 3 if it waits for a person."""
 
     async def ended(runs: Runs) -> int:
@@ -127,7 +127,7 @@ def result(options: argparse.Namespace) -> int:
     return _asked(options, ended)
 
 
-def answer(options: argparse.Namespace) -> int:
+def run_answer(options: argparse.Namespace) -> int:
     """Answer the question that a run waits with."""
 
     async def answered(runs: Runs) -> None:
@@ -153,19 +153,19 @@ def _answer(options: argparse.Namespace, question: Ask) -> Approved | Rejected |
     return Approved(digest=digest, edited=options.arguments)
 
 
-def cancel(options: argparse.Namespace) -> int:
+def run_cancel(options: argparse.Namespace) -> int:
     """Cancel a run."""
     _asked(options, lambda runs: runs.cancel(options.run))
     return 0
 
 
-def retry(options: argparse.Namespace) -> int:
+def run_retry(options: argparse.Namespace) -> int:
     """Go on with a failed run."""
     _asked(options, lambda runs: runs.retry(options.run))
     return 0
 
 
-def events(options: argparse.Namespace) -> int:
+def run_events(options: argparse.Namespace) -> int:
     """Print a run's events, a JSON line each, until it ends."""
     workflow = load_workflow(options.workflow)
 
@@ -177,19 +177,19 @@ def events(options: argparse.Namespace) -> int:
     return asyncio.run(until_signal(_with(options, told)))
 
 
-def export(options: argparse.Namespace) -> int:
+def run_export(options: argparse.Namespace) -> int:
     """Write a run as a journal."""
     _asked(options, lambda runs: runs.export(options.run, options.file))
     return 0
 
 
-def delete(options: argparse.Namespace) -> int:
+def run_delete(options: argparse.Namespace) -> int:
     """Delete a run that has ended."""
     _asked(options, lambda runs: runs.delete(options.run))
     return 0
 
 
-def prune(options: argparse.Namespace) -> int:
+def run_prune(options: argparse.Namespace) -> int:
     """Delete the runs that ended long ago."""
     print(f"deleted {quantity(_asked(options, lambda runs: runs.prune(options.older)), 'run')}")
     return 0

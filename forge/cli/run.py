@@ -25,7 +25,7 @@ from forge.backends import Backend, startable
 from forge.backends.servers.process import state_folder
 from forge.cli import demo
 from forge.cli.approval import ask_person
-from forge.cli.arguments import add_backend
+from forge.cli.arguments import add_run_backend
 from forge.cli.console import Console, printable
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import View
@@ -70,7 +70,7 @@ def going_on(journal: Path, options: argparse.Namespace) -> str:
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
     backend = Parser()
-    add_backend(backend)
+    add_run_backend(backend)
     workflow = getattr(options, "workflow", "demo")
     command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
     return f"To resume it: {command}"

@@ -518,9 +518,9 @@ def run_chat(options: argparse.Namespace) -> int:
     store = chat_store(Path.cwd())
     if options.sessions:
         return _list(store)
-    plain = options.plain or not _is_terminal()
+    plain = not _is_terminal()
     if not plain and find_spec("prompt_toolkit") is None:
-        raise ForgeError(f"in a terminal, forge chat needs prompt_toolkit; {to_install('chat')}; or take --plain")
+        raise ForgeError(f"in a terminal, forge chat needs prompt_toolkit; {to_install('chat')}; or set NO_COLOR=1")
     opening = _own_agent(options) if options.agent else default_agent(options)
     return asyncio.run(_talk(Chat(opening, store), options, plain=plain))
 
