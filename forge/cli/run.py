@@ -24,8 +24,9 @@ from forge.agent import Agent
 from forge.backends import Backend, startable
 from forge.backends.servers.process import state_folder
 from forge.cli import demo
-from forge.cli.approval import ask_person
+from forge.cli.approval import Approver
 from forge.cli.arguments import add_run_backend
+from forge.cli.chat.faces import PlainFace
 from forge.cli.console import Console, printable
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import View
@@ -411,4 +412,4 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
 
 
 def _asker() -> Asker:
-    return ask_person if sys.stdin.isatty() else nobody
+    return Approver(PlainFace()) if sys.stdin.isatty() else nobody

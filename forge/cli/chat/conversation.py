@@ -23,7 +23,7 @@ from forge.agent import Agent, file_tools
 from forge.agent.memory import Fact, Facts, Session, SessionSummary, SQLiteStore
 from forge.backends.servers import Progress
 from forge.backends.servers.process import state_folder
-from forge.cli.approval import question_lines
+from forge.cli.approval import Approver
 from forge.cli.chat.faces import Face, PlainFace
 from forge.cli.chat.screen import (
     Screen,
@@ -37,13 +37,9 @@ from forge.cli.chat.screen import (
     tool_rows,
 )
 from forge.cli.chat.slash import (
-    EditWanted,
     Mistyped,
     SlashCommand,
     Spoken,
-    choices,
-    decided,
-    edited,
     taken_back,
     typed_line,
 )
@@ -54,10 +50,8 @@ from forge.cli.progress import downloading
 from forge.cli.run import load_agent
 from forge.cli.signals import Interrupted, handling
 from forge.errors import ForgeError, quantity, to_install
-from forge.interpreters import Answer
 from forge.outcome import Finished, Halted
 from forge.runtime.reaching import Held
-from stages.effect import Approved, Ask
 from stages.events import Stamped
 from stages.options import did_you_mean
 from stages.state import Done
@@ -99,43 +93,6 @@ def room(context_tokens: int) -> int:
 
 
 _MOST, _UNKNOWN = 32_000, 8_000
-
-
-# Approver: asks the person of a chat about calls, and remembers what was allowed for the session.
-
-
-class Approver:
-    """An `ask` for the runs of a chat. `always` are the tools that need no further question."""
-
-    def __init__(self, face: Face) -> None:
-        self._face = face
-        self.always = set[str]()
-
-    async def __call__(self, question: Ask) -> Answer:
-        """The person's decision about a call."""
-        tool = question.call.name
-        if tool in self.always and question.in_doubt is None:
-            self._face.show(LabelledText("allowed", "always in this session", "", "green"))
-            return Approved(digest=question.digest)
-        width, height = self._face.size()
-        lines = tuple(question_lines(question, width))
-        found = decided(question, await self._answer(lines, height, choices(question)))
-        if isinstance(found, EditWanted):
-            prompt = "change the arguments; an empty line is a no"
-            found = edited(question, await self._face.answer((), prompt, found.text))
-        if found.always:
-            self.always.add(tool)
-        return found.answer
-
-    async def _answer(self, lines: tuple[str, ...], height: int, prompt: str) -> str | None:
-        """The answer to the question, which is shown a screen at a time; a no, if the person stops reading."""
-        while len(lines) > height:
-            left = len(lines) - height
-            typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] no")
-            if typed is None or typed.strip():
-                return typed and "n"
-            lines = lines[height:]
-        return await self._face.answer(lines, prompt)
 
 
 # The commands of a chat about facts: remember one, list them, forget one.
