@@ -21,7 +21,7 @@ from forge.cli.run import load_workflow, prompt_values
 from forge.cli.signals import until_signal
 from forge.durable import Run, Runs
 from forge.errors import ForgeError, quantity
-from stages.effect import Approved, Ask, Rejected, Settled
+from stages.effect import Approved, Rejected, Settled
 
 _T = TypeVar("_T")
 
@@ -51,24 +51,19 @@ def run_work(options: argparse.Namespace) -> int:
             console.print(Text(f"working on runs of {names} in {runs.where}; Ctrl-C ends it"), soft_wrap=True)
             if not options.until_idle:
                 await asyncio.Event().wait()
-            await _idle(runs)
+            cursor = ""  # until none is queued or under way; those that wait for a person are not counted
+            while True:
+                page = await runs.list(cursor=cursor, most=500)
+                if any(run.state in {"queued", "running"} for run in page.runs):
+                    cursor = ""
+                    await asyncio.sleep(_IDLE)
+                elif not page.cursor:
+                    break
+                else:
+                    cursor = page.cursor
         return 0
 
     return asyncio.run(until_signal(working()))
-
-
-async def _idle(runs: Runs) -> None:
-    """Come back when no run is queued or under way; those that wait for a person are not counted."""
-    cursor = ""
-    while True:
-        page = await runs.list(cursor=cursor, most=500)
-        if any(run.state in {"queued", "running"} for run in page.runs):
-            cursor = ""
-            await asyncio.sleep(_IDLE)
-        elif not page.cursor:
-            return
-        else:
-            cursor = page.cursor
 
 
 def run_start(options: argparse.Namespace) -> int:
@@ -129,28 +124,25 @@ def run_result(options: argparse.Namespace) -> int:
 
 def run_answer(options: argparse.Namespace) -> int:
     """Answer the question that a run waits with."""
+    if options.arguments is not None and not options.approve:
+        raise ForgeError("--arguments is for --approve: it is what the call runs with; leave it out")
 
     async def answered(runs: Runs) -> None:
         known = await runs.get(options.run)
         if known.question is None:
             raise ForgeError(f"the run {known.id} waits for no answer: it is {known.state}")
-        await runs.answer(options.run, _answer(options, known.question))
+        digest, given = options.digest or known.question.digest, options.arguments
+        answer: Approved | Rejected | Settled = Approved(digest=digest, edited=given)
+        if options.reject is not None:
+            answer = Rejected(digest=digest, reason=options.reject)
+        elif options.happened is not None:
+            answer = Settled(digest=digest, happened=True, result=options.happened)
+        elif options.did_not_happen:
+            answer = Settled(digest=digest, happened=False)
+        await runs.answer(options.run, answer)
 
     _asked(options, answered)
     return 0
-
-
-def _answer(options: argparse.Namespace, question: Ask) -> Approved | Rejected | Settled:
-    if options.arguments is not None and not options.approve:
-        raise ForgeError("--arguments is for --approve: it is what the call runs with; leave it out")
-    digest = options.digest or question.digest
-    if options.reject is not None:
-        return Rejected(digest=digest, reason=options.reject)
-    if options.happened is not None:
-        return Settled(digest=digest, happened=True, result=options.happened)
-    if options.did_not_happen:
-        return Settled(digest=digest, happened=False)
-    return Approved(digest=digest, edited=options.arguments)
 
 
 def run_cancel(options: argparse.Namespace) -> int:
