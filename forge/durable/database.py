@@ -334,6 +334,14 @@ class Database:
             owning = {row[0]: -1 for row in connection.execute(owners) if row[0]}
         return owning | known
 
+    def pending(self, executor: str) -> dict[str, str]:
+        """The segments that the executor has taken and not ended, and their queues."""
+        runs = self._runs
+        taken = sa.and_(runs.c.executor_id == executor, runs.c.status == "PENDING", runs.c.name == WORKFLOW)
+        with self.engine.connect() as connection:
+            found = connection.execute(sa.select(runs.c.workflow_uuid, runs.c.queue_name).where(taken))
+            return {row[0]: row[1] for row in found}
+
     def forget(self, executor: str) -> None:
         """Remove the executor's counter."""
         known = self._executors
