@@ -103,7 +103,7 @@ def reader(
         if found_in is None:
             return Reading(said=said)
         found = found_in(text, judge.tools.parameters)
-        clear = is_clear(found, text)
+        clear = not (found.calls or found.damage) or is_clear(found, text)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
             return Reading(said=said if damage else replace(said, text=found.rest), damage=damage, clear=clear)
