@@ -166,14 +166,6 @@ def _not_an_object(value: Json) -> Problem:
     return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown_value(value))
 
 
-def _not_json(text: str, reason: str) -> Problem:
-    """The problem of arguments that are not JSON; `reason` is the decoder's."""
-    expected = f"one JSON object with the arguments, {{}} for none ({reason})"
-    # Half a surrogate pair would spoil every later text that quotes it.
-    found = sound(cut_text(text))
-    return Problem(path="", rule="json", expected=expected, found=found or "nothing")
-
-
 # Where a value doesn't fit its schema: the smallest places, each with the rule that it breaks.
 #
 # The validator's own list of errors is not used for the whole value: it grows exponentially with the depth where a
@@ -309,7 +301,17 @@ def _wanted(at: Place, fuel: Fuel) -> str:
 def _here(value: Json, at: Place) -> Iterator[Problem]:
     """The problems with the part's own rules."""
     if isinstance(value, dict):
-        yield from _of_names(value, at)
+        # The problems with the names of an object's members.
+        required, declared, patterns = (at.rules.get(k) for k in ("required", "properties", "patternProperties"))
+        for name in required if isinstance(required, list) else ():
+            if isinstance(name, str) and name not in value:
+                yield missing(name, at.path)
+        if at.rules.get("additionalProperties") is False:
+            known = declared if isinstance(declared, dict) else {}
+            named = patterns if isinstance(patterns, dict) else {}
+            for name, child in value.items():
+                if name not in known and not any(at.judge.finds(pattern, name) for pattern in named):
+                    yield unexpected(name, child, at.path)
     for error in at.judge.own(at.rules, _LOCAL - _TOLD_HERE).iter_errors(value):
         yield in_words(error, at.path)
     pattern = at.rules.get("pattern")
@@ -317,20 +319,6 @@ def _here(value: Json, at: Place) -> Iterator[Problem]:
         yield _unmatched(pattern, value, at.path)
     if not at.judge.lists(at.rules, value):
         yield unlisted(at.rules, value, at.path)
-
-
-def _of_names(value: dict[str, Json], at: Place) -> Iterator[Problem]:
-    """The problems with the names of an object's members."""
-    required, declared, patterns = (at.rules.get(k) for k in ("required", "properties", "patternProperties"))
-    for name in required if isinstance(required, list) else ():
-        if isinstance(name, str) and name not in value:
-            yield missing(name, at.path)
-    if at.rules.get("additionalProperties") is False:
-        known = declared if isinstance(declared, dict) else {}
-        named = patterns if isinstance(patterns, dict) else {}
-        for name, child in value.items():
-            if name not in known and not any(at.judge.finds(pattern, name) for pattern in named):
-                yield unexpected(name, child, at.path)
 
 
 # The check of a tool's arguments: from JSON text to canonical JSON that fits the schema, or the problems.
@@ -430,7 +418,12 @@ def _decoded(text: str) -> Json | Problem:
     try:
         value = decode(_any, text)
     except msgspec.DecodeError as error:
-        return _not_json(text, str(error))
+        # The problem of arguments that are not JSON; `reason` is the decoder's.
+        reason = str(error)
+        expected = f"one JSON object with the arguments, {{}} for none ({reason})"
+        # Half a surrogate pair would spoil every later text that quotes it.
+        found = sound(cut_text(text))
+        return Problem(path="", rule="json", expected=expected, found=found or "nothing")
     if not shallow(text) and too_deep(value):
         return _deep(text)
     if pairs_lost(text, value):

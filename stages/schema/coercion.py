@@ -1,7 +1,7 @@
 """Arguments coerced to what a schema wants, where no meaning is lost."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import product
 
@@ -70,13 +70,8 @@ def _option(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
     if _of_type(value, part) and lists(value):
         return None
     spelt = msgspec.json.encode(value).decode()
-    found = [one for one in _spellings(spelt) if lists(one)]
+    found = [one for one in map("".join, product(*({letter, letter.upper()} for letter in spelt))) if lists(one)]
     return found[0] if len(found) == 1 else None
-
-
-def _spellings(text: str) -> Iterable[str]:
-    """The text in all mixtures of upper and lower case: `1e5`, `True`."""
-    return map("".join, product(*({letter, letter.upper()} for letter in text)))
 
 
 def _types(part: Mapping[str, Json]) -> frozenset[str]:

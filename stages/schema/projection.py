@@ -61,20 +61,17 @@ def _written(token: re.Match[str], depth: int) -> str | None:
         # A class of one: llama.cpp would join an escaped character with the text before it, and repeat both.
         return f"[{token['escaped'][1]}]"
     if token["members"]:
-        return _class(token["members"])
+        # A class of the same characters without escapes, the hyphen last, where it means itself.
+        members = token["members"]
+        found = [*_MEMBER.finditer(members)]
+        if any(m["range"] and m["range"][0] > m["range"][2] for m in found):
+            return None
+        plainly = [_SETS[m["set"]] if m["set"] else m["range"] or m["escaped"] or m["plain"] for m in found]
+        hyphen = "-" if "-" in plainly else ""
+        return f"[{''.join(text for text in plainly if text != '-')}{hyphen}]"
     if token["low"] and not int(token["low"]) <= int(token["high"] or token["low"]) <= _MOST_REPEATS:
         return None
     return None if (token["either"] or token["close"]) and depth == 0 else token[0]
-
-
-def _class(members: str) -> str | None:
-    """A class of the same characters without escapes, the hyphen last, where it means itself."""
-    found = [*_MEMBER.finditer(members)]
-    if any(m["range"] and m["range"][0] > m["range"][2] for m in found):
-        return None
-    plainly = [_SETS[m["set"]] if m["set"] else m["range"] or m["escaped"] or m["plain"] for m in found]
-    hyphen = "-" if "-" in plainly else ""
-    return f"[{''.join(text for text in plainly if text != '-')}{hyphen}]"
 
 
 # The rules of strings, numbers and lengths that llama.cpp's converter supports.
@@ -209,22 +206,18 @@ def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
     items = schema.get("items")
     leading = items if isinstance(items, list) else schema.get("prefixItems")
     if isinstance(leading, list):
-        return _of_tuple(schema, leading, inner)
+        # A tuple of fixed length, which the converter supports only if no item may be missing or added.
+        length: Json = len(leading)
+        if leading and schema.get("minItems") == length == schema.get("maxItems"):
+            places: list[Json] = [inner(place, f"[{i}]") for i, place in enumerate(leading)]
+            return {"prefixItems": places, "minItems": length, "maxItems": length}, []
+        return {}, ["prefixItems"]
     asked, dropped = _length_rules(schema, "minItems", "maxItems")
     if isinstance(items, dict):
         asked["items"] = inner(items, "[]")
     elif asked:
         asked["items"] = _any_value()
     return asked, [*dropped, "items"] if items is False else dropped
-
-
-def _of_tuple(schema: SchemaPart, leading: list[Json], inner: Inner) -> Supported:
-    """A tuple of fixed length, which the converter supports only if no item may be missing or added."""
-    length: Json = len(leading)
-    if leading and schema.get("minItems") == length == schema.get("maxItems"):
-        places: list[Json] = [inner(place, f"[{i}]") for i, place in enumerate(leading)]
-        return {"prefixItems": places, "minItems": length, "maxItems": length}, []
-    return {}, ["prefixItems"]
 
 
 # Definitions that refer to themselves before any value is read: no grammar can follow them.
