@@ -116,7 +116,7 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
             found += [(name, text) for text in texts if _stands_for(text, name, tools)]
     if not found:
         return ()
-    schema = _properties(tools[call.name])
+    schema = msgspec.json.decode(tools[call.name].parameters, type=_Schema).properties
     return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
 
 
@@ -192,10 +192,6 @@ def _said(text: str, state: State) -> bool:
 
 class _Schema(msgspec.Struct):
     properties: dict[str, Raw] = {}
-
-
-def _properties(tool: ToolSpec) -> dict[str, Raw]:
-    return msgspec.json.decode(tool.parameters, type=_Schema).properties
 
 
 # Untried values: what a model may try instead, if it keeps calling a tool with the same value.

@@ -54,10 +54,17 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
     match outcome:
         case Replied() if isinstance(effect, Send):
             return Success(_replied(state, phase, outcome))
-        case Results(results=back) if isinstance(effect, Execute) and _are_of(back, effect.calls):
+        case Results(results=back) if isinstance(effect, Execute) and (
+            [result.call_id for result in back] == [call.id for call in effect.calls]
+        ):
             return Success(_executed(state, phase.batch, effect, outcome))
         case Undelivered() if isinstance(effect, Send):
-            return _undelivered(state, phase, outcome)
+            fault = outcome.fault
+            if phase.summary:
+                return Success(unsummarized(state, f"it did not come: {fault.detail}"))
+            if fault.kind == "no_tools" and not state.ledger.fallback and phase.asked.target == MAIN:
+                return Success(state.note(fallback=fault.detail).to(Ready()))
+            return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             return Success(_decided(state, phase.batch, effect, outcome))
         case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
@@ -69,10 +76,6 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
             raise ValueError(f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited")
 
 
-def _are_of(results: tuple[CallResult, ...], calls: tuple[ToolCall, ...]) -> bool:
-    return [result.call_id for result in results] == [call.id for call in calls]
-
-
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     ledger = _charged(state.ledger, outcome)
     if phase.asked.target == MAIN:  # the tokens of another model say nothing of what a prompt takes here
@@ -80,15 +83,6 @@ def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
     return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply, asked=phase.asked))
-
-
-def _undelivered(state: State, phase: Awaiting, outcome: Undelivered) -> Result[State, Halt]:
-    fault = outcome.fault
-    if phase.summary:
-        return Success(unsummarized(state, f"it did not come: {fault.detail}"))
-    if fault.kind == "no_tools" and not state.ledger.fallback and phase.asked.target == MAIN:
-        return Success(state.note(fallback=fault.detail).to(Ready()))
-    return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
 
 
 def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> State:

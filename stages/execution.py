@@ -367,7 +367,8 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     ledger = replace(ledger, in_doubt=tuple(known for known in ledger.in_doubt if known.id != unsure.id))
     if not found.happened:
         return ledger, _instead(batch, NotRun(call_id=unsure.id, reason=nudges.did_not_happen(unsure.name)))
-    success = _result(unsure.id, found)
+    value = msgspec.json.encode(found.result) if found.result else b"null"
+    success = Succeeded(call_id=unsure.id, text=nudges.happened(found.result), value=Raw(value))
     cleared = _instead(batch, success)
     if cleared is batch and call_digest(unsure) == call_digest(ask.call):
         return ledger, replace(batch, results=(*batch.results, replace(success, call_id=ask.call.id)))
@@ -382,11 +383,6 @@ def _instead(batch: Batch, found: CallResult) -> Batch:
     if not any(isinstance(result, InDoubt) and result.call_id == found.call_id for result in batch.results):
         return batch
     return replace(batch, results=tuple(found if r.call_id == found.call_id else r for r in batch.results))
-
-
-def _result(call_id: str, found: Settled) -> Succeeded:
-    value = msgspec.json.encode(found.result) if found.result else b"null"
-    return Succeeded(call_id=call_id, text=nudges.happened(found.result), value=Raw(value))
 
 
 def _success(call: ToolCall, text: str, turn: int) -> Success:

@@ -81,7 +81,7 @@ from stages.seen import (
     values_given_by,
 )
 from stages.state import Edited, Ledger, State
-from stages.tool import Calculated, Grounded, ToolSpec
+from stages.tool import Grounded, ToolSpec
 
 # Required steps: no terminal call before every one of them has succeeded.
 
@@ -147,7 +147,17 @@ def order(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        reasons = _reasons(rules, state, calls)
+        # What is wrong with calls of a reply, by id, in the order in which they would run: what ends the run comes
+        # last. A call that is refused does not run, so none after it depends on it.
+        withheld = still_withheld(rules, state)
+        ahead: tuple[ToolCall, ...] = ()
+        found: dict[str, str] = {}
+        for call in sorted(calls, key=lambda call: call.name in rules.terminal):
+            if reason := _WITHHELD if call.name in withheld else _reason(rules, state.ledger, call, ahead):
+                found[call.id] = reason
+            else:
+                ahead = (*ahead, call)
+        reasons = found
         if not reasons:
             return []
         allowed = tuple(tool.name for tool in offered_tools(rules, state))
@@ -158,22 +168,6 @@ def order(rules: Rules) -> Guard:
         ]
 
     return guard
-
-
-def _reasons(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> dict[str, str]:
-    """What is wrong with calls of a reply, by id, in the order in which they would run: what ends the run comes last.
-
-    A call that is refused does not run, so none after it depends on it.
-    """
-    withheld = still_withheld(rules, state)
-    ahead: tuple[ToolCall, ...] = ()
-    found: dict[str, str] = {}
-    for call in sorted(calls, key=lambda call: call.name in rules.terminal):
-        if reason := _WITHHELD if call.name in withheld else _reason(rules, state.ledger, call, ahead):
-            found[call.id] = reason
-        else:
-            ahead = (*ahead, call)
-    return found
 
 
 def _reason(rules: Rules, ledger: Ledger, call: ToolCall, ahead: tuple[ToolCall, ...]) -> str | None:
@@ -516,7 +510,11 @@ _Checks = dict[tuple[str, str], Check]
 def calculated(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it."""
     bound = {tool.name: tool for tool in rules.tools if tool.calculated}
-    checks = {(t.name, c.argument): _check(c) for t in bound.values() for c in t.calculated}
+    checks = {
+        (t.name, c.argument): checker(msgspec.json.encode({"type": "object", "properties": {c.argument: c.number}}))
+        for t in bound.values()
+        for c in t.calculated
+    }
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         return [
@@ -526,11 +524,6 @@ def calculated(rules: Rules) -> Guard:
         ]
 
     return guard
-
-
-def _check(bound: Calculated) -> Check:
-    """The check of the result, as the only argument of that name."""
-    return checker(msgspec.json.encode({"type": "object", "properties": {bound.argument: bound.number}}))
 
 
 def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[Miscalculation, ...]:

@@ -50,7 +50,7 @@ from stages.objection import (
 from stages.repair.decoding import sound
 from stages.rules import Rules, legal_tools, pending
 from stages.schema.check import Problem
-from stages.state import Listed, State, mistake_count
+from stages.state import State, mistake_count
 
 # Quoting: a model's own words and lists of names, as they stand in a sentence.
 
@@ -92,7 +92,12 @@ def text_for_reply(wrong: NoCall) -> str:
     """The text for the whole reply."""
     match wrong:
         case BareText(allowed=allowed, damage=damage):
-            return _bare_text(allowed, damage)
+            what = (
+                f"Your reply was meant as a tool call but cannot be read: {damage}"
+                if damage
+                else ("Your reply was plain text, and this task is done with tool calls only.")
+            )
+            return f"{what} Reply with one tool call and nothing else.{may_call(allowed)}"
         case NothingDone():
             what = "Nothing has been done so far."
             return f"{what} If this asks for something to be done, call the tool that does it."
@@ -117,15 +122,6 @@ def repeats_beside(repeats: Sequence[Repeat]) -> str:
 def no_such_tool(name: str, nearest: str | None) -> str:
     """What is wrong with a call that names a tool that does not exist."""
     return f"there is no tool named {quote(name, 60)!r}" + (f"; did you mean {nearest}?" if nearest else "")
-
-
-def _bare_text(allowed: Sequence[str], damage: str | None) -> str:
-    what = (
-        f"Your reply was meant as a tool call but cannot be read: {damage}"
-        if damage
-        else ("Your reply was plain text, and this task is done with tool calls only.")
-    )
-    return f"{what} Reply with one tool call and nothing else.{may_call(allowed)}"
 
 
 def _cut_off(allowed: Sequence[str]) -> str:
@@ -174,7 +170,11 @@ def text_for_unfit(tool: str, wrong: Unfit) -> str:
         case UnknownTool(known=known, nearest=nearest):
             return f"Not run: {no_such_tool(tool, nearest)}. Call one of: {listed(known)}."
         case BadArguments(problems=problems, cut=cut):
-            return _bad_arguments(tool, problems, cut=cut)
+            cause = "Your reply was cut off by its length limit, so the arguments are incomplete. " if cut else ""
+            return (
+                f"{cause}The call of {tool} was not run: {in_a_sentence(problems)}. "
+                f"Call {tool} again with all of its arguments put right."
+            )
         case Guessed(repairs=repairs):
             return (
                 f"The call of {tool} was not run: its text is damaged ({listed(repairs)}), and {tool} "
@@ -193,14 +193,6 @@ def in_a_sentence(problems: Sequence[Problem]) -> str:
     """What does not fit in arguments, and where."""
     found = ((f"{one.path}: " if one.path else "", one) for one in problems)
     return "; ".join(f"{where}expected {one.expected}, got {one.found}" for where, one in found)
-
-
-def _bad_arguments(tool: str, problems: Sequence[Problem], *, cut: bool) -> str:
-    cause = "Your reply was cut off by its length limit, so the arguments are incomplete. " if cut else ""
-    return (
-        f"{cause}The call of {tool} was not run: {in_a_sentence(problems)}. "
-        f"Call {tool} again with all of its arguments put right."
-    )
 
 
 # What the model is told of calls that did not run because of others in the same reply.
@@ -321,7 +313,13 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
     """The text for a call of that tool."""
     match wrong:
         case StepsPending(steps=steps, attempt=attempt, again=again, left=left, denied=denied):
-            return _step(tool, steps, attempt, denied) + _out_of_date(again) + _values_left(left)
+            return (
+                _step(tool, steps, attempt, denied)
+                + _out_of_date(again)
+                + "".join(
+                    f" {step.tool} has still to be called for each of: {first_few(step.values)}." for step in left
+                )
+            )
         case PrerequisiteMissing(tools=missing, match=match, again=again, denied=denied):
             return _prerequisite(tool, missing, match, denied) + _out_of_date(again)
         case NeedsDecision(tools=needed, allowed=allowed):
@@ -329,13 +327,27 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
         case OutOfOrder(reason=reason, allowed=allowed):
             return f"{tool} was not run: {reason}.{may_call(allowed)}"
         case Placeholder(arguments=found, again=again):
-            return _placeholder(tool, found, again=again)
+            what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
+            then = f"; then call {tool} with it" if again else ""
+            return (
+                f"{tool} was not run: {what}, which stands for a value and is none. First call the tool that "
+                f"finds the value and wait for its result{then}."
+            )
         case Ungrounded():
             return ungrounded(tool, wrong)
         case Miscalculated():
             return miscalculated(tool, wrong)
         case Repeated():
-            return _repeated(tool, wrong)
+            instead = [other for other in wrong.others if other != tool]
+            new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
+            other = f"call one of: {listed(instead)}" if instead else ""
+            then = " or ".join(filter(None, (other, new))) or "call it with other arguments"
+            made = "you have made this very call" + (f" {wrong.times} times" if wrong.times > 1 else "")
+            if wrong.written:
+                why = f"{made}, and it was done. Do not do it again;"
+            else:
+                why = f"{made}, and its answer stays the same. Use that answer; then"
+            return f"{tool} was not run: {why} {then}."
         case Incomplete(problem=problem):
             return f"{tool} was not accepted: {problem} Put that right, then call {tool} again."
         case Custom(text=text):
@@ -372,10 +384,6 @@ def _out_of_date(again: Sequence[str]) -> str:
     return f" What {listed(again)} found has changed since." if again else ""
 
 
-def _values_left(left: Sequence[Listed]) -> str:
-    return "".join(f" {step.tool} has still to be called for each of: {first_few(step.values)}." for step in left)
-
-
 def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str], denied: Sequence[str]) -> str:
     same = f" with the same {listed(match)}" if match else ""
     if denied:
@@ -388,28 +396,6 @@ def _needs_a_decision(tool: str, needed: Sequence[str], allowed: Sequence[str]) 
         f"You cannot call {tool} yet. It needs {listed(needed)}, and nobody knows whether that took "
         f"effect: a person has to find out.{may_call(allowed)}"
     )
-
-
-def _placeholder(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str:
-    what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
-    then = f"; then call {tool} with it" if again else ""
-    return (
-        f"{tool} was not run: {what}, which stands for a value and is none. First call the tool that "
-        f"finds the value and wait for its result{then}."
-    )
-
-
-def _repeated(tool: str, wrong: Repeated) -> str:
-    instead = [other for other in wrong.others if other != tool]
-    new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
-    other = f"call one of: {listed(instead)}" if instead else ""
-    then = " or ".join(filter(None, (other, new))) or "call it with other arguments"
-    made = "you have made this very call" + (f" {wrong.times} times" if wrong.times > 1 else "")
-    if wrong.written:
-        why = f"{made}, and it was done. Do not do it again;"
-    else:
-        why = f"{made}, and its answer stays the same. Use that answer; then"
-    return f"{tool} was not run: {why} {then}."
 
 
 # Rendering: objections in forge's own words, for the model; `stages.nudges` puts a user's in their place.
