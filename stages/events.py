@@ -398,7 +398,7 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             held = _held_back(before, after, asked.target, turn)
             return (
                 *_prefix_lost(before, after, turn),
-                *tuple(Warned(kind=m.kind, text=m.text) for m in asked.notes if isinstance(m, User)),
+                *(Warned(kind=m.kind, text=m.text) for m in asked.notes if isinstance(m, User)),
                 *held,
                 started,
             )

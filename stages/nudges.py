@@ -102,7 +102,10 @@ def text_for_reply(wrong: NoCall) -> str:
             what = "Nothing has been done so far."
             return f"{what} If this asks for something to be done, call the tool that does it."
         case CutOff(allowed=allowed):
-            return _cut_off(allowed)
+            return (
+                "Your reply was cut off by its length limit before a tool call was complete. "
+                f"Reply with one tool call only, with short arguments and no explanation.{may_call(allowed)}"
+            )
         case Empty(allowed=allowed):
             return f"Your reply was empty. Reply with one tool call.{may_call(allowed)}"
         case Echo(allowed=allowed):
@@ -122,13 +125,6 @@ def repeats_beside(repeats: Sequence[Repeat]) -> str:
 def no_such_tool(name: str, nearest: str | None) -> str:
     """What is wrong with a call that names a tool that does not exist."""
     return f"there is no tool named {quote(name, 60)!r}" + (f"; did you mean {nearest}?" if nearest else "")
-
-
-def _cut_off(allowed: Sequence[str]) -> str:
-    return (
-        "Your reply was cut off by its length limit before a tool call was complete. "
-        f"Reply with one tool call only, with short arguments and no explanation.{may_call(allowed)}"
-    )
 
 
 def _each(repeats: Sequence[Repeat]) -> str:
@@ -196,19 +192,6 @@ def in_a_sentence(problems: Sequence[Problem]) -> str:
 
 
 # What the model is told of calls that did not run because of others in the same reply.
-
-
-def beside_a_refused_call(name: str) -> str:
-    """For a call that was fine, in a batch that was refused because of another."""
-    return f"[NotRun] {name} was not run, because another call of the same reply was refused. Call it again if needed."
-
-
-def beside_a_skipped_step(name: str, tool: str) -> str:
-    """For a call in a batch that was refused because its terminal call came too early."""
-    return (
-        f"[StepEnforcementError] {name} was not run, because {tool} in the same reply came too early. "
-        f"Repeat it without {tool} if it is still needed; {tool} comes after you have seen the results that it needs."
-    )
 
 
 def cut_beside(damage: str) -> str:
@@ -321,9 +304,17 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
                 )
             )
         case PrerequisiteMissing(tools=missing, match=match, again=again, denied=denied):
-            return _prerequisite(tool, missing, match, denied) + _out_of_date(again)
+            same = f" with the same {listed(match)}" if match else ""
+            if denied:
+                first = f"It needs {listed(missing)}{same}.{_denied(denied)}"
+            else:
+                first = f"First call {listed(missing)}{same}; call {missing[0]} now."
+            return f"You cannot call {tool} yet. {first}{_out_of_date(again)}"
         case NeedsDecision(tools=needed, allowed=allowed):
-            return _needs_a_decision(tool, needed, allowed)
+            return (
+                f"You cannot call {tool} yet. It needs {listed(needed)}, and nobody knows whether that took "
+                f"effect: a person has to find out.{may_call(allowed)}"
+            )
         case OutOfOrder(reason=reason, allowed=allowed):
             return f"{tool} was not run: {reason}.{may_call(allowed)}"
         case Placeholder(arguments=found, again=again):
@@ -384,20 +375,6 @@ def _out_of_date(again: Sequence[str]) -> str:
     return f" What {listed(again)} found has changed since." if again else ""
 
 
-def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str], denied: Sequence[str]) -> str:
-    same = f" with the same {listed(match)}" if match else ""
-    if denied:
-        return f"You cannot call {tool} yet. It needs {listed(missing)}{same}.{_denied(denied)}"
-    return f"You cannot call {tool} yet. First call {listed(missing)}{same}; call {missing[0]} now."
-
-
-def _needs_a_decision(tool: str, needed: Sequence[str], allowed: Sequence[str]) -> str:
-    return (
-        f"You cannot call {tool} yet. It needs {listed(needed)}, and nobody knows whether that took "
-        f"effect: a person has to find out.{may_call(allowed)}"
-    )
-
-
 # Rendering: objections in forge's own words, for the model; `stages.nudges` puts a user's in their place.
 
 
@@ -425,8 +402,12 @@ def prefixed(objection: Objection, text: str) -> str:
 def render_beside(name: str, first: Objection) -> str:
     """What is told of a call that there is nothing against, in a batch that is refused; `first` says why."""
     if isinstance(first.wrong, StepsPending):
-        return beside_a_skipped_step(name, first.tool)
-    return beside_a_refused_call(name)
+        return (
+            f"[StepEnforcementError] {name} was not run, because {first.tool} in the same reply came too early. Repeat "
+            f"it without {first.tool} if it is still needed; {first.tool} comes after you have seen the results that "
+            "it needs."
+        )
+    return f"[NotRun] {name} was not run, because another call of the same reply was refused. Call it again if needed."
 
 
 # Wording: a user's own words in the place of forge's, by the kind of objection. It is counted all the same.

@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.schema.value import MAX_BYTES, Json, at_pointer, kinds
+from stages.schema.value import MAX_BYTES, Json, at_pointer, kinds, members_of, names_in, optional_members, types_of
 
 # Patterns that llama.cpp's grammars support: from an ECMA regular expression to its plainest equal.
 #
@@ -158,11 +158,10 @@ _EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
 
 def _object_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The declared or required members, and the rule for others."""
-    declared, required = schema.get("properties", {}), _names(schema.get("required"))
+    members, required = members_of(schema), names_in(schema.get("required"))
     rest = _rest(schema, inner)
     if "properties" not in schema and not required:
         return ({} if rest is None or rest is True else {"additionalProperties": rest}), []
-    members: SchemaPart = declared if isinstance(declared, dict) else {}
     known: SchemaPart = {name: inner(child, f".{name}") for name, child in members.items()}
     # The converter ignores a required member that is not declared, and then no call could fit.
     known |= {name: _any_value() for name in required if name not in members}
@@ -195,10 +194,6 @@ def _speaks_of_members(rule: Json) -> bool:
             return any(map(_speaks_of_members, rule))
         case _:
             return False
-
-
-def _names(names: Json) -> list[str]:
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
@@ -352,20 +347,13 @@ MOST_OPTIONAL = 8
 """Maximum number of optional members that are written, or null; writing null for more takes longer than it helps."""
 
 
-def optional_members(schema: dict[str, Json]) -> frozenset[str]:
-    """The names of the members that may be left out."""
-    declared, required = schema.get("properties"), schema.get("required")
-    needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
-    return frozenset(declared) - needed if isinstance(declared, dict) else frozenset()
-
-
 def written_or_null(schema: dict[str, Json]) -> dict[str, Json]:
     """The schema with all members required and null in place of an optional one, which `coerce` leaves out again.
 
     A member that may be null and has another default stays optional: its null would not mean its default.
     """
-    members, optional = schema.get("properties"), optional_members(schema)
-    if not isinstance(members, dict) or not 0 < len(optional) <= MOST_OPTIONAL:
+    members, optional = members_of(schema), optional_members(schema)
+    if not 0 < len(optional) <= MOST_OPTIONAL:
         return schema
     nullable = {name for name in optional if _may_be_null(members[name])}
     open_ = {name for name in nullable if _default(members[name]) is not None}
@@ -476,8 +464,7 @@ def _scalar(value: Json) -> str:
 
 
 def _strict_type(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
-    given = schema.get("type")
-    types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
+    types = {*types_of(schema)}
     # If no type is named, a rule implies it; if none does, anything is allowed.
     types = types or set(_told(schema))
     if not types:
@@ -506,8 +493,7 @@ def _object(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: l
     declared = schema.get("properties")
     if schema.get("additionalProperties", False) is not False or not isinstance(declared, dict):
         raise NotStrict(f"members of any name may stand at {_named(path)}")
-    required = schema.get("required")
-    always = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
+    always = names_in(schema.get("required"))
     count.members += len(declared)
     count.text += sum(map(len, declared))
     members: SchemaPart = {
@@ -710,9 +696,8 @@ def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
 
 
 def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
-    given = schema.get("type")
-    types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
-    asked: SchemaPart = {"type": given} if types else {}
+    types = {*types_of(schema)}
+    asked: SchemaPart = {"type": schema["type"]} if types else {}
     for rule in sorted({"anyOf", "oneOf"} & schema.keys()):
         work.drop(rule, path)
     for rules, dropped in _of_types(schema, types, lambda child, step: _part(child, path + step, work)):
