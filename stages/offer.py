@@ -110,6 +110,14 @@ def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
     return replace(so_far, tools=ends)
 
 
+def asked_about(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Only the tools of the calls that the model was asked about, where words are an answer too."""
+    tools = state.ledger.asked_about
+    if not tools or not welcomes_words(rules, state.ledger):
+        return so_far
+    return _only(so_far, lambda tool: tool.name in tools)
+
+
 def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the writes that can wait until something was looked up.
 
@@ -178,6 +186,19 @@ def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
     return replace(so_far, tools=tuple(tools))
 
 
+def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Only the pending steps that the last reply did not call, once replies bring nothing new.
+
+    A small model that is stuck makes the same call again, or guesses another value for it, until the budget is spent.
+    What it was stuck on is back in the next reply but one. Not where the answer of a step may call for something else.
+    """
+    if not _gets_nowhere(state.ledger) or unsettled_steps(rules, state):
+        return so_far
+    called = {attempt.name for attempt in state.ledger.attempts if attempt.turn == state.ledger.turn}
+    left = {*pending(rules, state.ledger)} - called
+    return _only(so_far, lambda tool: tool.name in left)
+
+
 def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the call that the last reply made in vain, for this one reply.
 
@@ -217,10 +238,14 @@ def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
         "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations"),
+        "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
         "look_first": Narrowing(
             look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
         ),
         "one_by_one": Narrowing(one_by_one),
+        "other_steps": Narrowing(
+            other_steps, 'replies brought nothing new, and other steps are pending; without=["other_steps"] offers all'
+        ),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
         "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
     }
