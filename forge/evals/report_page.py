@@ -40,11 +40,11 @@ _STEPS = 10
 def _heat_map_of(report: EvalReport) -> str:
     """The map with its filters."""
     tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
+    tag_options = "".join(f"<option value={number}>{escape(tag)}</option>" for number, tag in enumerate(tags))
     return _FILTERS.format(
         models=_options(column.configuration.model for column in report.columns),
         ablations=_options(_ablation_of(column) for column in report.columns),
-        tags="<option value=''>all</option>"
-        + "".join(f"<option value={n}>{escape(tag)}</option>" for n, tag in enumerate(tags)),
+        tags="<option value=''>all</option>" + tag_options,
         scale="".join(f"<i class=q{step}></i>" for step in range(_STEPS + 1)),
         head="".join(_head(report)),
         totals=_totals(report, None) + "".join(_totals(report, (number, tag)) for number, tag in enumerate(tags)),
