@@ -20,7 +20,7 @@ from platformdirs import user_state_path
 from forge.backends.endpoints import ServerVersion
 from forge.backends.http_client import client
 from forge.backends.questions import ask
-from forge.backends.recognition import About, ask_about, context_of, kind_of
+from forge.backends.recognition import ask_about, context_of, kind_of
 from forge.backends.servers.launch import HOST, needed
 from forge.errors import BackendError
 from forge.masking import Hidden
@@ -72,15 +72,8 @@ def explain_exit(program: str, code: int, tail: Sequence[str], log: object, when
     )
     hint = likely or _BY_CODE.get(code, "")
     printed = "\n".join(f"  | {line}" for line in tail) or "  | (nothing)"
-    return f"{program} ended with exit code {code}{_signal(code)} {when}. {hint}\nIts log: {log}\nIt said:\n{printed}"
-
-
-def _signal(code: int) -> str:
-    """The signal that an exit code stands for: ` (SIGILL)`."""
-    try:
-        return f" ({signal.Signals(code - 128).name})"
-    except ValueError:
-        return ""
+    by = f" ({signal.Signals(code - 128).name})" if code - 128 in {*signal.Signals} else ""
+    return f"{program} ended with exit code {code}{by} {when}. {hint}\nIts log: {log}\nIt said:\n{printed}"
 
 
 # What already answers at an address: a model server with its models, or something else.
@@ -112,30 +105,23 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
         if isinstance(error.__cause__, httpx.ConnectError):
             return None
         return Occupant(kind=f"something that is no model server ({type(error.__cause__).__name__})")
-    return _told(replace(about, ollama=asked.read(ServerVersion) if asked else None))
-
-
-def _told(about: About) -> Occupant:
+    about = replace(about, ollama=asked.read(ServerVersion) if asked else None)
+    match kind_of(about)[0]:
+        case "llama-server":
+            kind = "a llama.cpp server"
+        case "ollama":
+            kind = f"Ollama {about.build[:20]}"
+        case _:
+            kind = "a chat completions server" if about.listed() else "a server that lists no models"
     props, listed = about.props, about.models.data if about.models else []
     names = (*(model.id for model in listed), props.model_alias if props else "", *(model.root for model in listed))
     return Occupant(
-        kind=_words(about),
+        kind=kind,
         models=tuple(dict.fromkeys(name for name in names if name)),
         path=props.model_path if props else "",
         context_tokens=context_of(about).tokens or 0,
         slots=(props.total_slots if props else None) or 0,
     )
-
-
-def _words(about: About) -> str:
-    """What the server is, for people."""
-    match kind_of(about)[0]:
-        case "llama-server":
-            return "a llama.cpp server"
-        case "ollama":
-            return f"Ollama {about.build[:20]}"
-        case _:
-            return "a chat completions server" if about.listed() else "a server that lists no models"
 
 
 def serves(found: Occupant, model: Path | str) -> bool:
@@ -184,7 +170,8 @@ class Process:
         self._grace = grace
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        _prune(folder)
+        for old in sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)[_KEPT - 1 :]:
+            old.unlink(missing_ok=True)
         descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=folder)
         self.log = Path(path)
         with os.fdopen(descriptor, "wb") as output:
@@ -221,27 +208,22 @@ class Process:
 
         Who is cancelled while waiting leaves the supervisor to it.
         """
-        await asyncio.shield(asyncio.to_thread(self._stop))
 
-    def _stop(self) -> None:
-        assert self._supervisor.stdin is not None  # noqa: S101 - it was opened as a pipe
-        try:
-            # A byte, for a forked child of this process may hold the pipe open.
-            self._supervisor.stdin.write(b"\n")
-            self._supervisor.stdin.close()
-        except (BrokenPipeError, ValueError):  # it has ended already; it was stopped already
-            pass
-        try:
-            self._supervisor.wait(self._grace + 5.0)
-        except subprocess.TimeoutExpired:
-            self._supervisor.kill()
-            self._supervisor.wait()
+        def stop() -> None:
+            assert self._supervisor.stdin is not None  # noqa: S101 - it was opened as a pipe
+            try:
+                # A byte, for a forked child of this process may hold the pipe open.
+                self._supervisor.stdin.write(b"\n")
+                self._supervisor.stdin.close()
+            except (BrokenPipeError, ValueError):  # it has ended already; it was stopped already
+                pass
+            try:
+                self._supervisor.wait(self._grace + 5.0)
+            except subprocess.TimeoutExpired:
+                self._supervisor.kill()
+                self._supervisor.wait()
 
-
-def _prune(folder: Path) -> None:
-    logs = sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)
-    for log in logs[_KEPT - 1 :]:
-        log.unlink(missing_ok=True)
+        await asyncio.shield(asyncio.to_thread(stop))
 
 
 # Wait until a server is ready: polled with back-off, with progress reports and a time-out.
