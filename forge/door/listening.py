@@ -1,13 +1,46 @@
-"""The connection of a client: its requests are bounded, and what is written in one turn of the loop is sent at once.
+"""Listening: a socket, uvicorn on it, and what uvicorn lacks.
 
 uvicorn bounds neither the head of a request nor the time that it takes, and waits for ever for a client that takes
 nothing. It writes the head of an answer and its body one after the other, and a chunk of a backend's stream may hold
-many events: sent one by one, each costs a call of the kernel, a tenth of what a request costs in all.
+many events: sent one by one, each costs a call of the kernel, a tenth of what a request costs in all. So its protocol
+is bounded here, and what is written in one turn of the loop is sent at once.
 """
 
 import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 
+import uvicorn
+from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from forge.door.asgi import Receive, Scope, Send
+from forge.errors import ForgeError
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Listening(Struct, frozen=True, kw_only=True):
+    """Where a server listens, and for how long it is patient, in seconds.
+
+    `request_timeout`: the head of a request must be there, and after it more of the body each time. `stall_timeout`: a
+    client that takes nothing of its answer for that long is given up. `grace` is for requests that are under way when
+    the server stops.
+    """
+
+    host: str
+    port: int
+    request_timeout: float = 30.0
+    stall_timeout: float = 300.0
+    grace: float = 10.0
+
+
+_BACKLOG = 512
+"""Connections that wait to be accepted."""
+
 
 HEAD_LIMIT = 64 * 1024
 """Bytes of a request without any of its body: its head, its trailers, what else may stand around chunks."""
@@ -17,7 +50,7 @@ _LINGER = 1.0
 
 
 class GatheringProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with bounds and on a transport that gathers. The times are those of ProxyOptions."""
+    """uvicorn's protocol, with bounds and on a transport that gathers. The times are those of Listening."""
 
     request_timeout: float
     stall_timeout: float
@@ -160,3 +193,79 @@ class _Gathering(asyncio.Transport):
             self._transport.abort()
         elif waiting:
             self.watch()
+
+
+@contextlib.contextmanager
+def listening_socket(options: Listening) -> Iterator[socket.socket]:
+    """A socket that listens."""
+    host = options.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol said, for asyncio sends small packets at once (TCP_NODELAY) on no other sockets.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, options.port))
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        other = "; choose another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else ""
+        raise ForgeError(f"cannot listen on {options.host}:{options.port}: {error.strerror or error}{other}") from None
+    with made:
+        yield made
+
+
+def url_of(listening: socket.socket) -> str:
+    """The address of that socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn without handlers of signals, which are the program's; `ready` is set when it answers."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+@asynccontextmanager
+async def running(app: Application, listening: socket.socket, options: Listening) -> AsyncIterator[HttpServer]:
+    """The server of that application, from when it answers until it has stopped."""
+
+    class Protocol(GatheringProtocol):
+        """The protocol with the times of the options: uvicorn makes it, and hands none on."""
+
+        request_timeout, stall_timeout = options.request_timeout, options.stall_timeout
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        http=Protocol,
+        ws="none",
+        loop="none",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, round(options.grace)),
+        backlog=_BACKLOG,
+    )
+    server = HttpServer(config)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        await server.ready.wait()
+        yield server
+    finally:
+        server.should_exit = True
+        await serving
