@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -260,7 +261,12 @@ async def until_ready(
     began = time.monotonic()
     told, pause = began, FIRST
     async with client(url, timeout=_QUIET) as http:
-        while not await _healthy(http, url):
+        while True:
+            with suppress(httpx.HTTPError, TimeoutError):
+                # Only the status counts: a server that loads a model answers 503.
+                async with asyncio.timeout(_QUIET), http.stream("GET", f"{url}/health") as response:
+                    if response.status_code == httpx.codes.OK:
+                        return
             if (code := process.code) is not None:
                 said = process.tail(secrets)
                 raise Died(explain_exit(program, code, said, process.log), code)
@@ -276,15 +282,6 @@ async def until_ready(
                 tell(Loading(seconds=now - began, said=next(iter(process.tail(secrets)[-1:]), "")))
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LONGEST)
-
-
-async def _healthy(http: httpx.AsyncClient, url: str) -> bool:
-    try:
-        # Only the status counts: a server that loads a model answers 503.
-        async with asyncio.timeout(_QUIET), http.stream("GET", f"{url}/health") as response:
-            return response.status_code == httpx.codes.OK
-    except (httpx.HTTPError, TimeoutError):
-        return False
 
 
 def free_port() -> int:
