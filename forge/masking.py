@@ -80,7 +80,7 @@ def undone(text: str) -> str:
     for _ in range(3):
         before = text
         if "\\" in text:
-            # The text with pairs of surrogates, in which JSON writes a rare character, as that character.
+            # JSON writes a rare character as a pair of surrogates.
             text = (
                 _JSON.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), text)
                 .encode("utf-16-le", "surrogatepass")

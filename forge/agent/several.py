@@ -188,7 +188,7 @@ def agent_tool(
         again = caller.continued
         kept, around = _Kept(again.saved if again else ""), calling.get()
         parent = around.emitter if around else None
-        # What waits, with each delta, for a slow reader of the stream of the agent that made the call.
+        # A slow reader of the calling agent's stream slows this agent down too.
         wait = reader.get()
         watching: Watching = {
             "ask": ask or caller.ask,

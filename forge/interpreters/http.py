@@ -342,7 +342,7 @@ class Http:
             return Fault(kind="malformed", detail=f"{self._where} answered in {packed}, and was asked not to pack")
         answer = self._wire.decode(body.content)
         if isinstance(answer, Fault):
-            # The fault of that answer, as it is of one without what is hidden: it holds parts that were cut off.
+            # A fault holds parts of the answer that were cut off, so it is made anew from the masked answer.
             text = body.content.decode(errors="replace") if self._hidden else ""
             again = self._wire.decode(self._hidden.without(text).encode()) if text in self._hidden else answer
             return _with_type((again if isinstance(again, Fault) else replace(answer, body="")), response, self._hidden)

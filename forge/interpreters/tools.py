@@ -279,7 +279,7 @@ class Tools:
             )
         began = time.monotonic()
         spent: list[Spending] = []
-        # What those of the calls are told that spend of the run's budget.
+        # Calls that spend of the run's budget share what is left of it.
         caller, delegating = None, sum(bool(self._tools[call.name].calling) for call in effect.calls)
         if delegating:
             share = share_of(effect.budget or Budget(calls=0), delegating)
@@ -323,7 +323,7 @@ class Tools:
                 return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
             return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
         except ToolOutcomeUnknown as unknown:
-            # What becomes of a call whose outcome the tool itself does not know.
+            # The tool itself does not know the outcome.
             told = failed(call.id, unknown, tool.spec.result_limit)
             if tool.spec.retriable:
                 return told

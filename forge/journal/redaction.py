@@ -256,7 +256,7 @@ class Marks:
             if found not in self._forms:
                 form = max(self._heads[found], key=lambda one: end_of_form(one, text, begin))
                 end, found = end_of_form(form, text, begin), form
-            # The mark, quoted if it replaces a bare number in JSON, so that the text stays valid JSON.
+            # A bare number in JSON gets a quoted mark, so that the text stays valid JSON.
             mark = self._forms[found]
             bare = text[at:begin].rstrip()[-1:] in (":", "[", ",") and text[end : end + _NEAR].lstrip()[:1] in (
                 "]",

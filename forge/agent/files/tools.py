@@ -197,9 +197,8 @@ def _command_tools(
             command: The program and its arguments, each by itself, such as ["python", "-m", "pytest", "-q"].
         """
         ran = await run_process(command, folder, timeout, environment)
-        # How the command ended, and the end of its output, where programs say what went wrong.
-        number = keep(ran)
-        lines = lines_of(ran.output)
+        number, lines = keep(ran), lines_of(ran.output)
+        # Programs say what went wrong at the end of their output.
         told, first = ending(lines, shown_chars)
         if not lines:
             return f"{_ended(ran, timeout)}, without any output"

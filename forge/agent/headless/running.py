@@ -351,7 +351,7 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
     if gates and own.result is not None:
         raise DefinitionError(("gates: an agent with result=… cannot have any; let it complete the task in words",))
     ends = own.rules.terminal
-    # The tools of the folder that the limits leave any use for. Nobody is asked: the limits say what may be done.
+    # Nobody is asked to approve: the limits say what may be done.
     made = file_tools(
         task.folder,
         write=bool(limits.write),
@@ -382,7 +382,7 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
         system_prompt=prompt,
         on_text="nudge",
     )
-    # The workflow with the limits' numbers, where they have any.
+    # The task's limits count where they are not the defaults.
     usual = Limits()
     said = {name: getattr(limits, name) for name in Limits.__struct_fields__}
     changed = {name: value for name, value in said.items() if value != getattr(usual, name)}

@@ -261,7 +261,7 @@ class SQLiteStore:
             db.execute("UPDATE counter SET revision = revision + 1")
             revision: int = db.execute("SELECT revision FROM counter").fetchone()[0]
             db.execute(_SAVE, (name, revision, title(history), len(history), time.time(), parts.rest))
-            # Make these the session's messages; those at the beginning that are the same stay untouched.
+            # Messages at the beginning that are the same stay untouched.
             before = _messages(db, name)
             pairs = enumerate(zip(before, parts.messages, strict=False))
             kept = next((at for at, (old, new) in pairs if old != new), min(len(before), len(parts.messages)))
