@@ -40,13 +40,22 @@ __all__ = [
 ]
 
 
-def named(spec: str, model: str = "", *, profile: str | None = None, **options: Unpack[Options]) -> Backend:
+def named(
+    spec: str,
+    model: str = "",
+    *,
+    profile: str | None = None,
+    progress: Tell = log_loading,
+    download: Watch | None = None,
+    **options: Unpack[Options],
+) -> Backend:
     """The backend of that name.
 
     `local` is llama.cpp in this process; an address (`127.0.0.1:8080` is one) is the server there; `NAME:ADDRESS`
     says what it is, `NAME:MODEL` and `NAME` are that backend at its own address. `llama-server:MODEL` and
     `llamafile:MODEL`, where the model is a file, a known one or `org/repo:quant`, start one for as long as it is
-    needed. `profile` is a profile's name or file, for an address. ForgeError, with what is possible, for any other.
+    needed. `profile` is a profile's name or file, for an address. `download` watches that of a model, `progress` is
+    told while a started server loads one. ForgeError, with what is possible, for any other name.
     """
     if spec == "local":
         known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
@@ -60,9 +69,10 @@ def named(spec: str, model: str = "", *, profile: str | None = None, **options: 
             context_tokens=options.get("context_tokens"),
             api_key=options.get("api_key", ""),
             timeout=options.get("timeout", 300.0),
+            progress=download,
         )
     if startable(spec) and not profile:
-        return started(spec, model, **options)
+        return started(spec, model, progress=progress, download=download, **options)
     if is_address(spec):
         return Server(spec, profile=profile, model=model, **options)
     name, _, rest = spec.partition(":")
