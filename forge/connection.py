@@ -14,7 +14,7 @@ from stages.effect import Replied, Send, Undelivered
 from stages.rescue.chat_template import Markers
 from stages.rescue.found import Format
 from stages.wire.deltas import Sampling
-from stages.wire.prompted.forms import FormName
+from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
 

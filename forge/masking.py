@@ -31,7 +31,12 @@ def spellings(secret: str) -> tuple[str, ...]:
     escaped = {form for text in (secret, once, _escaped(once)) for form in (text, _ascii(text))}
     quoted = {_percent(secret, ""), _percent(secret, "/"), plus}
     html = "".join(_ENTITIES.get(c, c) for c in secret)
-    found = escaped | {form.replace("/", "\\/") for form in escaped} | quoted | {_lower_hex(form) for form in quoted}
+    found = (
+        escaped
+        | {form.replace("/", "\\/") for form in escaped}
+        | quoted
+        | {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), form) for form in quoted}
+    )
     found |= {html, html.replace("'", "&#x27;"), html.replace("'", "&#39;"), *_base64(secret)}
     return tuple(sorted(found, key=len, reverse=True))
 
@@ -51,10 +56,6 @@ def _ascii(text: str) -> str:
 def _percent(text: str, safe: str) -> str:
     kept = _UNRESERVED | frozenset(safe.encode())
     return "".join(chr(b) if b in kept else f"%{b:02X}" for b in text.encode(errors="surrogatepass"))
-
-
-def _lower_hex(text: str) -> str:
-    return re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), text)
 
 
 def _base64(secret: str) -> Iterable[str]:
@@ -79,7 +80,12 @@ def undone(text: str) -> str:
     for _ in range(3):
         before = text
         if "\\" in text:
-            text = _whole(_JSON.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), text))
+            # JSON writes a rare character as a pair of surrogates.
+            text = (
+                _JSON.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), text)
+                .encode("utf-16-le", "surrogatepass")
+                .decode("utf-16-le", "replace")
+            )
         if "%" in text:
             text = _URL.sub(lambda m: bytes.fromhex(m[0].replace("%", "")).decode(errors="replace"), text)
         if "&" in text:
@@ -87,11 +93,6 @@ def undone(text: str) -> str:
         if text == before:
             break
     return text
-
-
-def _whole(text: str) -> str:
-    """The text with pairs of surrogates, in which JSON writes a rare character, as that character."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _entity(match: re.Match[str]) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import inspect
 import json
 from collections.abc import Callable
 from typing import Annotated, Literal, TypedDict
@@ -15,7 +14,6 @@ from forge import Finished, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.tools.definition import ToolOptions
 
 SCHEMA = {
     "type": "object",
@@ -212,9 +210,9 @@ def test_a_function_that_cannot_be_called_is_refused() -> None:
         ToolDef(name="a", description="A.", parameters={"type": "object"}, function=3)  # type: ignore[arg-type]  # wrong on purpose
 
 
-def test_every_option_of_tool_is_one_of_tooldef() -> None:
-    options = {*inspect.signature(tool).parameters} - {"function", "name", "description"}
-    assert options == ToolOptions.__annotations__.keys()
+def test_a_mistyped_option_is_answered_with_the_one_that_is_meant() -> None:
+    with pytest.raises(TypeError, match=r"no option 'efect'.*Did you mean effect"):
+        tool(efect="read")  # type: ignore[call-overload]  # wrong on purpose
 
 
 def test_what_of_a_schema_is_not_checked_is_logged(caplog: pytest.LogCaptureFixture) -> None:

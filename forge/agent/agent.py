@@ -39,7 +39,6 @@ from stages.message import History, System
 from stages.retry import FallBackOn, another_model_may_help, within
 from stages.state import Done, Ending, Ready, State
 from stages.view.notes import PromptUse, Section, prompt_use
-from stages.wire.deltas import Delta
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
@@ -168,23 +167,19 @@ class Work:
             if journal := job.watching.get("journal"):
                 refuse_taken(Path(journal))
                 refuse_other_parts(journal)
-            before = prompted(await self._load(), job.workflow)
+            if not self._loaded and self.memory is not None:
+                self.state = await self.memory.load()
+                self._loaded = True
+            before = prompted(self.state, job.workflow)
             self.cancel = job.watching.get("cancel") or asyncio.Event()
             try:
                 ended = await self._run(job, *await self._begun(job, before))
-                while self._unread and _goes_on(ended):
+                while self._unread and isinstance(ended, Success) and not isinstance(ended.unwrap().outcome, HandOff):
                     said = "\n\n".join(self._heard())
                     ended = await self._run(job, said, *await _next(job, ended.unwrap().state, said))
             finally:
                 self.cancel = None
         return ended
-
-    async def _load(self) -> State | None:
-        """The conversation, which is loaded from memory before it is first needed."""
-        if not self._loaded and self.memory is not None:
-            self.state = await self.memory.load()
-            self._loaded = True
-        return self.state
 
     async def _begun(self, job: Job[R_co], before: State | None) -> tuple[str, State, History]:
         """What the user said, what nobody has read yet before it, and how the work on it begins (`_next`)."""
@@ -213,9 +208,27 @@ class Work:
         ends = _Ends(on_event, state.run) if on_event else None
         if ends:
             # Whoever listens to an agent sees its replies grow.
-            own = {**own, "on_event": ends, "on_chunk": own.get("on_chunk") or _ignored}
+            own = {**own, "on_event": ends, "on_chunk": own.get("on_chunk") or (lambda _: None)}
         try:
-            ended = await self._on_one_of_them(job, said, state, opening, own)
+            budget = job.budget if job.message is None else None
+            ended = await carried_on(
+                job.workflow,
+                state,
+                backend=job.backend,
+                watching=_recorded(own),
+                message=said,
+                opening=opening,
+                budget=budget,
+            )
+            for backend in job.fallbacks:
+                if not isinstance(ended, Failure) or not job.fall_back_on(ended.failure().halt):
+                    break
+                # With what is left of the budget, and the counts of mistakes at zero; a request without an answer
+                # costs nothing.
+                after = reopened(ended.failure().state)
+                ended = await carried_on(
+                    job.workflow, after, backend=backend, watching=_recorded(own), budget=after.ledger.budget
+                )
         except ForgeError as error:
             self.state = error.state or self.state  # keep what was done before it
             raise
@@ -228,24 +241,6 @@ class Work:
             ends.tell(ended)
         return ended
 
-    async def _on_one_of_them(
-        self, job: Job[R_co], said: str, state: State, opening: History, own: Watching
-    ) -> Result[Finished[R_co], Halted]:
-        """One run, on the first backend that does not halt, and as the policy says on the next one where it does."""
-        budget = job.budget if job.message is None else None
-        flow, watching = job.workflow, _recorded(own)
-        ended = await carried_on(
-            flow, state, backend=job.backend, watching=watching, message=said, opening=opening, budget=budget
-        )
-        for backend in job.fallbacks:
-            if not isinstance(ended, Failure) or not job.fall_back_on(ended.failure().halt):
-                break
-            # What is left of the budget, with the counts of mistakes at zero; a request without an answer costs none.
-            left = reopened(ended.failure().state)
-            watching = _recorded(own)
-            ended = await carried_on(flow, left, backend=backend, watching=watching, budget=left.ledger.budget)
-        return ended
-
     async def _keep(self, state: State) -> None:
         self.state = state
         if self.memory is None:
@@ -256,10 +251,6 @@ class Work:
             # Where another has saved the conversation since, the next message goes on from that.
             self._loaded = not isinstance(error.__cause__, SessionChangedError)
             raise
-
-
-def _ignored(_: Delta) -> None:
-    """An `on_chunk` for replies that are only to be streamed."""
 
 
 async def _next(job: Job[R_co], before: State | None, said: str) -> tuple[State, History]:
@@ -280,11 +271,6 @@ def _recorded(own: Watching) -> Watching:
     """The options of the message's next run: each of its runs has a journal of its own."""
     journal = own.get("journal")
     return {**own, "journal": next_part(journal)} if journal else own
-
-
-def _goes_on(ended: Result[Finished[R_co], Halted]) -> bool:
-    """Whether it is this agent that the user's next words are for."""
-    return isinstance(ended, Success) and not isinstance(ended.unwrap().outcome, HandOff)
 
 
 # Agent: a workflow that a user talks to, message by message; a conversation that is kept and can be steered.

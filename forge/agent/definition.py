@@ -29,23 +29,6 @@ _MAX_ITERATIONS = 20
 """Maximum number of model calls for one message, unless the agent says otherwise."""
 
 
-def _with_defaults(options: TurnOptions) -> TurnOptions:
-    """The options, bounded: 20 model calls a message, and a warning when a fifth of them is left.
-
-    In a conversation an answer in words costs one model call, so none is asked about (`without=["ask_once"]`).
-    """
-    limits, context = options.get("limits", Limits()), options.get("context", Context())
-    without = options.get("without", ())
-    most = limits.max_iterations or _MAX_ITERATIONS
-    warning = max(1, most // 5) if context.iteration_warning is None else context.iteration_warning
-    return {
-        **options,
-        "without": {"ask_once", *((without,) if isinstance(without, str) else without)},
-        "limits": replace(limits, max_iterations=most),
-        "context": replace(context, iteration_warning=warning),
-    }
-
-
 # The tools that every agent may end its turn with: complete the task, ask the user, talk to the user.
 
 BuiltIn = Literal["task_completion", "ask_question", "converse"]
@@ -97,16 +80,6 @@ _FUNCTIONS: Mapping[BuiltIn, Callable[..., object]] = {
 NAMES: tuple[BuiltIn, ...] = get_args(BuiltIn)
 
 
-def _built_in_names(on_text: OnText, *, result: bool) -> tuple[BuiltIn, ...]:
-    """Those that an agent has unless it says otherwise.
-
-    Without `converse` where a reply in words is an answer or is to be corrected anyway, and without `task_completion`
-    where the task is completed with a `result` of a type.
-    """
-    needless = {"task_completion": result, "converse": on_text != "respond"}
-    return tuple(name for name in NAMES if not needless.get(name, False))
-
-
 def built_in_tools(names: Collection[BuiltIn]) -> tuple[Tool[..., object], ...]:
     """The tools of these names, in forge's own order."""
     return tuple(tool(effect="terminal", idempotent=True)(_FUNCTIONS[name]) for name in NAMES if name in names)
@@ -136,8 +109,12 @@ class Definition(Generic[R_co]):
         """The names of its built-in tools. A conversation without other tools needs none."""
         if self.built_in_tools is not None:
             return tuple(name for name in NAMES if name in self.built_in_tools)
-        only_talks = self.on_text == "accept" and not self.tools and self.result is None
-        return () if only_talks else _built_in_names(self.on_text, result=self.result is not None)
+        if self.on_text == "accept" and not self.tools and self.result is None:
+            return ()
+        # No `converse` where a reply in words is an answer or is to be corrected anyway, and no `task_completion` where
+        # the task is completed with a `result` of a type.
+        needless = {"task_completion": self.result is not None, "converse": self.on_text != "respond"}
+        return tuple(name for name in NAMES if not needless.get(name, False))
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
@@ -152,7 +129,19 @@ class Definition(Generic[R_co]):
         if taken := sorted({made.name for made in own} & {*self.built_in}):
             raise DefinitionError(tuple(_RESERVED.format(name=name) for name in taken))
         echoes = (no_echoes("ask_question", "question"),) if "ask_question" in self.built_in else ()
-        options: TurnOptions = {**self.options, "guards": (*echoes, *self.options.get("guards", ()))}
+        # Bounded: 20 model calls a message, and a warning when a fifth of them is left. In a conversation an answer in
+        # words costs one model call, so none is asked about.
+        limits, context = self.options.get("limits", Limits()), self.options.get("context", Context())
+        without = self.options.get("without", ())
+        most = limits.max_iterations or _MAX_ITERATIONS
+        warning = max(1, most // 5) if context.iteration_warning is None else context.iteration_warning
+        options: TurnOptions = {
+            **self.options,
+            "guards": (*echoes, *self.options.get("guards", ())),
+            "without": {"ask_once", *((without,) if isinstance(without, str) else without)},
+            "limits": replace(limits, max_iterations=most),
+            "context": replace(context, iteration_warning=warning),
+        }
         return Workflow(
             self.name,
             tools=(*own, *built_in_tools(self.built_in)),
@@ -160,7 +149,7 @@ class Definition(Generic[R_co]):
             # A tool for words is built in; the workflow adds none of its own.
             on_text="nudge" if self.on_text == "respond" else self.on_text,
             result=self.result,
-            **_with_defaults(options),
+            **options,
         )
 
 

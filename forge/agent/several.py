@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Annotated, Unpack
 
 from msgspec import Meta, Struct, json
@@ -13,7 +12,7 @@ from forge.errors import DefinitionError, ForgeError, ToolFailed
 from forge.interpreters import Asker
 from forge.journal.file import hop_journal, nested_journal
 from forge.outcome import Finished, Halted
-from forge.runtime.callbacks import OnChunk, placed
+from forge.runtime.callbacks import placed
 from forge.runtime.emitter import Calling, OnEvent, calling, notify
 from forge.runtime.loop import checked_options
 from forge.runtime.watching import Watching
@@ -22,7 +21,7 @@ from stages.deliver import reopened
 from stages.effect import HandOff, NeedsInput, Paused, Said, Spending
 from stages.events import Stamped
 from stages.memory import Role, of_roles, role_of
-from stages.message import History, Kind, Message, System, User, is_nudge
+from stages.message import History, Kind, System, User, is_nudge
 from stages.nudges import child_handed_over, handed_over
 from stages.options import Seconds
 from stages.retry import MAX_HOPS, refused_hop, spending
@@ -75,7 +74,7 @@ def hand_off_tool(agents: Mapping[str, str]) -> Tool[..., object]:
         name="hand_off",
         description=f"Hand the user's request over to a colleague who is responsible for it:\n{listed}",
         parameters={"type": "object", "properties": {"to": to, "payload": payload}, "required": ["to", "payload"]},
-        function=lambda to, payload: HandOff(to=to, payload=_told(payload)),
+        function=_handing_over,
         effect="terminal",
         idempotent=True,
     )
@@ -84,10 +83,11 @@ def hand_off_tool(agents: Mapping[str, str]) -> Tool[..., object]:
 _PAYLOAD = "What the other needs to know, in full: it has not read this."
 
 
-def _told(payload: str) -> str:
-    """The payload; empty where it only repeats its own description, as small models do."""
+def _handing_over(to: str, payload: str) -> HandOff:
     said = payload.strip(" .").lower()
-    return "" if len(said) > len(_PAYLOAD) // 2 and said in _PAYLOAD.lower() else payload
+    # Small models repeat the description of the payload instead of one.
+    repeats = len(said) > len(_PAYLOAD) // 2 and said in _PAYLOAD.lower()
+    return HandOff(to=to, payload="" if repeats else payload)
 
 
 @checked_options
@@ -99,18 +99,20 @@ def history_brief(*roles: Role, most: Annotated[int, Meta(ge=1)] = 20) -> Brief:
     wanted = roles or ("user", "assistant")
 
     def brief(said: str, hand_off: HandOff, history: History) -> str:
-        kept = of_roles(tuple(m for m in history if m.text.strip() and not _of_forges_own(m)), wanted)
+        kept = of_roles(
+            tuple(
+                m
+                for m in history
+                if m.text.strip()
+                and not (
+                    isinstance(m, System) or is_nudge(m) or (isinstance(m, User) and m.kind is not Kind.USER_INPUT)
+                )
+            ),
+            wanted,
+        )
         return handed_over(said, hand_off.payload, [(role_of(message), message.text) for message in kept[-most:]])
 
     return brief
-
-
-def _of_forges_own(message: Message) -> bool:
-    return (
-        isinstance(message, System)
-        or is_nudge(message)
-        or (isinstance(message, User) and message.kind is not Kind.USER_INPUT)
-    )
 
 
 def _brief(said: str, hand_off: HandOff, _: History) -> str:
@@ -186,10 +188,12 @@ def agent_tool(
         again = caller.continued
         kept, around = _Kept(again.saved if again else ""), calling.get()
         parent = around.emitter if around else None
+        # A slow reader of the calling agent's stream slows this agent down too.
+        wait = reader.get()
         watching: Watching = {
             "ask": ask or caller.ask,
-            "journal": _journal(caller),
-            "on_chunk": _paced(),
+            "journal": (None if caller.journal is None else nested_journal(caller.journal, caller.call_id)),
+            "on_chunk": (None if wait is None else lambda _: wait()),
             "on_event": _both(on_event, parent.on_event if parent else None),
         }
         said = again.answer if again else task
@@ -206,23 +210,22 @@ def agent_tool(
             caller.spend(kept.spent())
         if isinstance(ended, Failure):
             raise ToolFailed(f"{ended.failure()}")
-        return _result(ended.unwrap(), caller.call_id)
+        finished = ended.unwrap()
+        match finished.outcome:
+            case Completed(value=value):
+                return json.decode(value)
+            case Said(text=text):
+                return text
+            case NeedsInput() as asks:
+                return Paused(call_id=caller.call_id, asks=asks, saved=save(finished.state).decode())
+            case HandOff(to=to, payload=payload):
+                raise ToolFailed(child_handed_over(to, payload))
 
     delegate.__doc__ = f"{description}\n\nArgs:\n    task: {_TASK}"
     return tool(name=name or agent.workflow.name, effect=effect, timeout=timeout)(delegate)
 
 
 _TASK = "What is to be done, in full: it has not read this conversation."
-
-
-def _journal(caller: Caller) -> Path | None:
-    return None if caller.journal is None else nested_journal(caller.journal, caller.call_id)
-
-
-def _paced() -> OnChunk | None:
-    """What waits, with each delta, for a slow reader of the stream of the agent that made the call."""
-    wait = reader.get()
-    return None if wait is None else lambda _: wait()
 
 
 def _both(own: OnEvent | None, parent: OnEvent | None) -> OnEvent | None:
@@ -254,15 +257,3 @@ class _Kept:
 
     def spent(self) -> Spending:
         return spending(self._first.ledger, self._last.ledger) if self._first and self._last else Spending()
-
-
-def _result(finished: Finished, call_id: str) -> object:
-    match finished.outcome:
-        case Completed(value=value):
-            return json.decode(value)
-        case Said(text=text):
-            return text
-        case NeedsInput() as asks:
-            return Paused(call_id=call_id, asks=asks, saved=save(finished.state).decode())
-        case HandOff(to=to, payload=payload):
-            raise ToolFailed(child_handed_over(to, payload))

@@ -1,5 +1,6 @@
 """Backends: how a model is reached. What is special about a server is data: one TOML file each, in `profiles/`."""
 
+from collections.abc import Mapping
 from typing import Unpack
 
 from forge.backends.address import is_address, suggested
@@ -57,7 +58,19 @@ def named(
     told while a started server loads one. ForgeError, with what is possible, for any other name.
     """
     if spec == "local":
-        return _local(model, profile, download, options)
+        known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
+        given = {**options, "profile": profile}
+        _refuse_others("local", known, given, "they are for a server, whose address is then given")
+        return Local(
+            model,
+            mode=options.get("mode", "auto"),
+            sampling=options.get("sampling"),
+            model_sampling=options.get("model_sampling", False),
+            context_tokens=options.get("context_tokens"),
+            api_key=options.get("api_key", ""),
+            timeout=options.get("timeout", 300.0),
+            progress=download,
+        )
     if startable(spec) and not profile:
         return started(spec, model, progress=progress, download=download, **options)
     if is_address(spec):
@@ -67,55 +80,33 @@ def named(
         if is_address(rest):
             return Server(rest, profile=name, model=model, **options)
         if name == "anthropic":
-            return _anthropic(rest or model, **options)
+            if options.get("mode", "auto") not in {"auto", "native"}:
+                raise ForgeError("anthropic has the mode native alone; for another, give the address and the profile")
+            known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode", "probe"}
+            _refuse_others("anthropic", known, options, "for those, give the address and the profile")
+            return Anthropic(  # the SDK's own way to the API
+                rest or model,
+                api_key=options.get("api_key", ""),
+                sampling=options.get("sampling"),
+                context_tokens=options.get("context_tokens"),
+                timeout=options.get("timeout", 600.0),
+                retry=options.get("retry"),
+            )
         return Server(profile=name, model=rest or model, **options)
     possible = ", ".join(names())
+    name, colon, rest = spec.partition(":")
+    near = nearest(name, ("local", *names()))
+    meant = f" Did you mean {near}{colon}{rest}?" if near else suggested(spec)
     raise ForgeError(
         f"there is no backend {spec!r}; write local (llama.cpp in this process), a server's address, such as "
         f"http://127.0.0.1:8080, NAME:MODEL or NAME:ADDRESS with one of these names: {possible}; or have one started, "
-        f"as in llama-server:FILE.gguf.{_meant(spec)}"
+        f"as in llama-server:FILE.gguf.{meant}"
     )
 
 
-def _meant(spec: str) -> str:
-    name, colon, rest = spec.partition(":")
-    near = nearest(name, ("local", *names()))
-    return f" Did you mean {near}{colon}{rest}?" if near else suggested(spec)
-
-
-def _local(model: str, profile: str | None, download: Watch | None, options: Options) -> Local:
-    """llama.cpp in this process, with the options that it has. ForgeError for others: they are a server's."""
-    known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
-    foreign = sorted(name for name, value in {**options, "profile": profile}.items() if value and name not in known)
-    if foreign:
-        raise ForgeError(f"local has no {', '.join(foreign)}; they are for a server, whose address is then given")
-    return Local(
-        model,
-        mode=options.get("mode", "auto"),
-        sampling=options.get("sampling"),
-        model_sampling=options.get("model_sampling", False),
-        context_tokens=options.get("context_tokens"),
-        api_key=options.get("api_key", ""),
-        timeout=options.get("timeout", 300.0),
-        progress=download,
-    )
-
-
-def _anthropic(model: str, **options: Unpack[Options]) -> Anthropic:
-    """The SDK's own way to the API, with the options that it has."""
-    known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode", "probe"}
-    if options.get("mode", "auto") not in {"auto", "native"}:
-        raise ForgeError("anthropic has the mode native alone; for another, give the address and the profile")
+def _refuse_others(what: str, known: set[str], options: Mapping[str, object], instead: str) -> None:
     if foreign := sorted(name for name, value in options.items() if value and name not in known):
-        raise ForgeError(f"anthropic has no {', '.join(foreign)}; for those, give the address and the profile")
-    return Anthropic(
-        model,
-        api_key=options.get("api_key", ""),
-        sampling=options.get("sampling"),
-        context_tokens=options.get("context_tokens"),
-        timeout=options.get("timeout", 600.0),
-        retry=options.get("retry"),
-    )
+        raise ForgeError(f"{what} has no {', '.join(foreign)}; {instead}")
 
 
 def started(

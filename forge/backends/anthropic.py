@@ -72,7 +72,14 @@ class Anthropic:
         base = str(sdk.base_url).rstrip("/")
         try:
             async with httpx.AsyncClient(transport=ThroughSdk(sdk), timeout=self._timeout) as http:
-                context = self._context_tokens or await self._context(http, base)
+                context = self._context_tokens
+                if not context:
+                    answer = await ask(http, f"{base}/v1/models/{self._model}")
+                    if answer.status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+                        raise BackendError(f"{base} lets nobody in with this key (status {answer.status}); check it")
+                    # What the profile says where the API, or one like it, says nothing.
+                    found = answer.read(AnthropicModel)
+                    context = (found.max_input_tokens if found else None) or self._profile.context_tokens or 0
                 spoken = wire(self._profile.dialect(context))
                 keys = [key for key in (sdk.api_key, sdk.auth_token) if key]
 
@@ -115,14 +122,6 @@ class Anthropic:
             proxy=proxy,
             tls=trust(base, proxy, verify=True),
         )
-
-    async def _context(self, http: httpx.AsyncClient, base: str) -> int:
-        """Tokens of a prompt; what the profile says where the API, or one like it, says nothing."""
-        answer = await ask(http, f"{base}/v1/models/{self._model}")
-        if answer.status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-            raise BackendError(f"{base} lets nobody in with this key (status {answer.status}); check it")
-        found = answer.read(AnthropicModel)
-        return (found.max_input_tokens if found else None) or self._profile.context_tokens or 0
 
 
 async def _counted(http: httpx.AsyncClient, base: str, request: bytes) -> int | None:

@@ -28,44 +28,27 @@ def headers_for(url: str, profile: Profile, api_key: str, own: Mapping[str, str]
     wrong = [name for name, value in own.items() if not (_NAME.fullmatch(name) and _VALUE.fullmatch(value))]
     if wrong:
         raise ForgeError(f"the header {wrong[0]!r} cannot be sent: it or its value holds characters that none can")
-    carried = [name for name, value in own.items() if _carries(name, value, profile)]
+    tokens = {n: re.sub(r"^(bearer|basic)\b", "", v.strip(), flags=re.IGNORECASE).strip() for n, v in own.items()}
+    carried = [name for name, token in tokens.items() if token and name.lower() in HEADERS | {profile.key_header}]
     if len(carried) + bool(api_key.strip()) > 1:
         given = [*(["api_key"] if api_key.strip() else []), *(f"the header {name}" for name in carried)]
-        raise ForgeError(f"there are two credentials for {_host(url)}: {' and '.join(given)}; leave one out")
-    key = api_key.strip() or ("" if carried else _ambient(url, profile))
+        host = urlsplit(url).hostname or "the server"
+        raise ForgeError(f"there are two credentials for {host}: {' and '.join(given)}; leave one out")
+    key = api_key.strip()
+    if not key and not carried and profile.key_env and profile.url and origin(url) == origin(profile.url):
+        key = os.environ.get(profile.key_env, "").strip()
     if key and not _TOKEN.fullmatch(key):
         raise ForgeError("the API key holds spaces or characters that no header can carry; copy it once more")
     # A blank header would be a credential that is none; most servers refuse it.
     kept = {n.lower(): v for n, v in own.items() if n.lower() not in HEADERS or n in carried}
-    return {**profile.headers, **_of_key(profile.key_header, key), **kept}
-
-
-def _carries(name: str, value: str, profile: Profile) -> bool:
-    token = re.sub(r"^(bearer|basic)\b", "", value.strip(), flags=re.IGNORECASE)
-    return name.lower() in HEADERS | {profile.key_header} and bool(token.strip())
-
-
-def _of_key(header: str, key: str) -> dict[str, str]:
-    if not key:
-        return {}
-    return {header: f"Bearer {key}" if header == "authorization" else key}
-
-
-def _ambient(url: str, profile: Profile) -> str:
-    """The key in the profile's environment variable, for the profile's own address alone."""
-    if not profile.key_env or not profile.url or origin(url) != origin(profile.url):
-        return ""
-    return os.environ.get(profile.key_env, "").strip()
+    written = f"Bearer {key}" if profile.key_header == "authorization" else key
+    return {**profile.headers, **({profile.key_header: written} if key else {}), **kept}
 
 
 def origin(url: str) -> tuple[str, str | None, int | None]:
     """What decides who gets a request: scheme, host and port."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).hostname or "the server"
 
 
 def secrets(headers: Mapping[str, str], profile: Profile) -> Hidden:

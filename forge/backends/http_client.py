@@ -134,12 +134,12 @@ def _checked(url: str, proxy: str, verify: Verify) -> Verify:
     if verify is not True:
         return verify
     if not any(way.lower().startswith("https:") for way in (url, proxy)):
-        return _trusting_nobody()
+        return _nobody()
     return _trusting(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
 
 
 @functools.cache
-def _trusting_nobody() -> ssl.SSLContext:
+def _nobody() -> ssl.SSLContext:
     """For connections without TLS. Should one need it after all, it fails."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

@@ -102,8 +102,15 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             raise ValueError(f'context = "{self.context}" is not for the wire "{self.wire}"; there it may be: {has}')
         if self.logprobs and not spoken.logprobs:
             raise ValueError(f'logprobs is not for the wire "{self.wire}"; leave it out')
-        _check_option_names(self.option_names)
-        _check_url(self.url)
+        options = [name for name in Sampling.__struct_fields__ if name != "extra"]
+        if wrong := [name for name in self.option_names if name not in options]:
+            meant = did_you_mean(wrong[0], options)
+            raise ValueError(f"option_names has no option {wrong[0]!r}; the options are: {', '.join(options)}.{meant}")
+        try:
+            if self.url:
+                address_parts(spelt_out(self.url))
+        except ForgeError as error:
+            raise ValueError(f"url: {error}") from None
 
     def refusals(self, mode: Mode) -> tuple[str, ...]:
         """Words of an error after which the tools have to stand in the prompt, without a schema."""
@@ -128,22 +135,6 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             context_tokens=context_tokens if WIRES[self.wire].sets_context else None,
             cache=self.prompt_cache,
         )
-
-
-def _check_option_names(names: Mapping[str, str]) -> None:
-    known = [name for name in Sampling.__struct_fields__ if name != "extra"]
-    if wrong := [name for name in names if name not in known]:
-        meant = did_you_mean(wrong[0], known)
-        raise ValueError(f"option_names has no option {wrong[0]!r}; the options are: {', '.join(known)}.{meant}")
-
-
-def _check_url(url: str) -> None:
-    if not url:
-        return
-    try:
-        address_parts(spelt_out(url))
-    except ForgeError as error:
-        raise ValueError(f"url: {error}") from None
 
 
 def to_toml(profile: Profile) -> str:
@@ -228,10 +219,6 @@ class _Row(Struct, forbid_unknown_fields=True):
         )
 
 
-class _Table(Struct):
-    model: list[_Row]
-
-
 def known_sampling(model: str) -> Sampling | None:
     """What is recommended for the model of that name; None for one that is not in the table."""
     row = _known().get(_plain(model))
@@ -243,18 +230,12 @@ def recommended(model: str) -> Sampling:
 
     ForgeError, with the nearest names, for a model that is not in the table (`forge/backends/sampling.toml`).
     """
-    if (known := known_recommendation(model)) is not None:
+    if (known := known_sampling(model)) is not None:
         return known
     spelling = {_plain(name): name for row in _known().values() for name in row.names}
     near = difflib.get_close_matches(_plain(model), spelling, n=3, cutoff=0.5)
     instead = f"; the nearest names are {', '.join(spelling[name] for name in near)}" if near else ""
     raise ForgeError(f"no sampling is recommended for the model {model!r}{instead}. Give the options yourself.")
-
-
-def known_recommendation(model: str) -> Sampling | None:
-    """What is recommended for the model of that name; None if it is not in the table."""
-    row = _known().get(_plain(model))
-    return row.sampling() if row else None
 
 
 def usual(model: str, temperature: float | None) -> Sampling:
@@ -287,7 +268,7 @@ def check_sampling(sampling: Sampling, profile: Profile) -> None:
 @functools.cache
 def _known() -> dict[str, _Row]:
     text = (resources.files("forge.backends") / "sampling.toml").read_text(encoding="utf-8")
-    rows = msgspec.convert(tomllib.loads(text), _Table).model
+    rows = msgspec.convert(tomllib.loads(text)["model"], list[_Row])
     return {_plain(name): row for row in rows for name in row.names}
 
 

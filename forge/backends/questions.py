@@ -46,11 +46,6 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore
 """The semaphore of each server, by its host and port."""
 
 
-def _turn(url: str) -> asyncio.Semaphore:
-    servers = _turns.setdefault(asyncio.get_running_loop(), {})
-    return servers.setdefault(urlsplit(url).netloc, asyncio.Semaphore(_AT_ONCE))
-
-
 class ServerAnswer(Struct, frozen=True, kw_only=True):
     """What a server said, secrets masked. `content_type` and `location` are the headers of that name.
 
@@ -88,10 +83,12 @@ async def exchange(
 
     Reads at most `MOST` bytes, in at most so many `seconds` in all. Raises httpx.HTTPError and TimeoutError.
     """
+    servers = _turns.setdefault(asyncio.get_running_loop(), {})
+    turn = servers.setdefault(urlsplit(url).netloc, asyncio.Semaphore(_AT_ONCE))
     method = "GET" if question is None else "POST"
     headers = {"content-type": "application/json", **IDENTITY}
     async with (
-        _turn(url),
+        turn,
         asyncio.timeout(seconds),
         client.stream(method, url, content=question, headers=headers, timeout=seconds) as response,
     ):
@@ -135,19 +132,14 @@ async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, sec
     try:
         answer = await exchange(client, url, question, seconds=seconds, hidden=keys(client.headers))
     except (httpx.HTTPError, TimeoutError) as error:
-        raise _nobody(error, url, seconds) from error
+        why = f"{error}. Is the server running there?"
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
+            why = f"no answer within {seconds:.0f} seconds. Is it stuck, or no model server?"
+        sentence = f"cannot connect to {url}: {why}"
+        raise BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence)) from error
     if answer.unread:
         _log.warning("what %s answered (status %d) is not read: %s", url, answer.status, answer.unread)
     return answer
-
-
-def _nobody(error: httpx.HTTPError | TimeoutError, url: str, seconds: float) -> BackendError:
-    """The error for a question without an answer: a time-out, or no connection."""
-    why = f"{error}. Is the server running there?"
-    if isinstance(error, TimeoutError | httpx.TimeoutException):
-        why = f"no answer within {seconds:.0f} seconds. Is it stuck, or no model server?"
-    sentence = f"cannot connect to {url}: {why}"
-    return BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence))
 
 
 # A server's own tokenizer, asked over HTTP: how many tokens a text or a whole prompt takes, exactly.
@@ -224,20 +216,17 @@ class Tokenizer:
         return None if found is None else len(found.tokens)
 
     async def _asked(self, path: str, question: bytes, form: type[_Form]) -> _Form | None:
+        found = None
         try:
             answer = await ask(self._client, self._root + path, question, seconds=_SECONDS, loading=0)
+            found, problem = answer.read(form), f"status {answer.status}"
         except BackendError as error:
-            self._without(path, str(error))
-            return None
-        found = answer.read(form)
+            problem = str(error)
         if found is None:
-            self._without(path, f"status {answer.status}")
+            _log.warning(
+                "%s%s does not count tokens (%s); they are estimated, and calibrated by what replies report",
+                self._root,
+                path,
+                problem,
+            )
         return found
-
-    def _without(self, path: str, problem: str) -> None:
-        logging.getLogger("forge").warning(
-            "%s%s does not count tokens (%s); they are estimated, and calibrated by what replies report",
-            self._root,
-            path,
-            problem,
-        )

@@ -58,19 +58,15 @@ def rendered(question: _Question) -> Iterator[str | None]:
     template = environment.from_string(question["template"])
     for messages in question["conversations"]:
         try:
-            yield _up_to(_LONGEST, template.generate(messages=messages, **fixed))
+            text = ""
+            for piece in template.generate(messages=messages, **fixed):
+                text += piece
+                if len(text) > _LONGEST:
+                    break
+            yield text if len(text) <= _LONGEST else None
         # The template is a program of somebody else's: whatever it raises, it has refused the conversation.
         except Exception:  # noqa: BLE001
             yield None
-
-
-def _up_to(most: int, pieces: Iterator[str]) -> str | None:
-    text = ""
-    for piece in pieces:
-        text += piece
-        if len(text) > most:
-            return None
-    return text
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Several models behind one backend: by purpose, and a larger one where the first is not sure."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
@@ -33,9 +33,7 @@ class ByPurpose:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Reach both, or raise a ForgeError that says why one of them cannot be reached."""
-        async with AsyncExitStack() as opened:
-            turns = await opened.enter_async_context(reached(self._turns).connect())
-            summaries = await opened.enter_async_context(reached(self._summaries).connect())
+        async with reached(self._turns).connect() as turns, reached(self._summaries).connect() as summaries:
             yield routed(turns, summary=summaries)
 
 
@@ -59,9 +57,7 @@ class Cascade:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Reach both, or raise a ForgeError that says why one of them cannot be reached."""
-        async with AsyncExitStack() as opened:
-            small = await opened.enter_async_context(reached(self._small).connect())
-            larger = await opened.enter_async_context(reached(self._larger).connect())
+        async with reached(self._small).connect() as small, reached(self._larger).connect() as larger:
             yield routed(small, larger=larger)
 
 

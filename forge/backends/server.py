@@ -29,12 +29,12 @@ from forge.backends.recognition import About, addressed, ask_about, context_of, 
 from forge.backends.template import Template, examined
 from forge.connection import Connection, Endpoint, Setup
 from forge.errors import ForgeError
-from forge.interpreters.http import TOTAL, Http
+from forge.interpreters.http import TOTAL
 from forge.runtime.loop import checked_options
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
 from stages.wire.deltas import Sampling
-from stages.wire.prompted.forms import FormName
+from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
 
@@ -53,16 +53,6 @@ def check_mode(mode: Mode | Literal["auto"], profile: Profile | None) -> None:
         raise ForgeError(f"the profile {profile.name} has no native calls; choose the mode prompted or constrained")
     if mode == "constrained" and profile.constrain == "none":
         raise ForgeError(f"the profile {profile.name} cannot constrain decoding; choose the mode native or prompted")
-
-
-def _chosen_mode(mode: Mode | Literal["auto"], profile: Profile, about: About) -> Mode:
-    """How tool calls are asked for: as the user says, else as the profile does, where the model's template lets it."""
-    if mode != "auto":
-        return mode
-    if profile.mode == "native" and about.template_has_tools is False:
-        _log.warning("the model's chat template has no tools, so the server would ignore them; the mode is prompted")
-        return "prompted"
-    return profile.mode
 
 
 # A server at an address, over HTTP: what it is comes from its profile, what it has is asked of it.
@@ -161,7 +151,11 @@ class Server:
             verify=self._verify,
             transport=straight,
         ) as http:
-            about = await self._about(http)
+            about, given = About(), self._profile
+            if given is None or given.context == "props":
+                about = await ask_about(http, self._base, props=True)
+            elif WIRES[given.wire].lists_models and not (self._model and given.context == "given"):
+                about = await ask_about(http, self._base, props=False)
             profile, because = await self._recognised(http, about)
             by_messages, model = profile.tokenizer == "messages", self._first(about)
             tokenizer = Tokenizer(http, self._base.removesuffix("/v1"), model=model, by_messages=by_messages)
@@ -177,14 +171,32 @@ class Server:
                 setup.context_tokens,
                 because,
             )
-            send = self._sender(http, profile, setup, straight)
+            send = sender(
+                http,
+                self._root(profile),
+                self._retry,
+                wire(setup.dialect),
+                hidden=self._hidden,
+                keys=self._keys,
+                refusals=profile.refusals(setup.mode) if setup.falls_back else (),
+                total=self._total,
+                transport=straight,
+                model=setup.model,
+            )
             count = None if rate is None else tokenizer.count
             yield Connection(setup, send, stream=send, count=count, endpoint=self._endpoint(profile, about, most))
 
     async def _setup(self, profile: Profile, about: About, context: int) -> Setup:
         """What the profile, the server and the user say together. ForgeError where they contradict each other."""
         check_mode(self._mode, profile)
-        mode, model = _chosen_mode(self._mode, profile, about), self._first(about)
+        model = self._first(about)
+        mode = profile.mode if self._mode == "auto" else self._mode
+        if self._mode == "auto" and mode == "native" and about.template_has_tools is False:
+            _log.warning(
+                "the model's chat template has no tools, so the server would ignore them; the mode is prompted"
+            )
+            mode = "prompted"
+        made = recommended(model) if self._model_sampling else Sampling()
         shown = about.props.chat_template if about.props else None
         template = await asyncio.to_thread(examined, shown) if shown else Template()
         return Setup(
@@ -193,28 +205,13 @@ class Server:
             logprobs=profile.logprobs,
             model=model,
             context_tokens=context,
-            sampling=self._options_for(model, profile),
+            # The user's options, over those of the model's makers if that is wanted, over forge's own.
+            sampling=self._sampling.over(made).over(usual(model, low_temperature(profile, self._base))),
             markers=template.markers,
             formats=profile.formats,
             alternating=template.alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
             form=self._form,
-        )
-
-    def _sender(
-        self, http: httpx.AsyncClient, profile: Profile, setup: Setup, transport: httpx.AsyncHTTPTransport | None
-    ) -> Http:
-        return sender(
-            http,
-            self._root(profile),
-            self._retry,
-            wire(setup.dialect),
-            hidden=self._hidden,
-            keys=self._keys,
-            refusals=profile.refusals(setup.mode) if setup.falls_back else (),
-            total=self._total,
-            transport=transport,
-            model=setup.model,
         )
 
     def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:
@@ -260,29 +257,16 @@ class Server:
 
         listed = about.listed()
         build = listed.owned_by if listed else ""
-        found = await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build))
-        return found.profile, found.because
+        return await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build))
 
     def _first(self, about: About) -> str:
         """The model to ask: as the user says, else the first that the server lists."""
         listed = about.listed()
         return self._model or (listed.id if listed else "")
 
-    def _options_for(self, model: str, profile: Profile) -> Sampling:
-        """The user's options, over those that the model's makers recommend if that is wanted, over forge's own."""
-        made = recommended(model) if self._model_sampling else Sampling()
-        return self._sampling.over(made).over(usual(model, low_temperature(profile, self._base)))
-
     def _root(self, profile: Profile) -> str:
         """The address as the profile's wire wants it: without `/v1` where its paths stand below the root."""
         return self._base.removesuffix("/v1") if WIRES[profile.wire].at_root else self._base
-
-    async def _about(self, http: httpx.AsyncClient) -> About:
-        if self._profile is None:
-            return await ask_about(http, self._base, props=True)
-        if not WIRES[self._profile.wire].lists_models or (self._model and self._profile.context == "given"):
-            return About()
-        return await ask_about(http, self._base, props=self._profile.context == "props")
 
     async def _context(self, http: httpx.AsyncClient, profile: Profile, about: About, model: str) -> tuple[int, int]:
         """Tokens: as the user says, the server, the profile; and the most that may be asked for, 0: no more.

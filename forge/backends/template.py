@@ -39,6 +39,9 @@ class Template(Struct, frozen=True, kw_only=True):
     alternating: bool = False
 
 
+_ONE_AT_A_TIME = threading.Lock()
+
+
 def examined(chat_template: str) -> Template:
     """What the template shows of itself; nothing where it cannot be rendered within bounds.
 
@@ -51,31 +54,23 @@ def examined(chat_template: str) -> Template:
         return _examined(chat_template)
 
 
-_ONE_AT_A_TIME = threading.Lock()
-
-
 @functools.lru_cache(maxsize=64)
 def _examined(chat_template: str) -> Template:
     asked: _Message = {"role": "user", "content": "Go."}
     said: _Message = {"role": "assistant", "content": SAMPLE_TEXT}
     result: _Message = {"role": "tool", "name": SAMPLE_NAME, "tool_call_id": "call00001", "content": SAMPLE_TEXT}
     # Templates disagree on whether arguments are an object or JSON text; a call must show its key either way.
-    as_object, as_text = (
-        _call({SAMPLE_KEY: SAMPLE_VALUE}),
-        _call(msgspec.json.encode({SAMPLE_KEY: SAMPLE_VALUE}).decode()),
-    )
-    calls = [[asked, as_object], [asked, as_text]]
+    arguments = {SAMPLE_KEY: SAMPLE_VALUE}
+    calls = [[asked, _call(arguments)], [asked, _call(msgspec.json.encode(arguments).decode())]]
     results = [[*called, result] for called in calls]
     afterwards = [[*answered, asked] for answered in results]
     written = _rendered(chat_template, [[asked], [asked, asked], [asked, said], *calls, *results, *afterwards])
     if written is None:
         return Template()
     once, twice, with_text, *rest = written
-    with_call, answered, followed = rest[:2], rest[2:4], rest[4:]
+    with_call, pairs = rest[:2], zip(rest[2:4], rest[4:], strict=True)
     found = (derive(call, with_text) for call in with_call if call and with_text and SAMPLE_NAME not in chat_template)
-    refused = next(
-        (after is None for result, after in zip(answered, followed, strict=True) if result is not None), False
-    )
+    refused = next((after is None for answered, after in pairs if answered is not None), False)
     alternating = once is not None and (twice is None or refused)
     return Template(markers=next(filter(None, found), None), alternating=alternating)
 
@@ -89,9 +84,12 @@ def _rendered(chat_template: str, conversations: list[list[_Message]]) -> list[s
     """The conversations as the template writes them; None, and a line in the log, where it took too much."""
     path = [place for place in sys.path if isinstance(place, str)]
     question = json.dumps({"path": path, "template": chat_template, "conversations": conversations})
+    program = sys.executable or ""
+    # Another program than an interpreter would begin once more, with all that it does.
+    python = not getattr(sys, "frozen", False) and Path(program).name.lower().startswith(("python", "pypy"))
     try:
         done = subprocess.run(  # noqa: S603 - forge's own file
-            [_python(), "-I", str(_RENDERING)],
+            [program if python else "", "-I", str(_RENDERING)],
             input=question.encode(),
             capture_output=True,
             timeout=_SECONDS,
@@ -99,28 +97,14 @@ def _rendered(chat_template: str, conversations: list[list[_Message]]) -> list[s
             env=needed(),
         )
         return msgspec.json.decode(done.stdout, type=list[str | None])
-    except (OSError, subprocess.SubprocessError, msgspec.DecodeError) as error:
-        logging.getLogger("forge").warning(
-            "the model's chat template cannot be rendered here (%s), so forge does not know its markup of calls",
-            _why(error),
-        )
-        return None
-
-
-def _python() -> str:
-    """The interpreter. OSError where this program is another: it would begin once more, with all that it does."""
-    program = sys.executable or ""
-    if getattr(sys, "frozen", False) or not Path(program).name.lower().startswith(("python", "pypy")):
-        raise OSError(f"it takes a Python interpreter, and this program is {program!r}")
-    return program
-
-
-def _why(error: Exception) -> str:
-    match error:
-        case subprocess.CalledProcessError(returncode=code, stderr=said):
-            last = said.decode(errors="replace").strip().rpartition("\n")[2]
-            return last[:200] if last and code > 0 else "it took too much time or memory"
-        case subprocess.TimeoutExpired():
-            return f"it took longer than {_SECONDS:.0f} seconds"
-        case _:
-            return str(error)[:200]
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        why = last[:200] if last and error.returncode > 0 else "it took too much time or memory"
+    except subprocess.TimeoutExpired:
+        why = f"it took longer than {_SECONDS:.0f} seconds"
+    except (OSError, msgspec.DecodeError) as error:
+        why = str(error)[:200] if python else f"it takes a Python interpreter, and this program is {program!r}"
+    logging.getLogger("forge").warning(
+        "the model's chat template cannot be rendered here (%s), so forge does not know its markup of calls", why
+    )
+    return None

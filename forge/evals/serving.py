@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from forge.backends import Backend, Cascade, Launch, Options, ServerManager, named, startable
 from forge.backends.address import AsNamed
-from forge.backends.profile import known_recommendation
+from forge.backends.profile import known_sampling
 from forge.backends.servers.download import Watch as Download
 from forge.backends.servers.launch import served_name
 from forge.backends.servers.models import DEFAULT
@@ -170,7 +170,7 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
 
 def _sampled(connection: Connection, server: ModelServer) -> Connection:
     """The connection; where no temperature was asked for, with the sampling recommended for the model, if any."""
-    known = known_recommendation(_plain_name(server.model or connection.setup.model))
+    known = known_sampling(_plain_name(server.model or connection.setup.model))
     wished = server.sampling.temperature is not UNSET
     return connection if wished or known is None else with_sampling(connection, known)
 

@@ -50,8 +50,8 @@ from stages.wire.openai import chat as openai
 
 # Guardrails: forge's rules for a loop of your own. It asks the model and runs the tools; this says what is next.
 
-_UNBOUNDED = 2**31
-"""Model calls that a task may take where your own loop counts them."""
+PATIENT = 2**31
+"""A limit that is never reached: where your own loop counts, or looks at the counts."""
 
 _NO_CALCULATION = (
     "arguments are calculated in forge's own loop only, which gives the model their schemas and runs the tools; leave "
@@ -89,7 +89,7 @@ class Guardrails:
         if workflow is not None and (tools or options or on_text != "nudge"):
             raise TypeError("give Guardrails a workflow, or tools and options, not both: a workflow has its own")
         limits = options.get("limits", Limits())
-        options["limits"] = replace(limits, max_iterations=limits.max_iterations or _UNBOUNDED)
+        options["limits"] = replace(limits, max_iterations=limits.max_iterations or PATIENT)
         options["optional_steps"] = optional_steps(options.get("optional_steps", ()), tools)
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), on_text=on_text, **options)
         if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
@@ -137,39 +137,25 @@ class Guardrails:
         names = {call.id: self._now.ids.get(call.id, call.id) for call in effect.calls}
         if results is None and failures is None:
             results = dict.fromkeys(names.values())
-        given = {**(results or {}), **(failures or {})}
-        self._refuse_strangers(given.keys())
-        if lacking := [name for name in names.values() if name not in given]:
-            raise ValueError(f"what became of {', '.join(lacking)}? Each call is a key of results or of failures")
-        outcomes = tuple(_result(call, names[call.id], results or {}, failures or {}) for call in effect.calls)
-        action = self._go(Results(results=outcomes))
-        return self._rest(action, given.keys() - {*names.values()}, results or {}, failures or {})
-
-    def _refuse_strangers(self, given: Collection[str]) -> None:
-        """ValueError, before anything is recorded, for a call that is none of the reply's."""
+        results, failures = results or {}, failures or {}
+        given = {**results, **failures}
         now = self.action
         known = {call.id for call in (*now.calls, *now.rest)} if isinstance(now, RunCalls) else set()
-        if strangers := sorted({*given} - known):
-            raise ValueError(f"{', '.join(strangers)}: these calls were not to be run; the action now is {now!r:.300}")
-
-    def _rest(
-        self,
-        action: Action,
-        left: set[str],
-        results: Mapping[str, object],
-        failures: Mapping[str, Exception | str],
-    ) -> Action:
-        """What to do after the results that belong to later calls of the same reply, if there are any."""
+        if strangers := given.keys() - known:  # before anything is recorded
+            raise _not_to_run(strangers, now)
+        if lacking := [name for name in names.values() if name not in given]:
+            raise ValueError(f"what became of {', '.join(lacking)}? Each call is a key of results or of failures")
+        outcomes = tuple(_result(call, names[call.id], results, failures) for call in effect.calls)
+        action, left = self._go(Results(results=outcomes)), given.keys() - {*names.values()}
         if not left:
             return action
+        # The rest of what is given belongs to later calls of the same reply.
         if isinstance(action, RunCalls) and {call.id for call in action.calls} <= left:
             return self.record(
                 {name: value for name, value in results.items() if name in left},
                 {name: value for name, value in failures.items() if name in left},
             )
-        raise ValueError(
-            f"{', '.join(sorted(left))}: these calls were not to be run; the action now is {action!r:.300}"
-        )
+        raise _not_to_run(left, action)
 
     def approve(self, arguments: Mapping[str, object] | None = None) -> Action:
         """A person said yes to the call of `AskPerson`, with arguments of their own if they changed them."""
@@ -229,6 +215,10 @@ _ADVICE: dict[type, str] = {
 }
 
 
+def _not_to_run(calls: Collection[str], now: Action) -> ValueError:
+    return ValueError(f"{', '.join(sorted(calls))}: these calls were not to be run; the action now is {now!r:.300}")
+
+
 def _result(
     call: ToolCall, name: str, results: Mapping[str, object], failures: Mapping[str, Exception | str]
 ) -> CallResult:
@@ -243,9 +233,6 @@ def _result(
 
 
 # ResponseValidator: a reply judged by itself: a thin face over the stage `validate`.
-
-PATIENT = 2**31
-"""A limit that is never reached: here the caller looks at the counts."""
 
 
 class ValidationResult(Struct, frozen=True, kw_only=True):
@@ -324,7 +311,18 @@ class StepEnforcer:
         ends = dict.fromkeys(terminal_tools)
         names = dict.fromkeys((*required_steps, *needed, *ends))
         self._rules = Rules(
-            tools=tuple(_spec(name, needed.get(name, ()), terminal=name in ends) for name in names),
+            tools=tuple(
+                ToolSpec(
+                    name=name,
+                    description="",
+                    parameters=Raw(b'{"type":"object"}'),
+                    effect="terminal" if name in ends else "write",
+                    prerequisites=tuple(
+                        Prerequisite(tool=one) if isinstance(one, str) else one for one in needed.get(name, ())
+                    ),
+                )
+                for name in names
+            ),
             required=tuple(required_steps),
             max_premature=PATIENT,
             max_prerequisite_violations=PATIENT,
@@ -404,13 +402,3 @@ class StepEnforcer:
     def is_satisfied(self) -> bool:
         """Whether none is left."""
         return not self.pending()
-
-
-def _spec(name: str, needed: Sequence[str | Prerequisite], *, terminal: bool) -> ToolSpec:
-    return ToolSpec(
-        name=name,
-        description="",
-        parameters=Raw(b'{"type":"object"}'),
-        effect="terminal" if terminal else "write",
-        prerequisites=tuple(Prerequisite(tool=one) if isinstance(one, str) else one for one in needed),
-    )

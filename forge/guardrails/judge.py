@@ -159,7 +159,11 @@ def reply_of(response: object) -> Reply:
     if isinstance(response, str):
         return Reply(text=sound(response))
     try:
-        found = _decoded(_fields(response))
+        dump = getattr(response, "model_dump", None)
+        fields = dump() if callable(dump) else response
+        if not isinstance(fields, Mapping):
+            raise _unknown(response)
+        found = _decoded(fields)
     except (ValueError, RecursionError) as error:
         found = Fault(kind="malformed", detail=f"the reply is no JSON: {error}")
     if isinstance(found, Fault):
@@ -167,20 +171,19 @@ def reply_of(response: object) -> Reply:
     return found
 
 
-def _fields(response: object) -> Mapping[str, object]:
-    dump = getattr(response, "model_dump", None)
-    fields = dump() if callable(dump) else response
-    if isinstance(fields, Mapping):
-        return fields
-    raise _unknown(response)
-
-
 def _decoded(fields: Mapping[str, object]) -> Reply | Fault:
     kind = fields.get("type")
     if "choices" in fields:
         return _read(openai.decode_reply, fields)
     if kind == "ai":
-        return _langchain(fields)
+        content = fields.get("content")
+        blocks = content if isinstance(content, list) else [content]
+        texts = [b.get("text") if isinstance(b, Mapping) else b for b in blocks]
+        # Calls that LangChain could not read are there with their damaged text.
+        given = [fields.get(key) for key in ("tool_calls", "invalid_tool_calls")]
+        calls = [call for some in given if isinstance(some, list) for call in some if isinstance(call, Mapping)]
+        text = sound("\n\n".join(text for text in texts if isinstance(text, str)))
+        return Reply(text=text, calls=tuple(map(_langchain_call, calls)))
     if kind == "message" or isinstance(fields.get("content"), list):
         return _read(anthropic.decode_reply, fields)
     if "message" in fields and "done" in fields:
@@ -205,24 +208,6 @@ def _read(decode: Callable[[bytes], Reply | Fault], fields: Mapping[str, object]
 
 def _omitted(value: object) -> None:
     """Clients keep dates and the like in their objects; none of it is the model's."""
-
-
-def _langchain(fields: Mapping[str, object]) -> Reply:
-    """An `AIMessage`: calls that LangChain could not read are there with their damaged text."""
-    content = fields.get("content")
-    blocks = content if isinstance(content, list) else [content]
-    texts = [b.get("text") if isinstance(b, Mapping) else b for b in blocks]
-    return Reply(
-        text=sound("\n\n".join(text for text in texts if isinstance(text, str))),
-        calls=tuple(
-            _langchain_call(call) for key in ("tool_calls", "invalid_tool_calls") for call in _dicts(fields, key)
-        ),
-    )
-
-
-def _dicts(fields: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    values = fields.get(key)
-    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
 
 
 def _langchain_call(call: Mapping[str, object]) -> RawCall:
@@ -348,18 +333,15 @@ def _renamed(message: Message, ids: Mapping[str, str]) -> Message:
 
 def nudges_of(added: History, ledger: Ledger) -> tuple[Nudge, ...]:
     """The messages among these that correct the model."""
-    return tuple(_nudge(m, ledger) for m in added if isinstance(m, User | Tool) and is_nudge(m))
-
-
-def _nudge(message: User | Tool, ledger: Ledger) -> Nudge:
-    match message.kind:
-        case Kind.STEP_NUDGE:
-            tier = ledger.premature
-        case Kind.PREREQUISITE_NUDGE:
-            tier = ledger.prerequisite_violations
-        case _:
-            tier = max(ledger.retries, ledger.tool_errors)
-    if isinstance(message, User):
-        return Nudge(role="user", content=message.text, kind=message.kind, tier=tier)
-    called, name = message.call_id, message.name
-    return Nudge(role="tool", content=message.text, kind=message.kind, tier=tier, call_id=called, tool=name)
+    tiers = {Kind.STEP_NUDGE: ledger.premature, Kind.PREREQUISITE_NUDGE: ledger.prerequisite_violations}
+    found = []
+    for one in (message for message in added if is_nudge(message)):
+        tier = tiers.get(one.kind, max(ledger.retries, ledger.tool_errors)) if isinstance(one, User | Tool) else 0
+        match one:
+            case User(text=text, kind=kind):
+                found.append(Nudge(role="user", content=text, kind=kind, tier=tier))
+            case Tool(text=text, kind=kind, call_id=answers, name=name):
+                found.append(Nudge(role="tool", content=text, kind=kind, tier=tier, call_id=answers, tool=name))
+            case _:
+                pass
+    return tuple(found)

@@ -7,7 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.errors import DefinitionError, ForgeError
-from forge.tools.definition import Tool, tell_unchecked
+from forge.tools.definition import Tool, several, tell_unchecked
 from stages.schema import SchemaError, checker
 from stages.tool import ToolSpec
 
@@ -32,8 +32,7 @@ def optional_steps(named: str | Sequence[str], given: Sequence[AnyTool]) -> tupl
     Of those nobody could say whether they write, so that they may is no reason to withhold them.
     """
     foreign = [_tool(one) for one in given if isinstance(one, str | Mapping)]
-    own = (named,) if isinstance(named, str) else tuple(named)
-    return (*own, *(one.name for one in foreign if isinstance(one, Tool)))
+    return (*several(named), *(one.name for one in foreign if isinstance(one, Tool)))
 
 
 def _tool(given: AnyTool) -> Tool[..., object] | Callable[..., object] | str:
@@ -44,7 +43,12 @@ def _tool(given: AnyTool) -> Tool[..., object] | Callable[..., object] | str:
         case ToolSpec():
             return _elsewhere_run(given)
         case Mapping():
-            return _of_wire(given)
+            try:
+                found = msgspec.json.decode(msgspec.json.encode(given.get("function", given)), type=_Wire)
+            except (msgspec.ValidationError, TypeError) as error:
+                return f"a tool given as a dict is none of the OpenAI or Anthropic API ({error}): {dict(given)!r:.200}"
+            schema = found.parameters if bytes(found.parameters) else found.input_schema
+            return _elsewhere_run(ToolSpec(name=found.name, description=found.description or "", parameters=schema))
         case _:
             return given
 
@@ -72,12 +76,3 @@ class _Wire(msgspec.Struct):
     description: str | None = None
     parameters: Raw = Raw(b"")
     input_schema: Raw = ANYTHING
-
-
-def _of_wire(given: Mapping[str, object]) -> Tool[..., object] | str:
-    try:
-        found = msgspec.json.decode(msgspec.json.encode(given.get("function", given)), type=_Wire)
-    except (msgspec.ValidationError, TypeError) as error:
-        return f"a tool given as a dict is none of the OpenAI or Anthropic API ({error}): {dict(given)!r:.200}"
-    schema = found.parameters if bytes(found.parameters) else found.input_schema
-    return _elsewhere_run(ToolSpec(name=found.name, description=found.description or "", parameters=schema))

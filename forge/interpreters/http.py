@@ -84,22 +84,19 @@ def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden
     hint = f" (it points to {target[:300]}; give that address)" if target and response.has_redirect_location else ""
     if response.status_code == httpx.codes.UNAUTHORIZED:
         hint = " (it wants a key, or another one: api_key=…, on the command line --api-key-env)"
+    words = body[:300] or "nothing more"
+    # A web page is written for a browser.
+    if "html" in response.headers.get("content-type", "") or body.lstrip()[:9].lower() in _PAGES:
+        words = "a web page. Is this the address of a model's server? It often ends in /v1"
     return Fault(
         kind="status",
-        detail=f"{where} answered {response.status_code}{hint}: {_words(response, body)}",
+        detail=f"{where} answered {response.status_code}{hint}: {words}",
         status=response.status_code,
         body=body,
         retry_after=retry_after(response.headers, time.time()),
         # OpenAI's servers say it so, and its SDK goes by it.
         retriable={"true": True, "false": False}.get(response.headers.get("x-should-retry", "")),
     )
-
-
-def _words(response: httpx.Response, body: str) -> str:
-    """What a person is shown of a refusal; of a web page, that it is one: it is written for a browser."""
-    if "html" in response.headers.get("content-type", "") or body.lstrip()[:9].lower() in _PAGES:
-        return "a web page. Is this the address of a model's server? It often ends in /v1"
-    return body[:300] or "nothing more"
 
 
 def _with_type(fault: Fault, response: httpx.Response, hidden: Hidden = NOTHING) -> Fault:
@@ -219,7 +216,11 @@ async def _read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: 
             if len(pieces) + len(added) > PIECES_LIMIT:
                 return Fault(kind="too_large", detail=f"the stream has more than {PIECES_LIMIT} pieces of a reply")
             if await _see(added, pieces, watcher):
-                await _linger(bounded)
+                # Read to the end of the body, for a moment: what goes wrong now takes nothing from the reply.
+                with suppress(TimeoutError, httpx.HTTPError, OSError, TooLargeError):
+                    async with asyncio.timeout(_LINGER):
+                        async for _ in bounded:
+                            pass
                 return gather_reply(pieces)
     except TooLargeError:
         return Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes")
@@ -237,14 +238,6 @@ async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], wa
         if isinstance(piece, Ended):
             return True
     return False
-
-
-async def _linger(chunks: Bounded) -> None:
-    """Read to the end of the body, for a moment: what goes wrong now takes nothing from the reply."""
-    with suppress(TimeoutError, httpx.HTTPError, OSError, TooLargeError):
-        async with asyncio.timeout(_LINGER):
-            async for _ in chunks:
-                pass
 
 
 # Send requests to a server over HTTP, with retries; every fault of the transport becomes a value.
@@ -335,7 +328,9 @@ class Http:
 
     async def _answer(self, response: httpx.Response, watcher: Watcher | None) -> Reply | Fault:
         packed = _packing(response)
-        if watcher is not None and response.is_success and not packed and not _is_whole(response):
+        # A server that was asked for a stream may give the reply in one go, as some do.
+        whole = response.headers.get("content-type", "").startswith("application/json")
+        if watcher is not None and response.is_success and not packed and not whole:
             answer = await _read_stream(response.aiter_raw(), self._wire.stream, watcher)
             return answer if isinstance(answer, Reply) else _with_type(answer, response, self._hidden)
         body = await read_body(response, _BODY_LIMIT)
@@ -347,20 +342,11 @@ class Http:
             return Fault(kind="malformed", detail=f"{self._where} answered in {packed}, and was asked not to pack")
         answer = self._wire.decode(body.content)
         if isinstance(answer, Fault):
-            return _with_type(self._told(answer, body.content), response, self._hidden)
+            # A fault holds parts of the answer that were cut off, so it is made anew from the masked answer.
+            text = body.content.decode(errors="replace") if self._hidden else ""
+            again = self._wire.decode(self._hidden.without(text).encode()) if text in self._hidden else answer
+            return _with_type((again if isinstance(again, Fault) else replace(answer, body="")), response, self._hidden)
         if watcher is not None:
             for piece in reply_pieces(answer):
                 await watcher.see(piece)
         return answer
-
-    def _told(self, fault: Fault, content: bytes) -> Fault:
-        """The fault of that answer, as it is of one without what is hidden: it holds parts that were cut off."""
-        text = content.decode(errors="replace") if self._hidden else ""
-        again = self._wire.decode(self._hidden.without(text).encode()) if text in self._hidden else fault
-        return again if isinstance(again, Fault) else replace(fault, body="")
-
-
-def _is_whole(response: httpx.Response) -> bool:
-    """Whether a server that was asked for a stream gives the reply in one go, as some do."""
-    said: str = response.headers.get("content-type", "")
-    return said.startswith("application/json")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import takewhile
 from math import log
 
 import msgspec
@@ -13,7 +14,7 @@ from forge.errors import ForgeError, quantity
 from forge.outcome import short_repr
 from forge.runtime.loop import checked_options
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, TokenProbability, Undelivered
-from stages.wire.prompted.forms import FormName
+from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 
 Line = str | Reply | Fault
@@ -89,9 +90,13 @@ class Scripted:
         self._requests.append(effect.request)
         if number >= len(self._script):
             has = quantity(len(self._script), "answer")
+            # The messages since the model's last reply: results, and corrections where it was wrong.
+            written = [msgspec.json.decode(one, type=_Written) for one in reversed(effect.request.messages)]
+            last = [*takewhile(lambda one: one.role != "assistant", written)][::-1]
+            told = "\n".join(f"{one.role}: {short_repr(one.content, quoted=False, most=TOLD)}" for one in last)
             raise ScriptError(
                 f"the script has {has}, and the run asked for answer {number + 1} (turn {effect.turn}). "
-                f"The last that the model was told:\n{_told_last(effect.request)}"
+                f"The last that the model was told:\n{told}"
             )
         line = self._script[number]
         if isinstance(line, Fault):
@@ -128,14 +133,3 @@ def _lines(script: Sequence[Line]) -> tuple[Line, ...]:
 class _Written(Struct):
     role: str = ""
     content: object = ""
-
-
-def _told_last(request: Request) -> str:
-    """The messages since the model's last reply, each with its role: results, and corrections where it was wrong."""
-    told: list[str] = []
-    for message in reversed(request.messages):
-        written = msgspec.json.decode(message, type=_Written)
-        if written.role == "assistant":
-            break
-        told.append(f"{written.role}: {short_repr(written.content, quoted=False, most=TOLD)}")
-    return "\n".join(reversed(told))

@@ -47,7 +47,9 @@ async def in_thread(call: Callable[[], object], hear: Hear) -> object:
             value = _last_of(call(), report)
         # Raised again where the call is awaited; SystemExit too, which must neither end the program nor be lost.
         except BaseException as error:  # noqa: BLE001
-            caught = _bearable(error)
+            caught = error
+            if not isinstance(error, Exception) or isinstance(error, StopIteration):  # which no future can carry
+                caught = RuntimeError(f"{type(error).__name__}: {error}")
             _post(loop, lambda: settle(lambda: done.set_exception(caught)))
         else:
             _post(loop, lambda: settle(lambda: done.set_result(value)))
@@ -69,13 +71,6 @@ def _last_of(value: object, report: Callable[[object], bool]) -> object:
                 return last if end.value is None else end.value
             if not report(last):
                 return None
-
-
-def _bearable(error: BaseException) -> Exception:
-    """The error as a future can carry it."""
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def _post(loop: asyncio.AbstractEventLoop, step: Callable[[], None]) -> bool:

@@ -23,9 +23,8 @@ from forge.tools.definition import (
     Convert,
     IdempotencyKey,
     Returned,
-    caller_parameters,
     converter,
-    key_parameters,
+    parameters_of,
 )
 from stages import nudges
 from stages.arithmetic import with_results
@@ -197,15 +196,9 @@ class TimeLimit:
                 raise
         if task.done():
             return task.result()
-        return await self._stop(task)
-
-    def _next(self) -> float:
-        """When it is over, if nothing more is heard."""
-        silent = None if self._spec.idle_timeout is None else self._heard + self._spec.idle_timeout
-        return min(when for when in (silent, self._end, float("inf")) if when is not None)
-
-    async def _stop(self, task: asyncio.Task[object]) -> object:
-        why = self._why()
+        why = f"gave no sign of life for {self._spec.idle_timeout} seconds"
+        if self._end is not None and self._next() == self._end:
+            why = f"took longer than its {self._spec.timeout} seconds"
         task.cancel()
         await asyncio.wait({task}, timeout=GRACE)
         if not task.done():
@@ -216,10 +209,10 @@ class TimeLimit:
             return task.result()
         raise Overdue(why, stopped=True)
 
-    def _why(self) -> str:
-        if self._end is not None and self._next() == self._end:
-            return f"took longer than its {self._spec.timeout} seconds"
-        return f"gave no sign of life for {self._spec.idle_timeout} seconds"
+    def _next(self) -> float:
+        """When it is over, if nothing more is heard."""
+        silent = None if self._spec.idle_timeout is None else self._heard + self._spec.idle_timeout
+        return min(when for when in (silent, self._end, float("inf")) if when is not None)
 
 
 def leave(task: asyncio.Future[_T]) -> None:
@@ -286,7 +279,12 @@ class Tools:
             )
         began = time.monotonic()
         spent: list[Spending] = []
-        caller = self._caller(effect, spent, ask, journal)
+        # Calls that spend of the run's budget share what is left of it.
+        caller, delegating = None, sum(bool(self._tools[call.name].calling) for call in effect.calls)
+        if delegating:
+            share = share_of(effect.budget or Budget(calls=0), delegating)
+            again = effect.continued
+            caller = Caller(call_id="", budget=share, spend=spent.append, continued=again, ask=ask, journal=journal)
         calls = [self._run(call, effect.run, heard, raised, caller) for call in effect.calls]
         if around is not None:
             observed = zip(calls, effect.calls, strict=True)
@@ -294,15 +292,6 @@ class Tools:
         # A call alone, the most frequent case by far, needs no task of its own.
         results = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
         return Results(results=tuple(results), seconds=time.monotonic() - began, spent=sum_of(spent))
-
-    def _caller(self, effect: Execute, spent: list[Spending], ask: Asker | None, journal: str | None) -> Caller | None:
-        """What those of the calls are told that spend of the run's budget; None: none does."""
-        delegating = sum(bool(self._tools[call.name].calling) for call in effect.calls)
-        if not delegating:
-            return None
-        share = share_of(effect.budget or Budget(calls=0), delegating)
-        again = effect.continued
-        return Caller(call_id="", budget=share, spend=spent.append, continued=again, ask=ask, journal=journal)
 
     async def _run(
         self,
@@ -327,9 +316,18 @@ class Tools:
                 return replace(value, call_id=call.id)
             return succeeded(call.id, value, tool.spec.result_limit, tool=call.name)
         except Overdue as overdue:
-            return _overdue(call, tool, overdue)
+            if overdue.stopped and tool.is_async:
+                return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {overdue}")
+            why = f"{overdue}; it cannot be stopped and may still be running"
+            if tool.spec.retriable:
+                return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
+            return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
         except ToolOutcomeUnknown as unknown:
-            return _lost(call, tool, unknown)
+            # The tool itself does not know the outcome.
+            told = failed(call.id, unknown, tool.spec.result_limit)
+            if tool.spec.retriable:
+                return told
+            return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, told.message))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -348,24 +346,6 @@ async def _observed(running: Coroutine[None, None, CallResult], around: Observed
         return result
 
 
-def _overdue(call: ToolCall, tool: "_Prepared", overdue: Overdue) -> Failed | InDoubt:
-    """What becomes of a call that took too long: an error, or an unknown outcome where a write could not be stopped."""
-    if overdue.stopped and tool.is_async:
-        return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {overdue}")
-    why = f"{overdue}; it cannot be stopped and may still be running"
-    if tool.spec.retriable:
-        return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
-    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
-
-
-def _lost(call: ToolCall, tool: "_Prepared", unknown: ToolOutcomeUnknown) -> CallResult:
-    """What becomes of a call whose outcome the tool itself does not know."""
-    told = failed(call.id, unknown, tool.spec.result_limit)
-    if tool.spec.retriable:
-        return told
-    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, told.message))
-
-
 class _Prepared(Struct, frozen=True):
     """A function with what has to be found out about it only once."""
 
@@ -381,7 +361,7 @@ class _Prepared(Struct, frozen=True):
     def of(cls, function: _Function, spec: ToolSpec | None) -> Self:
         spec = spec or ToolSpec(name="", description="", parameters=Raw(b"{}"))
         limited = spec.timeout is not None or spec.idle_timeout is not None
-        keyed, calling = key_parameters(function), caller_parameters(function)
+        keyed, calling = parameters_of(function, IdempotencyKey), parameters_of(function, Caller)
         return cls(function, spec, converter(function), keyed, calling, _is_async(function), limited)
 
     async def call(self, call: ToolCall, run: str, hear: Hear, caller: Caller | None) -> object:
@@ -400,19 +380,15 @@ class _Prepared(Struct, frozen=True):
             result = await in_thread(functools.partial(self.function, **values), hear)
         # A wrapper around an async function looks like a sync one until it is called; an async one may forget to await.
         if isinstance(result, AsyncGenerator):
-            return await _last_of(result, hear)
+            last: object = None
+            async with aclosing(result):
+                async for value in result:
+                    if isinstance(value, Returned):
+                        return value.value
+                    hear(value)
+                    last = value
+            return last
         return await result if isinstance(result, Awaitable) else result
-
-
-async def _last_of(values: AsyncGenerator[object, None], hear: Hear) -> object:
-    last: object = None
-    async with aclosing(values):
-        async for value in values:
-            if isinstance(value, Returned):
-                return value.value
-            hear(value)
-            last = value
-    return last
 
 
 def _is_async(function: _Function) -> bool:

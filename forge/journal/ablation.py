@@ -4,7 +4,7 @@ Each decision is repeated from the state that the run was really in, so it is ex
 would have said after a different decision is unknown, so nothing is followed beyond the first difference.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -72,115 +72,89 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
     # One pass for all: keeping all states of a run would take memory quadratic in its length.
     for before, after in pairwise(states(record, workflow)):
         for name, variant in variants.items():
-            if variant.where == "offer":
-                acted[name].extend(_offered(before, after, compiled.rules, variant.workflow.rules))
-            elif variant.where == "values":
-                acted[name].extend(_limited(before, after, turns[name]))
-            else:
-                acted[name].extend(_acted(before, after, turns[name], variant.where))
+            if found := _acted(before, after, compiled.rules, variant, turns[name]):
+                acted[name].append(found)
     return tuple(
         Ablated(guardrail=name, does=variant.does, acted=tuple(acted[name])) for name, variant in variants.items()
     )
 
 
-def _acted(before: Step, after: Step, turn: Stage, where: Where) -> Iterator[Acted]:
-    """What this pipeline does instead, if it decides differently on the state `before` than the run did."""
-    if after.outcome is not None or (where == "prompt") != isinstance(before.state.phase, Ready):
-        return
-    if not isinstance(before.state.phase, Ready | Answered | Edited | Executed):
-        return
-    did = decision(before.state, after.halt or after.state)
-    moved = advanced(turn, before.state)
-    without = decision(before.state, moved.unwrap() if isinstance(moved, Success) else moved.failure())
-    if did != without:
-        over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}
-        number = before.state.ledger.turn + (where == "prompt")
-        yield Acted(turn=number, step=before.number, did=did, without=without, ends=over)
-
-
-def _offered(before: Step, after: Step, rules: Rules, other: Rules) -> Iterator[Acted]:
-    """What a constraint would have offered under other rules, if that is not what it offered the model."""
-    sent = after.state
-    if not _constrains(before, after):
-        return
-    seen = replace(before.state, history=sent.prompt.view, cleared=())
-    did, without = offer(offered_tools(rules, seen)), offer(offered_tools(other, seen))
-    if did != without:
-        yield Acted(turn=sent.ledger.turn, step=before.number, did=did, without=without, ends=False)
-
-
-def _limited(before: Step, after: Step, turn: Stage) -> Iterator[Acted]:
-    """The arguments that a constraint held to other values than if this pipeline had written it."""
-    moved = advanced(turn, before.state) if _constrains(before, after) else None
-    if not isinstance(moved, Success):
-        return
-    sent, other = argument_schemas(after.state.asked.tail), argument_schemas(moved.unwrap().asked.tail)
-    limited = [f"{t}.{name}" for (t, name), kind in sent.items() if other.get((t, name), kind) != kind]
-    if limited:
-        names = ", ".join(limited)
+def _acted(before: Step, after: Step, rules: Rules, variant: _Variant, turn: Stage) -> Acted | None:
+    """What the variant does instead, if it decides differently on the state `before` than the run did."""
+    state, sent, where = before.state, after.state, variant.where
+    if where in {"offer", "values"}:
+        # Only where the step asked for a reply under a constraint of calls.
+        if after.halt or not isinstance(state.phase, Ready) or not isinstance(sent.phase, Awaiting):
+            return None
+        if sent.phase.summary or sent.phase.asked.mode != "constrained":
+            return None
+    elif (
+        after.outcome is not None
+        or not isinstance(state.phase, Ready | Answered | Edited | Executed)
+        or (where == "prompt") != isinstance(state.phase, Ready)
+    ):
+        return None
+    if where == "offer":
+        seen = replace(state, history=sent.prompt.view, cleared=())
+        did, without = offer(offered_tools(rules, seen)), offer(offered_tools(variant.workflow.rules, seen))
+    elif where == "values":
+        moved = advanced(turn, state)
+        if not isinstance(moved, Success):
+            return None
+        own, other = argument_schemas(sent.asked.tail), argument_schemas(moved.unwrap().asked.tail)
+        names = ", ".join(
+            f"{tool}.{name}" for (tool, name), kind in own.items() if other.get((tool, name), kind) != kind
+        )
         did = Decision(kind="offers", detail=f"the values that were seen for {names}")
-        without = Decision(kind="offers", detail=f"any value for {names}")
-        yield Acted(turn=after.state.ledger.turn, step=before.number, did=did, without=without, ends=False)
-
-
-def _constrains(before: Step, after: Step) -> bool:
-    """Whether the step between them asked for a reply under a constraint, of calls."""
-    sent = after.state
-    if after.halt or not isinstance(before.state.phase, Ready) or not isinstance(sent.phase, Awaiting):
-        return False
-    return sent.phase.asked.mode == "constrained" and not sent.phase.summary
-
-
-def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
-    """The workflow without each of its guardrails, by the guardrail's name."""
-    rules = workflow.rules
-    unguessing = replace(rules.calls, repair_limits=RepairLimits(read=0, write=0, terminal=0))
-    rescue = "finds calls in text and repairs damaged ones"
-    guesses = "repairs what is ambiguous, within the limits"
-    tool_errors = "lets the model try again after an error"
-    of_replies = {
-        "rescue": (rescue, workflow.under(replace(rules, calls=replace(rules.calls, rescue_enabled=False)))),
-        "guesses": (guesses, workflow.under(replace(rules, calls=unguessing))),
-        "coercion": ("converts values to the schema's type", workflow.checked_by(_exact)),
-        "schema": ("refuses arguments that do not match", workflow.checked_by(_unchecked)),
-        "retry nudges": (
-            "corrects a reply without a usable call",
-            workflow.under(replace(rules, limits=replace(rules.limits, max_retries_per_step=0))),
-        ),
-        "tool error nudges": (
-            tool_errors,
-            workflow.under(replace(rules, limits=replace(rules.limits, max_tool_errors=0))),
-        ),
-        "ask_once": (
-            "asks once about an answer in words, where a call was possible",
-            workflow.under(replace(rules, without=rules.without | {"ask_once"})),
-        ),
-        **{name: ("a guard", workflow.without(name)) for name in workflow.guards},
-    }
-    uncompacted = replace(workflow, context=replace(workflow.context, compactor=NoCompact(), summarize=False))
-    compaction = _Variant(does="makes the prompt fit", where="prompt", workflow=uncompacted)
-    judging = {name: _Variant(does=does, where="reply", workflow=other) for name, (does, other) in of_replies.items()}
-    return {**judging, "compaction": compaction, **_offers(workflow)}
+        without = Decision(kind="offers", detail=f"any value for {names}") if names else did
+    else:
+        moved = advanced(turn, state)
+        did = decision(state, after.halt or sent)
+        without = decision(state, moved.unwrap() if isinstance(moved, Success) else moved.failure())
+    if did == without:
+        return None
+    over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}
+    number = state.ledger.turn + (where != "reply")
+    return Acted(turn=number, step=before.number, did=did, without=without, ends=over)
 
 
 _NARROWINGS = {name: (one.narrow.__doc__ or name).partition("\n")[0].rstrip(".") for name, one in NARROWINGS.items()}
 """What each narrowing of the offer does."""
 
 
-def _offers(workflow: CompiledWorkflow) -> dict[str, _Variant]:
-    """The workflow without each of the rules that decide what a constraint offers."""
-    rules = workflow.rules
-    ways = {
-        "withheld writes": ("does not offer writes that nothing needs", replace(rules, withheld=())),
-        "order of calls": ("offers what may come next", replace(rules, order=())),
-        **{name: (does, replace(rules, without=rules.without | {name})) for name, does in _NARROWINGS.items()},
-    }
-    offers = {
-        n: _Variant(does=does, where="offer", workflow=workflow.under(other)) for n, (does, other) in ways.items()
-    }
-    free = workflow.under(replace(rules, tools=tuple(replace(tool, grounded=()) for tool in rules.tools)))
-    does = "holds grounded arguments to values that were seen"
-    return {**offers, "seen values": _Variant(does=does, where="values", workflow=free)}
+def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
+    """The workflow without each of its guardrails, by the guardrail's name."""
+    rules, calls, limits, context = workflow.rules, workflow.rules.calls, workflow.rules.limits, workflow.context
+    unguessing = RepairLimits(read=0, write=0, terminal=0)
+    ungrounded = tuple(replace(tool, grounded=()) for tool in rules.tools)
+    found: dict[str, _Variant] = {}
+
+    def add(name: str, does: str, other: Rules | CompiledWorkflow, where: Where = "reply") -> None:
+        changed = workflow.under(other) if isinstance(other, Rules) else other
+        found[name] = _Variant(does=does, where=where, workflow=changed)
+
+    unrescued = replace(calls, rescue_enabled=False)
+    add("rescue", "finds calls in text and repairs damaged ones", replace(rules, calls=unrescued))
+    unrepaired = replace(calls, repair_limits=unguessing)
+    add("guesses", "repairs what is ambiguous, within the limits", replace(rules, calls=unrepaired))
+    add("coercion", "converts values to the schema's type", workflow.checked_by(_exact))
+    add("schema", "refuses arguments that do not match", workflow.checked_by(_unchecked))
+    without_retries = replace(rules, limits=replace(limits, max_retries_per_step=0))
+    add("retry nudges", "corrects a reply without a usable call", without_retries)
+    without_errors = replace(rules, limits=replace(limits, max_tool_errors=0))
+    add("tool error nudges", "lets the model try again after an error", without_errors)
+    asked = "asks once about an answer in words, where a call was possible"
+    add("ask_once", asked, replace(rules, without=rules.without | {"ask_once"}))
+    for name in workflow.guards:
+        add(name, "a guard", workflow.without(name))
+    uncompacted = replace(context, compactor=NoCompact(), summarize=False)
+    add("compaction", "makes the prompt fit", replace(workflow, context=uncompacted), "prompt")
+    add("withheld writes", "does not offer writes that nothing needs", replace(rules, withheld=()), "offer")
+    add("order of calls", "offers what may come next", replace(rules, order=()), "offer")
+    for name, does in _NARROWINGS.items():
+        add(name, does, replace(rules, without=rules.without | {name}), "offer")
+    add("seen values", "holds grounded arguments to values that were seen", replace(rules, tools=ungrounded), "values")
+    return found
 
 
 def _exact(check: Check) -> Check:

@@ -8,13 +8,13 @@ from returns.result import Result, Success
 
 from forge.errors import JournalError
 from forge.journal.records import Journal, read_journal
-from forge.journal.replaying import Difference, Followed, as_recorded, delivered, differences, effect_name
-from forge.runtime.loop import advanced, checked_options
+from forge.journal.replaying import Difference, DivergenceError, as_recorded, differences, effect_name, steps
+from forge.runtime.loop import checked_options
 from forge.workflow.turn import stages_of
 from forge.workflow.workflow import Workflow
 from stages.halt import Halt
 from stages.pipeline import Stage, pipeline
-from stages.state import Awaiting, Ready, State
+from stages.state import Awaiting, Done, State
 
 Stages = Mapping[str, Stage]
 """The stages of a pipeline by name, in running order: `forge.workflow.turn.stages_of` gives those of a workflow."""
@@ -45,29 +45,18 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     one, other = (_stages(record, given) for given in (first, second))
-    turn = pipeline(*one.values())
-    state, number, used, followed = record.header.state, 1, 0, Followed(record)
-    while True:
-        if parting := _parting(state, one, other, number):
-            return parting
-        moved = advanced(turn, state)
-        if not isinstance(moved, Success):
-            return None
-        state, number = moved.unwrap(), number + 1
-        if isinstance(state.phase, Awaiting):
-            if used == len(record.entries):
-                return None
-            entry = record.entries[used]
-            if followed.differences(state.phase.effect):
-                sentence = f"both pipelines differ from the recorded run in {effect_name(entry.effect)}"
-                raise JournalError(f"{sentence}; forge replay shows where")
-            used += 1
-            arrived = delivered(state, entry.outcome, used)
-            if not isinstance(arrived, Success):
-                return None
-            state, number = arrived.unwrap(), number + 1
-        elif not isinstance(state.phase, Ready):
-            return None
+    try:
+        for step in steps(record, pipeline(*one.values())):
+            # What awaits an outcome, or is over, is given to no stage.
+            if step.halt is None and not isinstance(step.state.phase, Awaiting | Done):
+                parting = _parting(step.state, one, other, step.number + 1)
+                if parting is not None:
+                    return parting
+    except DivergenceError as error:
+        differing = effect_name(record.asked()[error.number - 1])
+        sentence = f"both pipelines differ from the recorded run in {differing}"
+        raise JournalError(f"{sentence}; forge replay shows where") from None
+    return None
 
 
 def _stages(journal: Journal, given: Workflow | Stages) -> Stages:
@@ -83,32 +72,25 @@ def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | N
         left = now.bind(one[name]) if name in one else now
         right = now.bind(other[name]) if name in other else now
         if left != right:
-            return _told(now.unwrap(), name, left, right, step)
+            before, first, second = now.unwrap(), _value(left), _value(right)
+            both = isinstance(first, State) and isinstance(second, State)
+            found = differences(first, second) if both else ()
+            return Parting(
+                step=step,
+                turn=before.ledger.turn,
+                stage=name,
+                before=before,
+                first=first,
+                second=second,
+                # Without what `sent` repeats of the phase, unless it is all there is.
+                found=tuple(each for each in found if not each.path.startswith("sent.")) or found,
+            )
         now = left
     return None
 
 
-def _told(before: State, stage: str, left: Result[State, Halt], right: Result[State, Halt], step: int) -> Parting:
-    first, second = _value(left), _value(right)
-    both = isinstance(first, State) and isinstance(second, State)
-    return Parting(
-        step=step,
-        turn=before.ledger.turn,
-        stage=stage,
-        before=before,
-        first=first,
-        second=second,
-        found=_told_once(differences(first, second)) if both else (),
-    )
-
-
 def _value(moved: Result[State, Halt]) -> State | Halt:
     return moved.unwrap() if isinstance(moved, Success) else moved.failure()
-
-
-def _told_once(found: tuple[Difference, ...]) -> tuple[Difference, ...]:
-    """Without what `sent` repeats of the phase, unless it is all there is."""
-    return tuple(one for one in found if not one.path.startswith("sent.")) or found
 
 
 def _order(one: list[str], other: list[str]) -> list[str]:

@@ -185,17 +185,12 @@ def _opened(path: Path, flags: int) -> Iterator[FileIO]:
     except UnicodeEncodeError:
         raise JournalError(f"{str(path)!r} cannot be the name of a file here") from None
     with FileIO(descriptor, "ab") as file:
-        _lock(file, path)
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise JournalError(f"another run is writing the journal {path}") from None
         yield file
-
-
-def _lock(file: FileIO, path: Path) -> None:
-    if sys.platform == "win32":
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise JournalError(f"another run is writing the journal {path}") from None
 
 
 def _ends(path: Path, size: int, check: str) -> bool:
@@ -226,7 +221,12 @@ def recording(
 
     with JournalFile.new(Path(path)) as file:
         dated = replace(header, forge=version("forge-toolcalls"), started=f"{datetime.now(UTC):%FT%TZ}")
-        file.append(_header(dated, redactor))
+        line = _encoded(dated, None, redactor)
+        try:
+            msgspec.json.decode(line, type=Header)
+        except msgspec.DecodeError as error:
+            raise JournalError(f"the initial state of the run cannot be written: {error}") from None
+        file.append(line)
         yield _writing(interpret, file, redactor=redactor)
 
 
@@ -240,16 +240,6 @@ def continuing(interpret: Interpreter, path: str | Path, journal: Journal) -> It
     with JournalFile.after(Path(path), journal.size, journal.check) as file:
         pending = None if journal.pending is None else journal.effect(len(journal.entries))
         yield _writing(interpret, file, journal.last, pending=pending)
-
-
-def _header(header: Header, redactor: Redactor | None) -> bytes:
-    """The first line. JournalError if it cannot be read back: a state may hold numbers that JSON cannot represent."""
-    line = _encoded(header, None, redactor)
-    try:
-        msgspec.json.decode(line, type=Header)
-    except msgspec.DecodeError as error:
-        raise JournalError(f"the initial state of the run cannot be written: {error}") from None
-    return line
 
 
 def _encoded(

@@ -258,7 +258,11 @@ def shortened(effect: Effect, before: Request) -> Recorded:
     if not isinstance(effect, Send):
         return effect
     request = effect.request
-    keep = _common(before.messages, request.messages)
+    keep = len(before.messages)
+    if request.messages[:keep] != before.messages:  # unusual: one request extends the last
+        pairs = enumerate(zip(before.messages, request.messages, strict=False))
+        differing = (n for n, (old, new) in pairs if old is not new and old != new)
+        keep = next(differing, len(request.messages))
     return SentPart(
         turn=effect.turn,
         target=effect.target,
@@ -267,14 +271,6 @@ def shortened(effect: Effect, before: Request) -> Recorded:
         messages=request.messages[keep:],
         tail=UNSET if request.tail == before.tail else request.tail,
     )
-
-
-def _common(before: tuple[Raw, ...], after: tuple[Raw, ...]) -> int:
-    """How many messages the two have in common at the beginning."""
-    if after[: len(before)] == before:  # the usual case: one request extends the last
-        return len(before)
-    pairs = zip(before, after, strict=False)
-    return next((n for n, (old, new) in enumerate(pairs) if old is not new and old != new), len(after))
 
 
 class _Requests:
@@ -302,7 +298,7 @@ def read_journal(path: str | PathLike[str]) -> Journal:
     """The journal in that file; JournalError names a wrong line. An incomplete last line is ignored."""
     checked = CheckedLines(path)
     lines = iter(checked)
-    header = _header(path, next(lines))
+    header = read_header(path, next(lines))
     entries: list[Entry] = []
     pending: Recorded | None = None
     requests = _Requests()
@@ -311,7 +307,11 @@ def read_journal(path: str | PathLike[str]) -> Journal:
         match _decoded(path, number, line), pending:
             case EffectLine(effect=effect), None:
                 pending = effect
-                _add(requests, effect, f"{path}, line {number}")
+                if isinstance(effect, SentPart):
+                    try:
+                        requests.add(effect)
+                    except ValueError as error:
+                        raise JournalError(f"{path}, line {number}: it {error}") from None
             case OutcomeLine(outcome=outcome), known if known is not None:
                 entries.append(Entry(effect=known, outcome=outcome))
                 pending = None
@@ -333,21 +333,15 @@ def read_journal(path: str | PathLike[str]) -> Journal:
     )
 
 
-def _add(requests: _Requests, effect: Recorded, place: str) -> None:
-    if isinstance(effect, SentPart):
-        try:
-            requests.add(effect)
-        except ValueError as error:
-            raise JournalError(f"{place}: it {error}") from None
-
-
 _HEADER = msgspec.json.Decoder(Header)
 _LINE: msgspec.json.Decoder[EffectLine | AgainLine | OutcomeLine] = msgspec.json.Decoder(
     EffectLine | AgainLine | OutcomeLine
 )
 
 
-def _header(path: str | PathLike[str], line: bytes) -> Header:
+def read_header(path: str | PathLike[str], line: bytes) -> Header:
+    """The first line. JournalError for one that is none, or was written by another version of forge."""
+    _refuse_other_version(path, line)
     try:
         header = decode(_HEADER, line)
     except msgspec.DecodeError as error:

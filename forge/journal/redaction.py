@@ -14,7 +14,6 @@ from forge.masking import HEAD_LENGTH, end_of_form, spellings, undone
 from stages.effect import (
     Approved,
     Ask,
-    CallResult,
     Effect,
     Execute,
     Failed,
@@ -257,19 +256,20 @@ class Marks:
             if found not in self._forms:
                 form = max(self._heads[found], key=lambda one: end_of_form(one, text, begin))
                 end, found = end_of_form(form, text, begin), form
-            parts += [text[at:begin], _as_json(self._forms[found], found, text[at:begin], text[end : end + _NEAR])]
+            # A bare number in JSON gets a quoted mark, so that the text stays valid JSON.
+            mark = self._forms[found]
+            bare = text[at:begin].rstrip()[-1:] in (":", "[", ",") and text[end : end + _NEAR].lstrip()[:1] in (
+                "]",
+                "}",
+                ",",
+            )
+            parts += [text[at:begin], (f'"{mark}"' if bare and _NUMBER.fullmatch(found) else mark)]
             at = end
         return "".join((*parts, text[at:]))
 
 
 def _as_name(mark: re.Match[str]) -> str:
     return re.sub(r"\W+", "_", mark[0]).strip("_")
-
-
-def _as_json(mark: str, found: str, before: str, after: str) -> str:
-    """The mark, quoted if it replaces a bare number in JSON, so that the text stays valid JSON."""
-    bare = before.rstrip()[-1:] in (":", "[", ",") and after.lstrip()[:1] in ("]", "}", ",")
-    return f'"{mark}"' if bare and _NUMBER.fullmatch(found) else mark
 
 
 _NEAR = 8
@@ -419,7 +419,17 @@ class Redactor:
                 self._replied(reply)
             case Results(results=results):
                 for result in results:
-                    self._came(self._tools.get(result.call_id, ""), result)
+                    tool = self._tools.get(result.call_id, "")
+                    hide = tool in self._rules.results or "*" in self._rules.results
+                    match result:
+                        case Succeeded(text=text, value=value):
+                            self._leaves(tool, "", msgspec.json.decode(value), hide=hide)
+                            if hide:
+                                self._marks.hide(text)
+                        case Unresolved(message=message) | Failed(message=message):
+                            self._leaves(tool, "", message, hide=hide)
+                        case _:
+                            pass
             case _:
                 pass
 
@@ -444,17 +454,15 @@ class Redactor:
                 self._marks.hide_words(arguments)
             return
         for name, value in given:
-            self._leaves(tool, name, value, hide=self._hides(tool, name))
+            about = self._about(tool)
+            self._leaves(
+                tool, name, value, hide=name in about or (bool(about) and name not in self._parameters.get(tool, ()))
+            )
 
     def _about(self, tool: str) -> list[str]:
         """The arguments of a tool that rules name; for an unknown tool, all that rules name."""
         known = tool in self._parameters
         return [argument for named, argument in self._named if not known or named in {tool, "*"}]
-
-    def _hides(self, tool: str, argument: str) -> bool:
-        """Whether a rule names the argument, or may mean it: an unknown argument may be a misspelt one."""
-        about = self._about(tool)
-        return argument in about or (bool(about) and argument not in self._parameters.get(tool, ()))
 
     def _written_out(self, text: str) -> Iterator[str]:
         """Values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`."""
@@ -462,19 +470,6 @@ class Redactor:
         for name, value in _inner_members(text):
             if plainly(name) in names:
                 yield from self._marks.leaves(value)
-
-    def _came(self, tool: str, result: CallResult) -> None:
-        """Learn from what a tool returned or raised."""
-        hide = tool in self._rules.results or "*" in self._rules.results
-        match result:
-            case Succeeded(text=text, value=value):
-                self._leaves(tool, "", msgspec.json.decode(value), hide=hide)
-                if hide:
-                    self._marks.hide(text)
-            case Unresolved(message=message) | Failed(message=message):
-                self._leaves(tool, "", message, hide=hide)
-            case _:
-                pass
 
     def _leaves(self, tool: str, argument: str, value: object, *, hide: bool) -> None:
         for text in self._marks.leaves(value):

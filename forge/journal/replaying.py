@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from os import PathLike
 from typing import Literal, TypeVar, assert_never
 
@@ -85,14 +86,16 @@ def _walk(before: Json, after: Json, hidden: re.Pattern[str] | None) -> Iterator
                 pairs = [((*path, n), old.get(n, _ABSENT), new.get(n, _ABSENT)) for n in names]
                 left.extend(reversed(pairs))
             case list(), list():
-                length = max(len(old), len(new))
-                indexed = [((*path, i), _at(old, i), _at(new, i)) for i in range(length)]
-                left.extend(reversed(indexed))
+                both = enumerate(zip_longest(old, new, fillvalue=_ABSENT))
+                left.extend(reversed([((*path, i), *pair) for i, pair in both]))
             case _:
                 if old is new or (type(old) is type(new) and old == new):
                     continue
                 if hidden is None or not isinstance(old, str) or not _stands_for(old, new, hidden):
-                    yield _difference(path, old, new)
+                    start = 0
+                    if isinstance(old, str) and isinstance(new, str) and old is not _ABSENT and new is not _ABSENT:
+                        start = max(0, common_length(old, new) - _LEAD)
+                    yield Difference(path=dotted(path), before=_shown(old, start), after=_shown(new, start))
 
 
 def _stands_for(old: str, new: Json, hidden: re.Pattern[str]) -> bool:
@@ -117,17 +120,6 @@ def _stands_for(old: str, new: Json, hidden: re.Pattern[str]) -> bool:
 
 _ABSENT = "\0absent"
 """A missing value; compared by identity, so that no text is mistaken for it."""
-
-
-def _at(values: list[Json], index: int) -> Json:
-    return values[index] if index < len(values) else _ABSENT
-
-
-def _difference(path: _Path, old: Json, new: Json) -> Difference:
-    start = 0
-    if isinstance(old, str) and isinstance(new, str) and old is not _ABSENT and new is not _ABSENT:
-        start = max(0, common_length(old, new) - _LEAD)
-    return Difference(path=dotted(path), before=_shown(old, start), after=_shown(new, start))
 
 
 def _shown(value: Json, start: int) -> str | None:

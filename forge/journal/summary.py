@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import UNSET, Struct
 
 from forge.errors import JournalError
-from forge.journal.records import JOURNAL_VERSION, AgainLine, EffectLine, OutcomeLine, Recorded, SentPart
+from forge.journal.records import AgainLine, EffectLine, Header, OutcomeLine, Recorded, SentPart, read_header
 from stages.effect import Ask, Execute, Replied, Results, Succeeded, Unanswered, Undelivered
 
 _HEAD = 4 * 1024 * 1024
@@ -20,35 +20,12 @@ TAIL = 1024 * 1024
 _Line = EffectLine | AgainLine | OutcomeLine
 
 
-class _Sampling(Struct):
-    seed: int | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-
-
-class _Setup(Struct):
-    model: str = ""
-    mode: str = ""
-    sampling: _Sampling = field(default_factory=_Sampling)
-
-
 class _Tool(Struct):
     effect: str = "write"
 
 
 class _Definition(Struct):
     tools: dict[str, _Tool] = {}
-
-
-class _Header(Struct):
-    """The part of the first line that is shown."""
-
-    journal: int = 0
-    workflow: str = ""
-    started: str = ""
-    redacted: tuple[str, ...] = ()
-    setup: _Setup = field(default_factory=_Setup)
-    definition: _Definition = field(default_factory=_Definition)
 
 
 class Glance(Struct, frozen=True, kw_only=True):
@@ -85,9 +62,15 @@ def glance(path: Path) -> Glance:
             cut = size - TAIL > len(first)
     except OSError as error:
         raise JournalError(f"cannot read the journal {path}: {error.strerror}") from None
-    header = _header(path, first)
-    lines = _lines(tail, cut=cut)
-    state, outcome = _ending(lines, header)
+    header = read_header(path, first)
+    lines: list[_Line] = []
+    for line in tail.split(b"\n")[1 if cut else 0 : -1]:
+        try:
+            lines.append(msgspec.json.decode(line, type=_Line))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            lines.clear()  # lines before an unreadable one say nothing about the end
+    asked = [line.effect for line in lines if isinstance(line, EffectLine)]
+    state, outcome = _ending(lines, asked, header)
     sampling = header.setup.sampling
     return Glance(
         path=str(path),
@@ -95,49 +78,22 @@ def glance(path: Path) -> Glance:
         started=header.started,
         model=header.setup.model,
         mode=header.setup.mode,
-        seed=sampling.seed,
-        temperature=sampling.temperature,
-        max_tokens=sampling.max_tokens,
-        turns=_turns(lines, cut=cut),
+        seed=None if sampling.seed is UNSET else sampling.seed,
+        temperature=None if sampling.temperature is UNSET else sampling.temperature,
+        max_tokens=None if sampling.max_tokens is UNSET else sampling.max_tokens,
+        turns=next((one.turn for one in reversed(asked) if isinstance(one, SentPart)), None if cut else 0),
         state=state,
         outcome=outcome,
         redacted=bool(header.redacted),
     )
 
 
-def _header(path: Path, line: bytes) -> _Header:
-    try:
-        header = msgspec.json.decode(line, type=_Header)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise JournalError(f"{path} is not a journal") from None
-    if header.journal != JOURNAL_VERSION:
-        raise JournalError(f"{path} is of another version of forge, or not a journal")
-    return header
-
-
-def _lines(tail: bytes, *, cut: bool) -> list[_Line]:
-    """The readable complete lines at the end."""
-    whole = tail.split(b"\n")[1 if cut else 0 : -1]
-    found: list[_Line] = []
-    for line in whole:
-        try:
-            found.append(msgspec.json.decode(line, type=_Line))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            found.clear()  # lines before an unreadable one say nothing about the end
-    return found
-
-
-def _turns(lines: list[_Line], *, cut: bool) -> int | None:
-    for line in reversed(lines):
-        if isinstance(line, EffectLine) and isinstance(line.effect, SentPart):
-            return line.effect.turn
-    return None if cut else 0
-
-
-def _ending(lines: list[_Line], header: _Header) -> tuple[Literal["done", "open", "ended"], str]:
-    asked = next((line.effect for line in reversed(lines) if isinstance(line, EffectLine)), None)
-    if asked is None:
+def _ending(
+    lines: list[_Line], effects: list[Recorded], header: Header
+) -> tuple[Literal["done", "open", "ended"], str]:
+    if not effects:
         return "open", "interrupted before anything was done"
+    asked = effects[-1]
     match lines[-1]:
         case EffectLine() | AgainLine():
             return "open", _pending(asked)
@@ -148,7 +104,8 @@ def _ending(lines: list[_Line], header: _Header) -> tuple[Literal["done", "open"
         case OutcomeLine(outcome=Results(results=results)) if isinstance(asked, Execute):
             names = {call.id: call.name for call in asked.calls}
             good = (names.get(one.call_id, "") for one in results if isinstance(one, Succeeded))
-            ends = [name for name in good if header.definition.tools.get(name, _Tool()).effect == "terminal"]
+            tools = msgspec.convert(header.definition, _Definition).tools
+            ends = [name for name in good if tools.get(name, _Tool()).effect == "terminal"]
             return ("done", f"{ends[0]} returned") if ends else ("ended", "ended after the results of its tools")
         case OutcomeLine(outcome=Replied(reply=reply)):
             # In the other modes calls are written as text, too.

@@ -1,7 +1,6 @@
 """From the tools that a server lists to forge's: their schemas, and what their hints mean for how they run."""
 
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
 
 import msgspec
 from mcp_types import Tool as ListedTool
@@ -10,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.mcp.protocol import McpServer
-from forge.tools.definition import Explicit, Signature, Tool, ToolOptions, tell_unchecked, tool
+from forge.tools.definition import Explicit, Signature, Tool, ToolOptions, as_it_is, tell_unchecked, tool
 from stages.repair.decoding import sound
 from stages.schema.check import readable
 
@@ -27,7 +26,7 @@ def forge_tool(
     signature = Signature(name=name, description=sound(listed.description or listed.title or ""), parameters=shown)
     own = server.tools.get(listed.name, {})
     options: ToolOptions = {**hinted(listed.annotations or ToolAnnotations(), trusted=server.trust_hints), **own}
-    made = tool(name=name, **options)(Explicit(function, signature, _as_it_is))
+    made = tool(name=name, **options)(Explicit(function, signature, as_it_is))
     spec = made.spec if bytes(checked) == bytes(shown) else replace(made.spec, checked=checked)
     return Tool(made.function, spec, made.problems)
 
@@ -42,7 +41,3 @@ def hinted(hints: ToolAnnotations, *, trusted: bool) -> ToolOptions:
         return {"effect": "read"}
     options: ToolOptions = {"approval": True} if hints.destructive_hint is True else {}
     return {**options, "idempotent": True} if trusted and hints.idempotent_hint is True else options
-
-
-def _as_it_is(arguments: str) -> dict[str, Any]:
-    return msgspec.json.decode(arguments, type=dict[str, object])

@@ -33,7 +33,6 @@ from mcp_types import (
     Tool,
     ToolListChangedNotification,
 )
-from mcp_types import Tool as ServedTool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from returns.result import Failure, Result
 
@@ -114,15 +113,13 @@ MESSAGE = "message"
 ANSWER = "answer"
 """The field of the form that a question becomes."""
 
-_ILLEGAL_MEMBER = re.compile(r"[^A-Za-z0-9_-]")
 
-
-def served_tool(workflow: Workflow, description: str) -> ServedTool:
+def served_tool(workflow: Workflow, description: str) -> Tool:
     """The workflow as a tool, which takes the user's message."""
     does = ", ".join(spec.name for spec in workflow.rules.tools)
     message = {"type": "string", "description": "The request, in full: nothing else of the conversation is known."}
-    return ServedTool(
-        name=_ILLEGAL_MEMBER.sub("_", workflow.name)[:64] or "workflow",
+    return Tool(
+        name=_ILLEGAL.sub("_", workflow.name)[:64] or "workflow",
         description=description or f"Works on a request by itself, with these tools: {does}.",
         input_schema={"type": "object", "properties": {MESSAGE: message}, "required": [MESSAGE]},
     )
@@ -134,31 +131,24 @@ def result_of(ended: Result[Finished, Halted]) -> CallToolResult:
         return failed(str(ended.failure()))
     match ended.unwrap().outcome:
         case Completed(value=value):
-            return _completed(bytes(value))
+            decoded: object = msgspec.json.decode(value)
+            structured = decoded if isinstance(decoded, dict) else None
+            text = decoded if isinstance(decoded, str) else bytes(value).decode()
+            return CallToolResult(content=[TextContent(text=text)], structured_content=structured)
         case Said(text=text):
-            return _told(text)
+            pass
         case NeedsInput(question=question, suggestions=suggestions):
-            return _told("\n- ".join((question, *suggestions)))
+            text = "\n- ".join((question, *suggestions))
         case HandOff(to=to, payload=payload):
-            return _told(f"The request is to be handed over to {to}: {payload}")
+            text = f"The request is to be handed over to {to}: {payload}"
         case other:
             assert_never(other)
+    return CallToolResult(content=[TextContent(text=text)])
 
 
 def failed(why: str) -> CallToolResult:
     """An error with that sentence."""
     return CallToolResult(content=[TextContent(text=why)], is_error=True)
-
-
-def _completed(value: bytes) -> CallToolResult:
-    decoded: object = msgspec.json.decode(value)
-    text = decoded if isinstance(decoded, str) else value.decode()
-    structured = decoded if isinstance(decoded, dict) else None
-    return CallToolResult(content=[TextContent(text=text)], structured_content=structured)
-
-
-def _told(text: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=text)])
 
 
 def question_of(ended: Result[Finished, Halted]) -> tuple[NeedsInput, State] | None:
@@ -204,15 +194,10 @@ def value_of(result: CallToolResult) -> Json:
     plain = all(isinstance(block, TextContent) for block in result.content)
     if isinstance(value, dict) and value.keys() == {"result"} and plain and text:
         return value["result"]  # the SDK's form of a value that is no object
-    return value if not text or _repeats(text, value) else f"{text}\n{msgspec.json.encode(value).decode()}"
-
-
-def _repeats(text: str, value: Json) -> bool:
-    """Whether the text is that value as JSON."""
-    try:
-        return decode(_any, text) == value
-    except msgspec.DecodeError:
-        return False
+    with suppress(msgspec.DecodeError):
+        if not text or decode(_any, text) == value:
+            return value
+    return f"{text}\n{msgspec.json.encode(value).decode()}"
 
 
 def _text(block: ContentBlock) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
 from secrets import token_hex
@@ -16,7 +16,6 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     ElicitRequest,
-    ElicitRequestFormParams,
     ElicitResult,
     InputRequests,
     InputRequiredResult,
@@ -41,73 +40,11 @@ from stages import events
 from stages.state import State
 from stages.wire.deltas import Delta
 
-# Runs that a client of ours asked for: it is told of their progress, and its cancellation ends them in order.
-
 _UNTOLD = 256
 """Maximum pieces of progress that wait to be told; more are dropped."""
 
 _GRACE = 10.0
 """Seconds that runs have to end in order once the client is gone."""
-
-Run = Coroutine[object, object, Result[Finished, Halted]]
-Begin = Callable[[Watching], Run]
-
-
-class Runs:
-    """The runs that go on."""
-
-    def __init__(self) -> None:
-        self._tasks = set[asyncio.Task[Result[Finished, Halted]]]()
-
-    async def done(self, begin: Begin, session: ServerSession) -> Result[Finished, Halted]:
-        """The end of a run. Cancelled, this returns at once, and the run is cancelled, which may take a while."""
-        untold, cancel = asyncio.Queue[str](_UNTOLD), asyncio.Event()
-
-        def watch(stamped: events.Stamped) -> None:
-            with suppress(asyncio.QueueFull):
-                if not stamped.parent and (text := _progress(stamped.event)):
-                    untold.put_nowait(text)
-
-        running = asyncio.ensure_future(begin({"on_event": watch, "cancel": cancel}))
-        self._tasks.add(running)
-        running.add_done_callback(self._tasks.discard)
-        telling = asyncio.create_task(_tell(untold, session))
-        try:
-            return await asyncio.shield(running)
-        finally:
-            cancel.set()
-            telling.cancel()
-
-    async def ended(self) -> None:
-        """Wait for those that were cancelled; not for long."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_GRACE)
-
-
-async def _tell(untold: asyncio.Queue[str], session: ServerSession) -> None:
-    """Tell the client; how much there is to do nobody knows."""
-    done = 0
-    with suppress(MCPError):
-        while True:
-            text = await untold.get()
-            done += 1
-            await session.report_progress(done, None, text)
-
-
-def _progress(event: events.Event | Delta) -> str:
-    """What a client is told of the event; empty: nothing."""
-    match event:
-        case events.TurnStarted(turn=turn):
-            return f"asks the model, {turn}"
-        case events.CallsAccepted(calls=calls):
-            return f"runs {', '.join(call.name for call in calls)}"
-        case events.ToolProgressed(name=name, text=text):
-            return f"{name}: {text}"
-        case _:
-            return ""
-
-
-# Serving: a workflow as the one tool of an MCP server, on two file descriptors.
 
 _MAX_QUESTIONS = 8
 """Maximum questions of one call that the client's user is asked; one more is the call's result."""
@@ -135,39 +72,34 @@ async def serve(
     `target` meanwhile.
     """
     async with AsyncExitStack() as stack:
-        calls = _Calls(workflow, _Kept(backend, stack), prompt_vars or {}, description)
+        calls = _Calls(workflow, backend, stack, prompt_vars or {}, description)
         server = Server(
             "forge", version=version("forge-toolcalls"), on_list_tools=calls.listed, on_call_tool=calls.call
         )
         async with byte_streams(source, target) as (from_client, to_client):
             await server.run(from_client, to_client, server.create_initialization_options())
-        await calls.runs.ended()
-
-
-class _Kept:
-    """The backend, connected when it is first needed, and kept connected."""
-
-    def __init__(self, backend: AnyBackend, stack: AsyncExitStack) -> None:
-        self._backend, self._stack = backend, stack
-        self._held: Held | None = None
-        self._connecting = asyncio.Lock()
-
-    async def connected(self) -> Held:
-        """The backend. ForgeError where it cannot be reached; the next call tries again."""
-        async with self._connecting:
-            if self._held is None:
-                self._held = Held(await self._stack.enter_async_context(reached(self._backend).connect()))
-        return self._held
+        if calls.running:  # those that were cancelled; not for long
+            await asyncio.wait(calls.running, timeout=_GRACE)
 
 
 class _Calls:
-    """What the client asks for."""
+    """What the client asks for: runs of the workflow, on a backend that is connected when it is first needed."""
 
-    def __init__(self, workflow: Workflow, backend: _Kept, prompt_vars: Mapping[str, str], description: str) -> None:
-        self.runs = Runs()
-        self._workflow, self._backend, self._prompt_vars = workflow, backend, prompt_vars
+    def __init__(
+        self,
+        workflow: Workflow,
+        backend: AnyBackend,
+        stack: AsyncExitStack,
+        prompt_vars: Mapping[str, str],
+        description: str,
+    ) -> None:
+        self.running = set[asyncio.Task[Result[Finished, Halted]]]()
+        self._workflow, self._prompt_vars = workflow, prompt_vars
         self._tool = served_tool(workflow, description)
         self._waiting = OrderedDict[str, Result[Finished, Halted]]()
+        self._backend, self._stack = backend, stack
+        self._held: Held | None = None
+        self._connecting = asyncio.Lock()
 
     async def listed(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG002
         """The one tool."""
@@ -177,25 +109,19 @@ class _Calls:
         """Run the workflow for the message, or go on with the answer to its question."""
         try:
             if params.request_state is not None:
-                return await self._answered(context, params.request_state, params)
+                ended = self._waiting.pop(params.request_state, None)
+                asked = question_of(ended) if ended is not None else None
+                if ended is None or asked is None:
+                    return failed("the question is not known any more; call again, with all that is needed to know")
+                form = (params.input_responses or {}).get(ANSWER)
+                said = answer_in(form) if isinstance(form, ElicitResult) else None
+                return result_of(ended) if said is None else await self._worked(context, said, asked[1])
             message = (params.arguments or {}).get(MESSAGE)
             if params.name != self._tool.name or not isinstance(message, str) or not message.strip():
                 return failed(f"the only tool is {self._tool.name}; it takes a text, {MESSAGE}, which is not empty")
             return await self._worked(context, message, None)
         except ForgeError as error:
             return failed(str(error))
-
-    async def _answered(
-        self, context: _Context, key: str, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
-        """Go on with the run whose question the client's user has answered; its question, where they have not."""
-        ended = self._waiting.pop(key, None)
-        asked = question_of(ended) if ended is not None else None
-        if ended is None or asked is None:
-            return failed("the question is not known any more; call again, with all that is needed to know")
-        form = (params.input_responses or {}).get(ANSWER)
-        said = answer_in(form) if isinstance(form, ElicitResult) else None
-        return result_of(ended) if said is None else await self._worked(context, said, asked[1])
 
     async def _worked(self, context: _Context, said: str, before: State | None) -> CallToolResult | InputRequiredResult:
         """The result of a run, and of those that follow where its questions are answered."""
@@ -207,36 +133,69 @@ class _Calls:
                 break
             form = form_of(asked[0])
             if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                key = token_hex(16)  # by which the client's answer finds the run that has asked
+                self._waiting[key] = ended
+                if len(self._waiting) > _MAX_WAITING:
+                    self._waiting.popitem(last=False)
                 requests: InputRequests = {ANSWER: ElicitRequest(params=form)}
-                return InputRequiredResult(input_requests=requests, request_state=self._kept(ended))
-            answer = await _asked_now(context, form)
+                return InputRequiredResult(input_requests=requests, request_state=key)
+            try:  # ask the client's user now, while the call waits
+                session = context.session
+                answer = answer_in(await session.elicit_form(form.message, form.requested_schema, context.request_id))
+            except (MCPError, ValidationError):
+                break
             if answer is None:
                 break
             said, before = answer, asked[1]
         return result_of(ended)
 
     async def _run(self, session: ServerSession, said: str, before: State | None) -> Result[Finished, Halted]:
-        backend = await self._backend.connected()
+        """The end of a run. Cancelled, this returns at once, and the run is cancelled, which may take a while."""
+        async with self._connecting:  # where it cannot be reached, the next call tries again
+            if self._held is None:
+                self._held = Held(await self._stack.enter_async_context(reached(self._backend).connect()))
+        backend = self._held
+        untold, cancel = asyncio.Queue[str](_UNTOLD), asyncio.Event()
 
-        def begin(told: Watching) -> Run:
-            if before is None:
-                return run(self._workflow, said, backend=backend, prompt_vars=self._prompt_vars, **told)
-            return follow(self._workflow, before, said, backend=backend, **told)
+        def watch(stamped: events.Stamped) -> None:
+            with suppress(asyncio.QueueFull):
+                if not stamped.parent and (text := _progress(stamped.event)):
+                    untold.put_nowait(text)
 
-        return await self.runs.done(begin, session)
+        told: Watching = {"on_event": watch, "cancel": cancel}
+        if before is None:
+            work = run(self._workflow, said, backend=backend, prompt_vars=self._prompt_vars, **told)
+        else:
+            work = follow(self._workflow, before, said, backend=backend, **told)
+        running = asyncio.ensure_future(work)
+        self.running.add(running)
+        running.add_done_callback(self.running.discard)
+        telling = asyncio.create_task(_tell(untold, session))
+        try:
+            return await asyncio.shield(running)
+        finally:
+            cancel.set()
+            telling.cancel()
 
-    def _kept(self, ended: Result[Finished, Halted]) -> str:
-        """The key by which the client's answer finds the run that has asked."""
-        key = token_hex(16)
-        self._waiting[key] = ended
-        if len(self._waiting) > _MAX_WAITING:
-            self._waiting.popitem(last=False)
-        return key
+
+async def _tell(untold: asyncio.Queue[str], session: ServerSession) -> None:
+    """Tell the client; how much there is to do nobody knows."""
+    done = 0
+    with suppress(MCPError):
+        while True:
+            text = await untold.get()
+            done += 1
+            await session.report_progress(done, None, text)
 
 
-async def _asked_now(context: _Context, form: ElicitRequestFormParams) -> str | None:
-    """What the client's user answers while the call waits; None: nothing."""
-    try:
-        return answer_in(await context.session.elicit_form(form.message, form.requested_schema, context.request_id))
-    except (MCPError, ValidationError):
-        return None
+def _progress(event: events.Event | Delta) -> str:
+    """What a client is told of the event; empty: nothing."""
+    match event:
+        case events.TurnStarted(turn=turn):
+            return f"asks the model, {turn}"
+        case events.CallsAccepted(calls=calls):
+            return f"runs {', '.join(call.name for call in calls)}"
+        case events.ToolProgressed(name=name, text=text):
+            return f"{name}: {text}"
+        case _:
+            return ""

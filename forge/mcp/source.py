@@ -5,7 +5,7 @@ import atexit
 import logging
 import re
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
@@ -17,7 +17,6 @@ from forge.mcp.session import Session
 from forge.runtime.loop import checked_options
 from forge.tools.definition import Returned, Tool, ToolOptions
 from stages.options import did_you_mean
-from stages.schema.value import Json
 
 # Offers: the tools of the servers that were reached, as forge's tools; or what is wrong with what was asked for.
 
@@ -38,12 +37,13 @@ def offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
     for session in lost:
         _log.warning("going on without an MCP server: %s", session.lost)
     open_ones = {session.name: session for session in sessions if not session.lost}
-    if wrong := tuple(
-        problem for session in open_ones.values() for problem in (*_unknown(session), *_wrong_options(session))
-    ):
+    if wrong := tuple(problem for session in open_ones.values() for problem in _mistakes(session)):
         raise DefinitionError(wrong)
     loop = asyncio.get_running_loop()
-    wanted = {name: [tool for tool in one.tools if _is_wanted(one, tool.name)] for name, one in open_ones.items()}
+    wanted = {
+        name: [tool for tool in one.tools if (one.server.only is None or tool.name in one.server.only)]
+        for name, one in open_ones.items()
+    }
     names = local_names({name: [tool.name for tool in tools] for name, tools in wanted.items()})
     return tuple(
         forge_tool(tool, names[name][tool.name], open_ones[name].server, _function(open_ones[name], tool.name, loop))
@@ -52,29 +52,17 @@ def offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
     )
 
 
-def _is_wanted(session: Session, tool: str) -> bool:
-    return session.server.only is None or tool in session.server.only
-
-
-def _unknown(session: Session) -> list[str]:
-    """A sentence for each tool that the options name and the server does not have."""
-    known = [tool.name for tool in session.tools]
-    named = dict.fromkeys((*(session.server.only or ()), *session.server.tools))
-    there = ", ".join(known) or "none"
-    sentence = "server {}: it has no tool {!r}; it has: {}.{}"
-    return [sentence.format(session.name, one, there, did_you_mean(one, known)) for one in named if one not in known]
-
-
-def _wrong_options(session: Session) -> list[str]:
-    """A sentence for each option of a tool that there is not."""
-    known = ToolOptions.__annotations__
-    sentence = "server {}: the tool {} has no option {!r}; there are: {}.{}"
-    return [
-        sentence.format(session.name, tool, option, ", ".join(known), did_you_mean(option, known))
-        for tool, options in session.server.tools.items()
-        for option in options
-        if option not in known
-    ]
+def _mistakes(session: Session) -> Iterator[str]:
+    """Tools that the options name and the server does not have, and options of a tool that there are not."""
+    known, options = [tool.name for tool in session.tools], ToolOptions.__annotations__
+    for tool in dict.fromkeys((*(session.server.only or ()), *session.server.tools)):
+        if tool not in known:
+            there, meant = ", ".join(known) or "none", did_you_mean(tool, known)
+            yield f"server {session.name}: it has no tool {tool!r}; it has: {there}.{meant}"
+    for tool, given in session.server.tools.items():
+        for one in (one for one in given if one not in options):
+            there, meant = ", ".join(options), did_you_mean(one, options)
+            yield f"server {session.name}: the tool {tool} has no option {one!r}; there are: {there}.{meant}"
 
 
 def _function(
@@ -92,7 +80,12 @@ def _function(
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             here.call_soon_threadsafe(tell, progress_text(progress, total, message))
 
-        answer = _submitted(session.call(tool, arguments, hear), home)
+        # In the loop of the sessions, unless that has ended.
+        work = session.call(tool, arguments, hear)
+        if not home.is_running():
+            work.close()
+            raise ToolFailed("the sessions with the MCP servers are closed.")
+        answer = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, home))
         answer.add_done_callback(lambda _: heard.put_nowait(None))
         try:
             while (text := await heard.get()) is not None:
@@ -102,14 +95,6 @@ def _function(
             answer.cancel()
 
     return call
-
-
-def _submitted(work: Coroutine[None, None, Json], home: asyncio.AbstractEventLoop) -> asyncio.Future[Json]:
-    """The work, done in the loop of the sessions. ToolFailed where that has ended."""
-    if not home.is_running():
-        work.close()
-        raise ToolFailed("the sessions with the MCP servers are closed.")
-    return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, home))
 
 
 # McpTools: the tools of MCP servers, for as long as the sessions with the servers are open.

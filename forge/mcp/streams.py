@@ -49,7 +49,10 @@ class Lines:
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             self._add(part)
-            yield self._taken()
+            line = bytes(self._begun)
+            found = line if self._size <= self._limit else TooLong(self._size, line, self._end)
+            self._begun, self._size, self._end = bytearray(), 0, b""
+            yield found
         self._add(rest)
 
     def _add(self, part: bytes) -> None:
@@ -60,12 +63,6 @@ class Lines:
         ended = self._end if before > self._limit else bytes(self._begun[-_KEPT:])
         self._end = (ended + part)[-_KEPT:]
         self._begun = (self._begun + part)[:_KEPT]
-
-    def _taken(self) -> bytes | TooLong:
-        line = bytes(self._begun)
-        found = line if self._size <= self._limit else TooLong(self._size, line, self._end)
-        self._begun, self._size, self._end = bytearray(), 0, b""
-        return found
 
 
 def answered_request(start: bytes, end: bytes) -> int | None:
@@ -118,20 +115,24 @@ async def _read(
         while (chunk := await in_thread(partial(os.read, source, _CHUNK), unheard)) and isinstance(chunk, bytes):
             for line in lines.feed(chunk):
                 await room()
-                read = _message(line)
+                read: SessionMessage | Exception
+                try:
+                    if isinstance(line, TooLong):
+                        read = ValueError(f"a message of {line.size:,} bytes; at most {_LIMIT:,} are read")
+                    else:
+                        read = SessionMessage(messages.validate_json(line, by_name=False))
+                except ValueError as error:
+                    read = error
                 if isinstance(read, Exception) and (asked := _asked(line)) is not None:
-                    await to_client.send(_unreadable(asked, read))
+                    # Without an answer the client would wait until its own time limit.
+                    said = str(read) if type(read) is ValueError else "the request is no valid JSON-RPC 2.0"
+                    await to_client.send(
+                        SessionMessage(
+                            JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=INVALID_REQUEST, message=said))
+                        )
+                    )
                 else:
                     await to_server.send(read)
-
-
-def _message(line: bytes | TooLong) -> SessionMessage | Exception:
-    if isinstance(line, TooLong):
-        return ValueError(f"a message of {line.size:,} bytes; at most {_LIMIT:,} are read")
-    try:
-        return SessionMessage(messages.validate_json(line, by_name=False))
-    except ValueError as error:
-        return error
 
 
 class _Request(Struct):
@@ -146,12 +147,6 @@ def _asked(line: bytes | TooLong) -> int | str | None:
         return msgspec.json.decode(start, type=_Request).id
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return answered_request(start, end) if b'"method"' in start + end else None
-
-
-def _unreadable(asked: int | str, why: Exception) -> SessionMessage:
-    """The answer to such a request: its client would wait for one until its own time limit."""
-    said = str(why) if type(why) is ValueError else "the request is no valid JSON-RPC 2.0"
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=INVALID_REQUEST, message=said)))
 
 
 async def _write(target: int, from_server: MemoryObjectReceiveStream[SessionMessage], taken: asyncio.Event) -> None:

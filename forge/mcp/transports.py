@@ -45,96 +45,24 @@ _POLL = 0.02
 """Seconds between two looks whether it has ended."""
 
 
-class Program:
-    """A running program. `code` is the exit code if it ended by itself."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.code: int | None = None
-        self._process = process
-        self._stopping = False
-        self._said = bytearray()
-        self._listening = asyncio.create_task(self._listen())
-
-    @classmethod
-    async def started(cls, server: Stdio) -> "Program":
-        """The program, started. OSError or ValueError where it cannot be."""
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            *server.command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env={**get_default_environment(), **server.env},
-            cwd=server.cwd,
-            start_new_session=True,  # Ctrl-C in a terminal is for forge, which then stops the server in order
-        )
-        return cls(process)
-
-    async def output(self) -> AsyncIterator[bytes]:
-        """What it writes to standard output, in pieces, until it closes that."""
-        while self._process.stdout is not None and (chunk := await self._process.stdout.read(_CHUNK)):
-            yield chunk
-        if not self._stopping and await self._exited():
-            self.code = self._process.returncode
-
-    async def write(self, data: bytes) -> None:
-        """Give it that on standard input. OSError where it reads no more."""
-        if self._process.stdin is not None:
-            self._process.stdin.write(data)
-            await self._process.stdin.drain()
-
-    async def stop(self) -> None:
-        """End its input and wait for it; then terminate it and all that it has started; then kill them."""
-        self._stopping = True
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        if not await self._exited():
-            self._signal(kill=False)
-            if not await self._exited():
-                self._signal(kill=True)
-                await self._exited()
-        self._listening.cancel()
-
-    def last_words(self) -> str:
-        """The last lines that it wrote to standard error."""
-        return " / ".join(bytes(self._said).decode(errors="replace").splitlines()[-_LINES:]).strip(" /")
-
-    async def _listen(self) -> None:
-        while self._process.stderr is not None and (chunk := await self._process.stderr.read(_CHUNK)):
-            self._said += chunk
-            del self._said[:-_TAIL]
-
-    async def _exited(self) -> bool:
-        """Whether it ends before long."""
-        now = asyncio.get_running_loop().time
-        end = now() + _GRACE
-        # Not `process.wait()`: it also waits for whoever has inherited the pipes.
-        while self._process.returncode is None and now() < end:  # noqa: ASYNC110
-            await asyncio.sleep(_POLL)
-        return self._process.returncode is not None
-
-    def _signal(self, *, kill: bool) -> None:
-        with suppress(ProcessLookupError):
-            if sys.platform == "win32":
-                self._process.kill() if kill else self._process.terminate()
-            else:  # it is the leader of a group of its own
-                os.killpg(self._process.pid, signal.SIGKILL if kill else signal.SIGTERM)
-
-
-# The stdio transport: messages as lines, each bounded while it is read.
-
 _SHOWN = 200
 """Characters that a fault shows of a line that is no message."""
 
 
 class StdioTransport:
-    """The streams of a session with the program, which is started on entering and always stopped on leaving."""
+    """The streams of a session with the program, which is started on entering and always stopped on leaving.
+
+    Messages are lines, each bounded while it is read.
+    """
 
     def __init__(self, server: Stdio) -> None:
         self._server = server
-        self._program: Program | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._code: int | None = None
+        self._stopping = False
+        self._said = bytearray()
         self._reading: asyncio.Task[None] | None = None
-        self._writing: asyncio.Task[None] | None = None
+        self._work: tuple[asyncio.Task[None], ...] = ()
         self._asked = set[int | str]()
         self._odd = ""
 
@@ -145,40 +73,63 @@ class StdioTransport:
 
     async def __aenter__(self) -> TransportStreams:
         """Start the program. OSError or ValueError where it cannot be."""
-        self._program = program = await Program.started(self._server)
+        pipe = asyncio.subprocess.PIPE
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._server.command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env={**get_default_environment(), **self._server.env},
+            cwd=self._server.cwd,
+            start_new_session=True,  # Ctrl-C in a terminal is for forge, which then stops the server in order
+        )
         to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception]()
         to_server, from_session = anyio.create_memory_object_stream[SessionMessage]()
-        self._reading = asyncio.create_task(_until_closed(self._read(program, to_session)))
-        self._writing = asyncio.create_task(_until_closed(self._write(program, from_session)))
+        self._reading = asyncio.create_task(_until_closed(self._read(process, to_session)))
+        writing = asyncio.create_task(_until_closed(self._write(process, from_session)))
+        self._work = (self._reading, writing, asyncio.create_task(self._listen(process)))
         return from_server, to_server
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the program."""
-        if self._program is not None:
-            await self._program.stop()
-        work = [task for task in (self._reading, self._writing) if task is not None]
-        for task in work:
+        """End the program's input and wait for it; then terminate it and all that it has started; then kill them."""
+        process, self._stopping = self._process, True
+        if process is not None:
+            if process.stdin is not None:
+                process.stdin.close()
+            if not await _exited(process):
+                _signal(process, kill=False)
+                if not await _exited(process):
+                    _signal(process, kill=True)
+                    await _exited(process)
+        for task in self._work:
             task.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
+        await asyncio.gather(*self._work, return_exceptions=True)
 
     async def last_words(self) -> str:
         """How the program ended, if it has by itself, and what it wrote last beside its messages."""
-        if self._program is None:
-            return ""
-        code = "" if self._program.code is None else f"it ended with exit code {self._program.code}"
+        code = "" if self._code is None else f"it ended with exit code {self._code}"
         odd = f"it wrote what is no message: {self._odd!r}" if self._odd else ""
-        said = self._program.last_words()
+        said = " / ".join(bytes(self._said).decode(errors="replace").splitlines()[-_LINES:]).strip(" /")
         return "; ".join(filter(None, (code, odd, said and f"it said last: {said}")))
 
-    async def _read(self, program: Program, to_session: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        while process.stderr is not None and (chunk := await process.stderr.read(_CHUNK)):
+            self._said += chunk
+            del self._said[:-_TAIL]
+
+    async def _read(
+        self, process: asyncio.subprocess.Process, to_session: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
         lines = Lines(self._server.message_limit)
         async with to_session:
-            async for chunk in program.output():
+            while process.stdout is not None and (chunk := await process.stdout.read(_CHUNK)):
                 for line in lines.feed(chunk):
                     for message in self._messages(line):
                         await to_session.send(SessionMessage(message))
+            if not self._stopping and await _exited(process):
+                self._code = process.returncode
 
     def _messages(self, line: bytes | TooLong) -> list[JSONRPCMessage]:
         """The message in the line; for one that cannot be read, an error for the calls that it may be the answer to."""
@@ -202,7 +153,9 @@ class StdioTransport:
         error = ErrorData(code=UNREADABLE, message=what)
         return [JSONRPCError(jsonrpc="2.0", id=one, error=error) for one in concerned]
 
-    async def _write(self, program: Program, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    async def _write(
+        self, process: asyncio.subprocess.Process, from_session: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
         async with from_session:
             async for item in from_session:
                 match item.message:
@@ -212,7 +165,28 @@ class StdioTransport:
                         self._asked.discard(cancelled)
                     case _:
                         pass
-                await program.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                if process.stdin is not None:
+                    written = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    process.stdin.write(written.encode() + b"\n")
+                    await process.stdin.drain()
+
+
+async def _exited(process: asyncio.subprocess.Process) -> bool:
+    """Whether it ends before long."""
+    now = asyncio.get_running_loop().time
+    end = now() + _GRACE
+    # Not `process.wait()`: it also waits for whoever has inherited the pipes.
+    while process.returncode is None and now() < end:  # noqa: ASYNC110
+        await asyncio.sleep(_POLL)
+    return process.returncode is not None
+
+
+def _signal(process: asyncio.subprocess.Process, *, kill: bool) -> None:
+    with suppress(ProcessLookupError):
+        if sys.platform == "win32":
+            process.kill() if kill else process.terminate()
+        else:  # it is the leader of a group of its own
+            os.killpg(process.pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 async def _until_closed(work: Coroutine[None, None, None]) -> None:
@@ -280,7 +254,9 @@ class _BoundedConnections(httpx2.AsyncBaseTransport):
             return _instead(request, UNREADABLE, "what is compressed, which was not asked for")
         if answer.status_code >= 400:
             self.said = f"HTTP {answer.status_code}"
-        if isinstance(answer.stream, httpx2.AsyncByteStream) and not _is_stream(answer):
+        if isinstance(answer.stream, httpx2.AsyncByteStream) and not str(
+            answer.headers.get("content-type", "")
+        ).lower().startswith("text/event-stream"):
             answer.stream = _Bounded(answer.stream, self._limit)
         return answer
 
@@ -293,10 +269,6 @@ def _instead(request: httpx2.Request, code: int, message: str) -> httpx2.Respons
     """An answer with that error, which the SDK gives the request in question."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
     return httpx2.Response(502, json=error, request=request)
-
-
-def _is_stream(answer: httpx2.Response) -> bool:
-    return str(answer.headers.get("content-type", "")).lower().startswith("text/event-stream")
 
 
 class _Bounded(httpx2.AsyncByteStream):

@@ -49,7 +49,11 @@ class Conversation(Generic[R_co]):
             raise ForgeError("the conversation is still running another message; await it, or cancel it")
         self._running = True
         try:
-            ended = await self._run(message, **watching)
+            flow, backend = self._workflow, self._backend
+            if self.state is None:
+                ended = await run(flow, message, backend=backend, prompt_vars=self._prompt_vars, **watching)
+            else:
+                ended = await follow(flow, self.state, message, backend=backend, **watching)
         except ForgeError as error:
             self.state = error.state or self.state  # keep what was done before it
             raise
@@ -62,8 +66,3 @@ class Conversation(Generic[R_co]):
     def say_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
         """`say`, for code without an event loop."""
         return synchronously(self.say(message, **watching), "await conversation.say(…)")
-
-    async def _run(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
-        if self.state is None:
-            return await run(self._workflow, message, backend=self._backend, prompt_vars=self._prompt_vars, **watching)
-        return await follow(self._workflow, self.state, message, backend=self._backend, **watching)

@@ -69,7 +69,12 @@ async def streamed(
     line, stop = Line(replaces), asyncio.Event()
     running = asyncio.ensure_future(start(line, stop))
     running.add_done_callback(lambda _: line.close())
-    forwarding = asyncio.ensure_future(_forwarded(cancel, stop)) if cancel else None
+
+    async def forward(asked: asyncio.Event) -> None:
+        await asked.wait()
+        stop.set()
+
+    forwarding = asyncio.ensure_future(forward(cancel)) if cancel else None
     try:
         while (unread := await line.next()) is not None:
             yield unread[0]
@@ -81,11 +86,6 @@ async def streamed(
         if not running.done():
             await asyncio.wait({running})
             running.result()  # an error on the way out is raised, not lost
-
-
-async def _forwarded(asked: asyncio.Event, stop: asyncio.Event) -> None:
-    await asked.wait()
-    stop.set()
 
 
 class Line(Generic[_T]):

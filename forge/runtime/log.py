@@ -56,7 +56,16 @@ def _line(event: events.Event | Delta) -> str:
         case events.ApprovalAsked(call=call, in_doubt=in_doubt):
             return f"asks a person about {_call(call)}{', whose outcome is unknown' if in_doubt else ''}"
         case events.ToolsReturned(results=results):
-            return f"results: {', '.join(f'{one.call_id} {_became(one)}' for one in results)}"
+            became = []
+            for one in results:
+                match one:
+                    case Succeeded(text=text):
+                        became.append(f"{one.call_id} succeeded, {len(text)} characters")
+                    case Failed(error=error):
+                        became.append(f"{one.call_id} failed with {_name(error)}")
+                    case _:
+                        became.append(f"{one.call_id} {type(one).__name__}")
+            return f"results: {', '.join(became)}"
         case events.Nudged(kind=kind) | events.Warned(kind=kind):
             return f"model told: {kind.value}"
         case events.HeldBack(turn=turn, tools=tools, why=why):
@@ -67,12 +76,10 @@ def _line(event: events.Event | Delta) -> str:
             return f"compacted: {cut.tokens_before} to {cut.tokens_after} tokens, phase {cut.phase}"
         case events.PrefixLost(turn=turn, kept_tokens=kept, lost_tokens=lost, cause=cause):
             return f"turn {turn}: {lost} of {kept + lost} tokens of the last prompt changed ({cause})"
-        case events.FellBack() | events.SummaryFailed():
-            return (
-                "the server refused tools: prompted from now on"
-                if isinstance(event, events.FellBack)
-                else ("the summary cannot be used")
-            )
+        case events.FellBack():
+            return "the server refused tools: prompted from now on"
+        case events.SummaryFailed():
+            return "the summary cannot be used"
         case events.RunFinished(outcome=outcome):
             return f"finished: {type(outcome).__name__}"
         case events.RunHalted(halt=halt):
@@ -87,16 +94,6 @@ def _line(event: events.Event | Delta) -> str:
 
 def _call(call: ToolCall) -> str:
     return f"{_name(call.name)} ({call.id}, {len(call.arguments)} characters of arguments)"
-
-
-def _became(result: object) -> str:
-    match result:
-        case Succeeded(text=text):
-            return f"succeeded, {len(text)} characters"
-        case Failed(error=error):
-            return f"failed with {_name(error)}"
-        case other:
-            return type(other).__name__
 
 
 def _name(text: str) -> str:

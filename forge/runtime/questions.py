@@ -30,7 +30,14 @@ def asking(ask: Asker) -> Asker:
         if isinstance(returned, Approved | Rejected | Settled | Unanswered):
             wrong = _mistake(question, returned)
             if not wrong:
-                return _sound(returned)
+                # The answer with valid Unicode: a terminal may pass on halves of surrogate pairs.
+                match returned:
+                    case Rejected() | Unanswered():
+                        return replace(returned, reason=sound(returned.reason))
+                    case Settled():
+                        return replace(returned, result=sound(returned.result))
+                    case Approved():
+                        return returned
         else:
             wrong = f"returned {repr(returned)[:200]}, which is no answer; return {_WAYS}"
         raise CallbackError(f"{_PLACE}, {_name(ask)}, {wrong}. {ADVICE}", _PLACE)
@@ -61,17 +68,6 @@ def _mistake(question: Ask, answer: Answer) -> str:
     if not isinstance(words, str):
         return f"returned {kind} with {repr(words)[:80]} as text; it must be a string"
     return ""
-
-
-def _sound(answer: Answer) -> Answer:
-    """The answer with valid Unicode: a terminal may pass on halves of surrogate pairs."""
-    match answer:
-        case Rejected() | Unanswered():
-            return replace(answer, reason=sound(answer.reason))
-        case Settled():
-            return replace(answer, result=sound(answer.result))
-        case Approved():
-            return answer
 
 
 def _name(ask: object) -> str:

@@ -16,7 +16,7 @@ from forge.runtime.loop import cancelled
 from forge.runtime.watching import Watching
 from forge.workflow.turn import asked_first
 from forge.workflow.workflow import Workflow
-from stages.effect import Request, Send
+from stages.effect import Send
 from stages.events import Connected
 from stages.state import Awaiting, State
 from stages.tokens import STARTING_RATE, Report, calibrated
@@ -45,7 +45,12 @@ async def unless(cancel: asyncio.Event | None) -> AsyncIterator[None]:
         return
     try:
         async with asyncio.timeout(None) as limit:
-            waiting = asyncio.ensure_future(_expire(limit, cancel))
+
+            async def expire() -> None:
+                await cancel.wait()
+                limit.reschedule(asyncio.get_running_loop().time())
+
+            waiting = asyncio.ensure_future(expire())
             try:
                 yield
             finally:
@@ -54,11 +59,6 @@ async def unless(cancel: asyncio.Event | None) -> AsyncIterator[None]:
         if not limit.expired():
             raise
         raise Stopped from None
-
-
-async def _expire(limit: asyncio.Timeout, cancel: asyncio.Event) -> None:
-    await cancel.wait()
-    limit.reschedule(asyncio.get_running_loop().time())
 
 
 def stopped(state: State, emitter: Emitter) -> Result[Never, Halted]:
@@ -90,24 +90,18 @@ async def counted(workflow: Workflow, state: State, connection: Connection) -> S
         return state
     rate = setup.tokens_per_character or STARTING_RATE
     known = state.note(model=setup.model, tokens_per_character=rate, report=Report())
-    if connection.count is None or (asked := _first_request(workflow, known, connection)) is None:
+    if connection.count is None:
         return known
-    first, request = asked
-    report = Report(characters=first.ledger.prompt_size, tokens=await connection.count(request.body) or 0)
-    return known.note(report=calibrated(rate, Report(), report, first.prompt.size)[1])
-
-
-def _first_request(workflow: Workflow, state: State, connection: Connection) -> tuple[State, Request] | None:
-    """The state that awaits the model, and the request; None where no request comes of it."""
     try:
-        asked = asked_first(workflow.compiled, state, connection.setup)
+        asked = asked_first(workflow.compiled, known, setup)
     except CallbackError:
-        return None  # the turn fails in the same way; its error holds the state, and the journal has begun
+        return known  # the turn fails in the same way; its error holds the state, and the journal has begun
     match asked:
         case Success(State(phase=Awaiting(effect=Send(request=request))) as first):
-            return first, request
+            report = Report(characters=first.ledger.prompt_size, tokens=await connection.count(request.body) or 0)
+            return known.note(report=calibrated(rate, Report(), report, first.prompt.size)[1])
         case _:
-            return None
+            return known
 
 
 class Held:

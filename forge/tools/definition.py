@@ -5,12 +5,11 @@ import functools
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import Parameter
 from itertools import chain
 from types import SimpleNamespace
 from typing import (
-    TYPE_CHECKING,
     Generic,
     ParamSpec,
     Self,
@@ -41,14 +40,10 @@ from forge.tools.schemas import (
     unread,
 )
 from stages.effect import Budget, Paused, Spending
-from stages.options import wrong_options
+from stages.options import refuse_strangers, wrong_options
 from stages.schema import SchemaError, checker, unchecked
 from stages.schema.value import Json
-from stages.tool import RESULT_LIMIT, Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
-
-if TYPE_CHECKING:
-    from docstring_parser import Docstring
-
+from stages.tool import Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
 
 # Calculated arguments: their schema for the model instead of a number, and mistakes in their definition.
 
@@ -195,24 +190,14 @@ def _model_parameters(function: Function) -> tuple[dict[str, inspect.Parameter],
         signature = inspect.signature(function)
     except (ValueError, TypeError, NameError) as error:
         return {}, [f"its signature cannot be read ({error}); wrap it in a function of your own"]
-    bound = _bound(function)
-    filled = bound | {*_of_type(function, signature, IdempotencyKey, Caller)}
+    filled = _bound(function) | {*_of_type(function, signature, IdempotencyKey, Caller)}
     free = {name: p for name, p in signature.parameters.items() if name not in filled}
-    problems = [sentence for p in free.values() if (sentence := _refused(p))]
-    return {name: p for name, p in free.items() if not _refused(p)}, problems
+    refused = {name: sentence for name, p in free.items() if (sentence := _refused(p))}
+    return {name: p for name, p in free.items() if name not in refused}, [*refused.values()]
 
 
-def key_parameters(function: Function) -> tuple[str, ...]:
-    """The names of the parameters that take an `IdempotencyKey`."""
-    return _parameters_of(function, IdempotencyKey)
-
-
-def caller_parameters(function: Function) -> tuple[str, ...]:
-    """The names of the parameters that take a `Caller`."""
-    return _parameters_of(function, Caller)
-
-
-def _parameters_of(function: Function, kind: type) -> tuple[str, ...]:
+def parameters_of(function: Function, kind: type) -> tuple[str, ...]:
+    """The names of the parameters that take that type, such as an `IdempotencyKey` or a `Caller`."""
     try:
         return _of_type(function, inspect.signature(function), kind)
     except (ValueError, TypeError, NameError):
@@ -240,14 +225,11 @@ def _refused(parameter: inspect.Parameter) -> str | None:
         case _KIND.POSITIONAL_ONLY:
             return f"parameter {name} is positional-only, and calls give names; remove the / from the signature"
         case _ if parameter.annotation is _KIND.empty:
-            return f"parameter {name} has no type hint; write {name}: {_guess(parameter.default)}"
+            default = parameter.default
+            likely = "str" if default is _KIND.empty or default is None else type(default).__name__
+            return f"parameter {name} has no type hint; write {name}: {likely}"
         case _:
             return None
-
-
-def _guess(default: object) -> str:
-    """The type to suggest: that of the default, or `str`."""
-    return "str" if default is _KIND.empty or default is None else type(default).__name__
 
 
 def _types_of(function: Function, parameters: Mapping[str, inspect.Parameter]) -> tuple[dict[str, object], list[str]]:
@@ -326,13 +308,32 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     ]
     if found := (*problems, *unresolved, *wordless):
         return tuple(f"tool {name}: {problem}" for problem in found)
-    doc = _docstring(function)
+    from docstring_parser import Docstring, ParseError, parse  # noqa: PLC0415 - slow to import: it reads every style
+
+    plain = function.func if isinstance(function, functools.partial) else function
+    text = target(plain).__doc__ or plain.__doc__ or ""
+    try:
+        doc = parse(text)
+    except ParseError:
+        doc = Docstring()
+        doc.short_description = text
     schemas, definitions = schemas_of([*hints.values()])
-    described = _properties(parameters, dict(zip(hints, schemas, strict=True)), hints, doc)
+    texts = {param.arg_name: {"description": param.description} for param in doc.params if param.description}
+    described: Json = {
+        parameter: {**texts.get(parameter, {}), **one, **_default(parameters[parameter].default, hint)}
+        for (parameter, hint), one in zip(hints.items(), schemas, strict=True)
+    }
+    required: list[Json] = [name for name, p in parameters.items() if p.default is Parameter.empty]
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": described,
+        "required": required,
+        "additionalProperties": False,
+    }
     return Signature(
         name=name,
         description="\n\n".join(filter(None, (doc.short_description, doc.long_description))),
-        parameters=_schema(parameters, described, definitions),
+        parameters=Raw(msgspec.json.encode({**schema, "$defs": definitions} if definitions else schema)),
     )
 
 
@@ -367,34 +368,6 @@ def converter(function: Function) -> Convert:
     return convert
 
 
-def _docstring(function: Function) -> "Docstring":
-    from docstring_parser import Docstring, ParseError, parse  # noqa: PLC0415 - slow to import: it reads every style
-
-    plain = function.func if isinstance(function, functools.partial) else function
-    text = target(plain).__doc__ or plain.__doc__ or ""
-    try:
-        return parse(text)
-    except ParseError:
-        plainly = Docstring()
-        plainly.short_description = text
-        return plainly
-
-
-def _properties(
-    parameters: dict[str, Parameter],
-    schemas: dict[str, dict[str, Json]],
-    hints: Mapping[str, object],
-    doc: "Docstring",
-) -> dict[str, Json]:
-    """The schema of each parameter with its description and default."""
-    texts = {param.arg_name: param.description for param in doc.params if param.description}
-    described: dict[str, Json] = {}
-    for name, schema in schemas.items():
-        text = {"description": texts[name]} if name in texts else {}
-        described[name] = {**text, **schema, **_default(parameters[name].default, hints[name])}
-    return described
-
-
 def _default(value: object, hint: object) -> dict[str, Json]:
     """The default as a schema keyword, if JSON can represent it so that the type accepts it; none for None."""
     if value is Parameter.empty or value is None:
@@ -406,17 +379,6 @@ def _default(value: object, hint: object) -> dict[str, Json]:
         return {}
     default: Json = msgspec.json.decode(text)
     return {"default": default}
-
-
-def _schema(parameters: dict[str, Parameter], properties: dict[str, Json], definitions: dict[str, Json]) -> Raw:
-    required: list[Json] = [name for name, p in parameters.items() if p.default is Parameter.empty]
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-    return Raw(msgspec.json.encode({**schema, "$defs": definitions} if definitions else schema))
 
 
 # `@tool`: makes a tool of a function.
@@ -435,11 +397,12 @@ Grounds = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 def grounds(given: Grounds) -> tuple[Grounded, ...]:
     """The arguments as `Grounded` values."""
     if isinstance(given, Mapping):
-        return tuple(Grounded(argument=name, sources=_several(sources)) for name, sources in given.items())
-    return tuple(Grounded(argument=name) for name in _several(given))
+        return tuple(Grounded(argument=name, sources=several(sources)) for name, sources in given.items())
+    return tuple(Grounded(argument=name) for name in several(given))
 
 
-def _several(names: str | Sequence[_T]) -> tuple[str | _T, ...]:
+def several(names: str | Collection[_T]) -> tuple[str | _T, ...]:
+    """The names; of a single one, that alone."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
@@ -469,6 +432,22 @@ class Tool(Generic[_P, _R]):
         return self.spec.name
 
 
+class ToolOptions(TypedDict, total=False):
+    """Options of `@tool` besides name and description; it says what each means."""
+
+    effect: ToolEffect
+    prerequisites: str | Sequence[str | Prerequisite]
+    timeout: float | None
+    idle_timeout: float | None
+    approval: bool
+    repeatable: bool
+    idempotent: bool
+    max_parallel: int | None
+    result_limit: int
+    grounded: Grounds
+    calculated: Calculations
+
+
 @overload
 def tool(function: Callable[_P, _R], /) -> Tool[_P, _R]: ...
 
@@ -478,17 +457,7 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    effect: ToolEffect = "write",
-    prerequisites: str | Sequence[str | Prerequisite] = (),
-    timeout: float | None = None,
-    idle_timeout: float | None = None,
-    approval: bool = False,
-    repeatable: bool = False,
-    idempotent: bool = False,
-    max_parallel: int | None = None,
-    result_limit: int = RESULT_LIMIT,
-    grounded: Grounds = (),
-    calculated: Calculations = (),
+    **options: Unpack[ToolOptions],
 ) -> Callable[[Callable[_P, _R]], Tool[_P, _R]]: ...
 
 
@@ -498,17 +467,7 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    effect: ToolEffect = "write",
-    prerequisites: str | Sequence[str | Prerequisite] = (),
-    timeout: float | None = None,
-    idle_timeout: float | None = None,
-    approval: bool = False,
-    repeatable: bool = False,
-    idempotent: bool = False,
-    max_parallel: int | None = None,
-    result_limit: int = RESULT_LIMIT,
-    grounded: Grounds = (),
-    calculated: Calculations = (),
+    **options: Unpack[ToolOptions],
 ) -> Tool[_P, _R] | Callable[[Callable[_P, _R]], Tool[_P, _R]]:
     """Make a tool of a function: its signature gives the JSON Schema, its docstring the descriptions.
 
@@ -526,11 +485,18 @@ def tool(
         raise DefinitionError(
             (f"tool takes a function, not {short_repr(function)}; its options are named, as in name=…",)
         )
-    named = {"name": name, "prerequisites": prerequisites, "grounded": grounded, "calculated": calculated}
-    wrong = wrong_options(named, tool.__annotations__)
-    needed = () if "prerequisites" in wrong else _several(prerequisites)
-    seen = () if "grounded" in wrong else grounds(grounded)
-    worked_out = () if "calculated" in wrong else calculations(calculated)
+    hints = ToolOptions.__annotations__
+    refuse_strangers(options, ("name", "description", *hints), lambda: hints)
+    # These are read before they are in the spec; what else is wrong shows there.
+    read = {"prerequisites", "grounded", "calculated"}
+    wrong = wrong_options(
+        {"name": name, **{option: value for option, value in options.items() if option in read}},
+        {"name": str | None, **hints},
+    )
+    needed = () if "prerequisites" in wrong else several(options.get("prerequisites", ()))
+    seen = () if "grounded" in wrong else grounds(options.get("grounded", ()))
+    worked_out = () if "calculated" in wrong else calculations(options.get("calculated", ()))
+    others = {option: value for option, value in options.items() if option not in read}
 
     def make(function: Callable[_P, _R]) -> Tool[_P, _R]:
         described = describe(function)
@@ -541,19 +507,12 @@ def tool(
             name=called,
             description=description or (found.description if found else ""),
             parameters=found.parameters if found else Raw(b"{}"),
-            effect=effect,
             prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in needed),
-            timeout=timeout,
-            idle_timeout=idle_timeout,
-            approval=approval,
-            repeatable=repeatable,
-            idempotent=idempotent,
-            max_parallel=max_parallel,
-            result_limit=result_limit,
             grounded=seen,
             calculated=worked_out,
-            delegates=bool(caller_parameters(function)),
+            delegates=bool(parameters_of(function, Caller)),
         )
+        spec = replace(spec, **others)
         problems = () if isinstance(described, Signature) else described
         return Tool(function, spec, (*problems, *_mistakes(spec, wrong)))
 
@@ -603,22 +562,6 @@ def _mistakes(spec: ToolSpec, before: Mapping[str, tuple[str, ...]]) -> tuple[st
 # `ToolDef`: tools whose parameters are given separately, as a JSON Schema or a type.
 
 
-class ToolOptions(TypedDict, total=False):
-    """Options of `@tool` besides name and description."""
-
-    effect: ToolEffect
-    prerequisites: str | Sequence[str | Prerequisite]
-    timeout: float | None
-    idle_timeout: float | None
-    approval: bool
-    repeatable: bool
-    idempotent: bool
-    max_parallel: int | None
-    result_limit: int
-    grounded: Grounds
-    calculated: Calculations
-
-
 def ToolDef(  # noqa: N802 - a name that users know
     *,
     name: str,
@@ -652,26 +595,24 @@ def tell_unchecked(name: str, parameters: bytes | Raw) -> None:
 def _known(parameters: Mapping[str, object] | type) -> tuple[Mapping[str, object], Convert, list[str]]:
     """The schema, the conversion of its values, and its mistakes."""
     if isinstance(parameters, type):
-        return _of_class(parameters)
+        if reason := formless(parameters):
+            return {"type": "object"}, as_it_is, [f"its parameters have no JSON form ({reason})"]
+        schema = object_schema(parameters)
+        if schema is None:
+            wrong = f"its parameters are {parameters.__name__}, which is not a class with fields"
+            return {"type": "object"}, as_it_is, [wrong]
+        decode = decoder_of(parameters)
+        return schema, lambda arguments: _fields(decode(arguments)), unread(parameters)
     try:
         checker(msgspec.json.encode(parameters))
     except (SchemaError, TypeError, UnicodeEncodeError) as error:
-        return {"type": "object"}, _as_it_is, [f"its parameters are not a JSON Schema of an object: {error}"]
-    return parameters, _as_it_is, []
+        return {"type": "object"}, as_it_is, [f"its parameters are not a JSON Schema of an object: {error}"]
+    return parameters, as_it_is, []
 
 
-def _as_it_is(arguments: str) -> dict[str, object]:
+def as_it_is(arguments: str) -> dict[str, object]:
+    """The arguments of a function whose parameters have no types in Python."""
     return msgspec.json.decode(arguments, type=dict[str, object])
-
-
-def _of_class(kind: type) -> tuple[Mapping[str, object], Convert, list[str]]:
-    if reason := formless(kind):
-        return {"type": "object"}, _as_it_is, [f"its parameters have no JSON form ({reason})"]
-    schema = object_schema(kind)
-    if schema is None:
-        return {"type": "object"}, _as_it_is, [f"its parameters are {kind.__name__}, which is not a class with fields"]
-    decode = decoder_of(kind)
-    return schema, lambda arguments: _fields(decode(arguments)), unread(kind)
 
 
 def _fields(value: object) -> dict[str, object]:
@@ -698,7 +639,7 @@ def _unfit(function: Function, schema: Mapping[str, object]) -> list[str]:
     return found + [
         f"the function needs {p.name!r}, which the parameters do not require"
         for p in taken.values()
-        if p.name not in key_parameters(function)
+        if p.name not in parameters_of(function, IdempotencyKey)
         and p.default is p.empty
         and p.kind is not p.VAR_POSITIONAL
         and p.name not in sure

@@ -133,11 +133,10 @@ def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
 
 def rewords(nudges: Nudges) -> dict[NudgeKind, Reword]:
     """All of them as functions."""
-    return {kind: _function(kind, given) for kind, given in nudges.items()}
-
-
-def _function(kind: NudgeKind, given: str | Reword) -> Reword:
-    return _filling(given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str)
+    return {
+        kind: (_filling(given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str))
+        for kind, given in nudges.items()
+    }
 
 
 def _filling(template: str) -> Reword:
@@ -241,7 +240,14 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
         for name in (use.tool for use in rules.order if use.at_least or use.each_of)
         if name in rules.terminal
     ]
-    found += _endless(rules)
+    left: dict[str, set[str]] = {}
+    for use in rules.order:
+        left.setdefault(use.tool, set()).update(change.tool for change in use.changes)
+    left = {tool: found & left.keys() for tool, found in left.items()}
+    while free := [step for step, found in left.items() if not found]:
+        left = {step: found - {*free} for step, found in left.items() if step not in free}
+    circle = ", ".join(left)
+    found += [f"order: {circle} come each again after another of them: that would never end"] if circle else []
     found += [
         f"order of {name}: it ends the run, so nothing is left that its answer could count for (counts_if)"
         for name in (use.tool for use in rules.order if use.counts_if)
@@ -294,18 +300,6 @@ def _use(use: Use, specs: Mapping[str, ToolSpec]) -> list[str]:
     if use.at_least < 0:
         found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
     return found
-
-
-def _endless(rules: Rules) -> list[str]:
-    """Tools of which each would have to be called again after another, and so on round a circle."""
-    left: dict[str, set[str]] = {}
-    for use in rules.order:
-        left.setdefault(use.tool, set()).update(change.tool for change in use.changes)
-    left = {tool: found & left.keys() for tool, found in left.items()}
-    while free := [step for step, found in left.items() if not found]:
-        left = {step: found - {*free} for step, found in left.items() if step not in free}
-    circle = ", ".join(left)
-    return [f"order: {circle} come each again after another of them: that would never end"] if circle else []
 
 
 def _grounding(spec: ToolSpec, names: Collection[str]) -> list[str]:
@@ -382,7 +376,7 @@ def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
         if needed.name in dependents:
             found.append(f"tool {spec.name}: it needs {needed.name}, which needs {spec.name}: neither can be called")
         argument = prerequisite.match_arg
-        lacking = [s.name for s in (spec, needed) if argument and argument not in _arguments(s)]
+        lacking = [s.name for s in (spec, needed) if argument and argument not in _schema(s).properties]
         found += [f"tool {spec.name}: match_arg {argument!r} is not an argument of {name}" for name in lacking]
     return found
 
@@ -398,11 +392,3 @@ def _dependents(name: str, rules: Rules) -> set[str]:
         found |= new
         new = {user for one in new for user in users.get(one, ())} - found
     return found
-
-
-class _Properties(msgspec.Struct):
-    properties: dict[str, msgspec.Raw] = {}
-
-
-def _arguments(spec: ToolSpec) -> set[str]:
-    return {*msgspec.json.decode(spec.parameters, type=_Properties).properties}

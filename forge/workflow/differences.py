@@ -45,7 +45,14 @@ def changes(before: Definition, after: Definition) -> tuple[str, ...]:
         *(f"the tool {name} is new" for name in new if name not in old),
         *(said for name in new if name in old for said in _of_tool(name, _table(old[name]), _table(new[name]))),
         *(said for o in options for said in _of_option(o.name, o.name, before, after, o.default)),
-        *(said for name, kind in _GROUPS.items() for said in _of_group(name, kind, before, after)),
+        *(
+            said
+            for name, kind in _GROUPS.items()
+            for o in structs.fields(kind)
+            for said in _of_option(
+                f"{name}.{o.name}", o.name, _table(before.get(name)), _table(after.get(name)), o.default
+            )
+        ),
     )
 
 
@@ -54,20 +61,8 @@ def changed_since(journal: Journal, workflow: Workflow) -> tuple[str, ...]:
     return changes(journal.header.definition, definition_of(workflow))
 
 
-def _of_group(name: str, kind: type[Struct], before: Definition, after: Definition) -> Iterator[str]:
-    old, new = _table(before.get(name)), _table(after.get(name))
-    for option in structs.fields(kind):
-        yield from _of_option(f"{name}.{option.name}", option.name, old, new, option.default)
-
-
-def _of_tool(tool: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
-    yield from _of_arguments(tool, _table(before.get("parameters")), _table(after.get("parameters")))
-    for field in structs.fields(ToolSpec):
-        if field.name not in {"name", "parameters"}:
-            yield from _of_option(f"{tool}: its {field.name}", field.name, before, after, field.default)
-
-
-def _of_arguments(tool: str, before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[str]:
+def _of_tool(tool: str, one: Mapping[str, object], other: Mapping[str, object]) -> Iterator[str]:
+    before, after = _table(one.get("parameters")), _table(other.get("parameters"))
     old, new = _table(before.get("properties")), _table(after.get("properties"))
     yield from (f"{tool}: the argument {name} is gone" for name in old if name not in new)
     yield from (f"{tool}: the argument {name} is new" for name in new if name not in old)
@@ -80,6 +75,9 @@ def _of_arguments(tool: str, before: Mapping[str, object], after: Mapping[str, o
     parts = ("properties", "required")
     if {k: v for k, v in before.items() if k not in parts} != {k: v for k, v in after.items() if k not in parts}:
         yield f"{tool}: the schema of its arguments has changed"
+    for field in structs.fields(ToolSpec):
+        if field.name not in {"name", "parameters"}:
+            yield from _of_option(f"{tool}: its {field.name}", field.name, one, other, field.default)
 
 
 def _of_option(

@@ -16,7 +16,6 @@ from forge.tools.schemas import (
     schemas_of,
     unread,
 )
-from stages.schema.value import Json
 
 RESULT = "submit_result"
 """The name of the tool."""
@@ -35,7 +34,16 @@ def result_tool(kind: object) -> Tool[..., object]:
         hint, wrong = int, [f"result: {error}"]
     if reason := formless(hint):
         hint, wrong = int, [*wrong, f"result is a type without a JSON form ({reason}); use {SUPPORTED_TYPES}"]
-    schema, read = object_schema(hint) or _wrapped(hint), result_of(hint)
+    schema, read = object_schema(hint), result_of(hint)
+    if schema is None:
+        (inner,), definitions = schemas_of([hint])
+        schema = {
+            "type": "object",
+            "properties": {"result": inner},
+            "required": ["result"],
+            "additionalProperties": False,
+            **({"$defs": definitions} if definitions else {}),
+        }
     said = schema.pop("description", None)
 
     def accept(arguments: str) -> dict[str, object]:
@@ -45,30 +53,15 @@ def result_tool(kind: object) -> Tool[..., object]:
     about = "Submit the final result, when everything that it needs is known."
     description = f"{about}\n\n{said}" if isinstance(said, str) else about
     signature = Signature(name=RESULT, description=description, parameters=Raw(msgspec.json.encode(schema)))
-    made = tool(effect="terminal", idempotent=True)(Explicit(_same, signature, accept))
+    made = tool(effect="terminal", idempotent=True)(Explicit(lambda value: value, signature, accept))
     return Tool(made.function, made.spec, (*wrong, *made.problems))
 
 
 def result_of(kind: object) -> Decode:
     """From what the tool returned to the value of that type; ValueError where the type refuses it after all."""
     hint = normal(kind)
-    if object_schema(hint) is not None:
-        return decoder_of(hint)
     decode = decoder_of(hint)
+    if object_schema(hint) is not None:
+        return decode
     split = msgspec.json.Decoder(dict[str, Raw])
     return lambda value: decode(split.decode(value)["result"])
-
-
-def _wrapped(hint: object) -> dict[str, Json]:
-    (schema,), definitions = schemas_of([hint])
-    whole: dict[str, Json] = {
-        "type": "object",
-        "properties": {"result": schema},
-        "required": ["result"],
-        "additionalProperties": False,
-    }
-    return {**whole, "$defs": definitions} if definitions else whole
-
-
-def _same(value: object) -> object:
-    return value

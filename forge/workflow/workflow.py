@@ -22,6 +22,7 @@ from forge.tools.definition import (
     calculated_mistakes,
     calculated_specs,
     respond_tool,
+    several,
     tool,
 )
 from forge.workflow.checks import (
@@ -124,14 +125,13 @@ def _stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
         for place, stage in enumerate(stages)
         if not isinstance(stage, str) and (sentence := not_a_stage(stage))
     )
-    return (*twice, *alien, *_lacking(stages, named), *_never_acting(stages))
-
-
-def _lacking(stages: Sequence[StageName | Stage], named: Sequence[StageName]) -> Iterator[str]:
-    for name, phase in _LEAVES.items():
-        if name not in named and not any(_acts_in(stage, phase) for stage in stages):
-            why = " (enforce() of stages, without guards, allows every call)" if name == "enforce" else ""
-            yield f"stages lacks {name!r}, and none of them acts in the phase {phase.__name__} in its place{why}"
+    lacking = [
+        f"stages lacks {name!r}, and none of them acts in the phase {phase.__name__} in its place"
+        + (" (enforce() of stages, without guards, allows every call)" if name == "enforce" else "")
+        for name, phase in _LEAVES.items()
+        if name not in named and not any(_acts_in(stage, phase) for stage in stages)
+    ]
+    return (*twice, *alien, *lacking, *_never_acting(stages))
 
 
 _ENTERED: frozenset[type[Phase]] = frozenset({Ready, Answered, Edited, Executed})
@@ -211,15 +211,11 @@ def arranged(stages: Sequence[StageName | Stage], made: Mapping[StageName, Mappi
         if isinstance(stage, str):
             found.update(named[stage])
         else:
-            name = _free(name_of(stage), taken)
+            own = name_of(stage)
+            name = next(one for one in chain([own], (f"{own} {n}" for n in count(2))) if one not in taken)
             taken.add(name)
             found[name] = placed_stage(stage, f"stages[{place}]")
     return found
-
-
-def _free(name: str, taken: Collection[str]) -> str:
-    numbered = (f"{name} {n}" for n in count(2))
-    return next(one for one in chain([name], numbered) if one not in taken)
 
 
 # Context: what the model is shown of a run.
@@ -464,7 +460,7 @@ class Workflow(Generic[R_co]):
         """The mistakes in what it says, a sentence each: none, or it could not have been made."""
         return (
             *(problem for made in self._tools for problem in made.problems),
-            *mistakes(self.rules, self._ends, _names(self.optional_steps)),
+            *mistakes(self.rules, self._ends, several(self.optional_steps)),
             *nudge_mistakes(self.nudges or {}),
             *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
             *check_mistakes(self.completion_checks or {}),
@@ -473,7 +469,7 @@ class Workflow(Generic[R_co]):
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
             *prior_mistakes(self.unsure, self.rules),
-            *without_mistakes(_names(self.without)),
+            *without_mistakes(several(self.without)),
         )
 
     @cached_property
@@ -498,15 +494,15 @@ class Workflow(Generic[R_co]):
         specs = calculated_specs(self._grounded, self.calculated or {})
         stated = Rules(
             tools=(*specs, RECALL) if self.context.recall else specs,
-            required=_names(self.required_steps),
+            required=several(self.required_steps),
             on_text="nudge" if self.on_text == "respond" else self.on_text,
             limits=self.limits,
             calls=self.calls,
             checks=own_checks(self.completion_checks or {}),
             order=own_order(self.order),
-            without=frozenset(_names(self.without)),
+            without=frozenset(several(self.without)),
         )
-        named = (*_names(self.optional_steps), *(self.completion_checks or {}))
+        named = (*several(self.optional_steps), *(self.completion_checks or {}))
         writes = unneeded_writes(stated, named)
         return replace(stated, withheld=writes) if required_tools(stated) else replace(stated, unruled=writes)
 
@@ -541,7 +537,16 @@ class Workflow(Generic[R_co]):
             own_families=len(self.calls.families),
             guard_list=guards,
             guards=guards.named(rules),
-            prompt=self._prompt,
+            prompt=ContextBudget(
+                tokens=0,
+                threshold=context.compact_at,
+                low=context.compact_to,
+                reasoning=context.reasoning_replay != "none",
+                recall=context.recall,
+                # What grounding, calculations and such checks judge by must be known after compaction too.
+                record=any(spec.grounded or spec.calculated for spec in rules.tools)
+                or any(map(sees_results, (self.completion_checks or {}).values())),
+            ),
             context=replace(
                 context,
                 compactor=own_compactor(context.compactor),
@@ -550,18 +555,6 @@ class Workflow(Generic[R_co]):
             ),
             rewords=MappingProxyType(rewords(self.nudges or {})),
             stages=tuple(self.stages),
-        )
-
-    @property
-    def _prompt(self) -> ContextBudget:
-        context, checks = self.context, (self.completion_checks or {}).values()
-        return ContextBudget(
-            tokens=0,
-            threshold=context.compact_at,
-            low=context.compact_to,
-            reasoning=context.reasoning_replay != "none",
-            recall=context.recall,
-            record=any(spec.grounded or spec.calculated for spec in self.rules.tools) or any(map(sees_results, checks)),
         )
 
     @cached_property
@@ -600,7 +593,3 @@ class Workflow(Generic[R_co]):
             return Finished(outcome=ending, state=finished.state)
         result = read(ending.value)
         return Finished(outcome=ending, state=finished.state, result=result)  # type: ignore[arg-type]  # by its decoder
-
-
-def _names(given: str | Collection[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)

@@ -21,6 +21,13 @@ _BARE_STRING = re.compile(
     r"(?!(?:nan|inf|infinity|undefined)\b)[^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])", re.IGNORECASE
 )
 """A word where a string should be, up to the next member."""
+_UNOPENED = re.compile(r"([^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+)\"(?=\s*+[,}\]])")
+"""A string whose opening quotation mark is missing."""
+_UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=:\s*+[\"{\[])(?!:\"\s*+:)")
+"""A key whose closing quotation mark is missing."""
+_GIVEN = ('"arguments"', '"parameters"', '"args"', '"input"')
+_OBJECT_TEXT = re.compile(r"\"\s*+(?=\{\s*+\"[\w$-]{1,60}\"\s*+:)")
+"""An object in quotation marks, in which its own have no backslashes."""
 _KEY_AHEAD = re.compile(r"\"[\w$.-]{1,60}+\"\s*+[:\uff1a]\s*+[\"{\[\w-]")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
 _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
@@ -56,6 +63,8 @@ class Reader:
         self.values = 0
         self.tuples: list[int] = []
         """Where each open tuple began in `out`; -1 once it has a comma."""
+        self.in_quotes = -1
+        """How deep the object lies that is written as a text without its backslashes."""
 
     def run(self, *, opened: bool) -> None:
         if opened:
@@ -89,9 +98,14 @@ class Reader:
         if self.values > _MOST:
             raise BrokenError(len(self.text), cut=False)
         first = self.blank()
-        if first in ("{", "["):
+        if self.out[-1:] == [":"] and self.out[-2] in _GIVEN and (text := _OBJECT_TEXT.match(self.text, self.position)):
+            self.repairs.append("arguments_as_text")
+            self.position = text.end()
+            self.in_quotes = len(self.open)
+            self.push("{")
+        elif first in ("{", "["):
             self.push(first)
-        elif first == "(" and self.open:
+        elif first == "(":
             self.tuples.append(len(self.out))
             self.repairs.append("tuple")
             self.push(first)
@@ -134,10 +148,11 @@ class Reader:
     def word(self) -> None:
         found = literal(self.text, self.position)
         if found is None:
-            bare = _BARE_STRING.match(self.text, self.position) if self.open else None
+            unopened = _UNOPENED.match(self.text, self.position) if self.open else None
+            bare = unopened or (_BARE_STRING.match(self.text, self.position) if self.open else None)
             if bare:
                 self.position = bare.end()
-                self.out.append(msgspec.json.encode(bare[0].rstrip()).decode())
+                self.out.append(msgspec.json.encode(unopened[1] if unopened else bare[0].rstrip()).decode())
                 self.repairs.append("bare_string")
                 return
             if word := _LAST_WORD.match(self.text, self.position):
@@ -157,6 +172,9 @@ class Reader:
         if opener == "{{" and self.text.startswith("}", self.position):
             self.position += 1
         self.out.append(_CLOSER[opener])
+        if len(self.open) == self.in_quotes:
+            self.in_quotes = -1
+            self.position += self.text.startswith('"', self.position)
 
     def add_closer(self, repair: str) -> None:
         self.repairs.append(repair)
@@ -228,7 +246,11 @@ class Reader:
     def member(self) -> None:
         """A key, a colon, and the value or its opening bracket."""
         self.blank()
-        if OPENING_QUOTE.match(self.text, self.position):
+        if unclosed := _UNCLOSED_KEY.match(self.text, self.position):
+            self.repairs.append("bare_key")
+            self.out.append(f'"{unclosed[1]}"')
+            self.position = unclosed.end()
+        elif OPENING_QUOTE.match(self.text, self.position):
             self.string(key=True)
         else:
             self.bare_key()

@@ -19,7 +19,7 @@ _CLOSING = {
     "\uff02": re.compile(r'["\uff02]|\\', re.DOTALL),
 }
 _AFTER_VALUE = re.compile(
-    r"\s*+(?:\\[nrt]\s*+){0,3}+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,\s*+(?:\\[nrt]\s*+){0,3}+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
+    r"\s*+(?:\\[nrt]\s*+){0,3}+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,[\s,]*+(?:\\[nrt]\s*+){0,3}+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
     r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
 )
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""

@@ -1,11 +1,16 @@
 """Several readings of one text: the cheapest counts, and a tie between different calls counts for none."""
 
+import re
+
 import msgspec
 
-from stages.repair.json_text import FoundJson
+from stages.repair.json_text import FoundJson, json_source, object_members
+from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names
 from stages.rescue.shape import shape_of
+
+_TWICE = re.compile(rf"\{{\s*+\"({'|'.join(ARGUMENT_KEYS)})\"\s*+:\s*+\{{")
 
 
 def cheapest(readings: list[tuple[str, Read]], names: Names) -> tuple[str, Read]:
@@ -25,7 +30,12 @@ def cheapest(readings: list[tuple[str, Read]], names: Names) -> tuple[str, Read]
 
 
 def unwrapped(claim: Claim, names: Names) -> Claim:
-    """The call inside a call's arguments, where markup and JSON both name it."""
+    """The call inside a call's arguments, where markup and JSON both name it, or its arguments, written twice."""
+    if (twice := _TWICE.match(claim.arguments)) and twice[1] not in names.parameters(claim.name):
+        given = object_members(claim.arguments) or {}
+        if len(given) == 1 and names.parameters(claim.name) and bytes(given[twice[1]]).startswith(b"{"):
+            repairs = (*claim.repairs, "wrapped_twice")
+            return Claim(name=claim.name, arguments=json_source(given[twice[1]]), repairs=repairs, cost=claim.cost + 1)
     if '"name"' not in claim.arguments and '"tool' not in claim.arguments:
         return claim
     inner = shape_of(FoundJson(text=claim.arguments, end=0), names, marked=False).claims

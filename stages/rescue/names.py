@@ -8,9 +8,12 @@ from msgspec import Struct
 _DRESS = "*_`\"' \t\r\n"
 """Markdown and quotes that models put around a name."""
 
-_PREFIX = re.compile(r"(?:functions?|default_api|tools?|api|namespace)(?:\.|::|:|/)", re.IGNORECASE)
-_TOKEN = re.compile(r"<[|\uff5c][^<>]{0,40}>")
-_SUFFIX = re.compile(r"(?:[:#]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c].{0,40})$", re.DOTALL)
+_PREFIX = re.compile(
+    r"(?:functions?|default_api|tools?|api|namespace)(?:\.|::|:|/)|mcp__[\w-]{1,60}?__|call_[0-9a-f]{4,32}_",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"<[^<>]{0,40}>")
+_SUFFIX = re.compile(r"(?:[:#]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
 """A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
 _NOT_A_LETTER = re.compile(r"[\W_]+")
@@ -30,8 +33,10 @@ class Names(Struct, frozen=True):
         if written in self.known:
             return (written,)
         bare = bare_name(written)
-        if bare in self.known:
-            return (bare,)
+        leaf = bare[max(map(bare.rfind, "./")) + 1 :]
+        for one in (bare, leaf):
+            if one in self.known:
+                return (one,)
         key = _key(bare)
         if self.spelt:
             return self.spelt.get(key, ())

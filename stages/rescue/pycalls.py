@@ -13,13 +13,13 @@ from stages.rescue.names import Names
 _HEAD = re.compile(r"\s*+(?:print\(\s*+|await\s++)?([A-Za-z_][\w.-]{0,120}+)\s*+\(\s*+")
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
-_KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+=(?!=)\s*+")
+_KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")
 _COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)))")
 _OBJECT_END = re.compile(r"\s*+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
 _LIST_CLOSE = re.compile(r"\s*+,?\s*+\]")
-_LITERAL = re.compile(r"[\"'{\[\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
+_LITERAL = re.compile(r"[\"'{\[(\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
 _BLANK_TO_END = re.compile(r"\s*+\Z")
 
 

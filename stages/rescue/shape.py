@@ -38,6 +38,8 @@ _ONE_KEYS = (
 _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
 """Kinds of message blocks that are not calls."""
 _OUTSIDE = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
+_PAIRS = ({"name", "value"}, {"key", "value"})
+"""The keys of arguments that are written as a list of names and values."""
 _WRAPPERS = 3
 """Maximum number of objects around a call."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
@@ -170,6 +172,10 @@ def _arguments(name: str, text: str) -> _Shape:
     if text in ("null", '""'):
         return _Shape(claims=(Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1),))
     only = array_elements(text) if text.startswith("[") else None
+    pairs = [object_members(json_source(one)) or {} for one in only or ()]
+    if pairs and all(pair.keys() in _PAIRS for pair in pairs):
+        given = {string_value(pair.get("name", pair.get("key", Raw(b"")))) or "": pair["value"] for pair in pairs}
+        return _Shape(claims=(Claim(name=name, arguments=_encoded(given), repairs=("arguments_in_a_list",)),))
     if only and len(only) == 1 and bytes(only[0]).startswith(b"{"):
         claim = Claim(name=name, arguments=json_source(only[0]), repairs=("arguments_in_a_list",), cost=1)
         return _Shape(claims=(claim,))

@@ -56,7 +56,7 @@ def in_code_block(text: str, start: int) -> bool:
 
 _LOGGED = re.compile(
     r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|\[?(?:info|debug|warn(?:ing)?|error|trace)\b[\]:][^\n{}<]{0,80}|"
-    r"(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|)[^\n]{0,100}|(?:return|yield|assert) |"
+    r"(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|(?!\w{1,20}\|>))[^\n]{0,100}|(?:return|yield|assert) |"
     r"(?:const|let|var|final) [\w: ]{1,60}= ?|(?!\w{0,40}(?:call|tool|func|action))[a-z_]\w{0,40} = )\Z",
     re.IGNORECASE,
 )

@@ -6,7 +6,7 @@ or escape the line breaks between tags. What is read here is read in every forma
 
 import re
 
-BAR = "[|\uff5c\u00a6\u2502\u2503\u2223\u2758\u01c0]"
+BAR = "[|\uff5c\u00a6\u2016\u2502\u2503\u2223\u2758\u01c0]"
 """A vertical bar, and what is written for one."""
 GAP = r"\s*+(?:\\[nrt]\s*+){0,3}+"
 """Blank, also where its line breaks were escaped."""
@@ -21,14 +21,14 @@ ATTRIBUTE = r"(?:\s{1,8}(?:\w{1,20}=[\"'][^\"'<>]{0,80}[\"']\s{1,8})?(?:name|key
 CALL = r"(?:invoke|function|tool_?call|function_?call|tool_use|tool|call|action)"
 PARAMETER = r"(?:parameter|param|argument|arg)"
 KEY = r"(?:arg_?key|arg_?name|param_?key|param_?name|parameter_?key|parameter_?name|key)"
-VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value)"
+VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value|val)"
 """The words of the tags around a call, a parameter, its name and its value."""
 CLOSED = rf"{END_TAG}{CALL}s?{TAG_END}"
 """The closing tag of a call, or of several, in any format: models mix them up."""
 
 MARKER = (
     rf"(?:<{BAR}{{0,2}}/?[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{0,2}}>|\[{{1,2}}/?[A-Z][A-Z_]{{1,30}}\]{{1,2}}|"
-    "[\u3010\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u27e7\u300b\u25b7\u00bb])"
+    "[\u3010\u3014\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u3015\u27e7\u300b\u25b7\u00bb])"
 )
 """A control token, a tag without attributes, or a word between brackets that no ordinary text has."""
 STEM = "(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Ii]nvoke|[Aa]ction|ACTION|[Pp]lugin)"

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,7 +18,7 @@ from stages.effect import Approved, Ask, Rejected, Replied, Send, Undelivered
 from stages.events import Event
 from stages.halt import Cancelled
 from stages.message import Message, Tool
-from stages.state import Compaction
+from stages.state import Compaction, State
 from tests.flows import Desk
 from tests.heard import heard_by
 
@@ -214,7 +214,10 @@ def test_sync_tools_do_not_block_the_event_loop() -> None:
     asyncio.run(go())
 
 
-def workflow_with_approval(log: list[str]) -> Workflow:
+def approved(script: Scripted, ask: Callable[[Ask], Approved | Rejected] | None) -> tuple[State, list[str]]:
+    """The end of a run with a tool that needs approval, which this person decides on; and what was paid."""
+    log: list[str] = []
+
     @tool(approval=True)
     def pay(amount: int) -> str:
         """Pay."""
@@ -225,50 +228,32 @@ def workflow_with_approval(log: list[str]) -> Workflow:
     def finish() -> None:
         """Finish."""
 
-    return Workflow("payment", tools=[pay, finish], terminal_tool="finish")
+    async def answer(effect: Ask) -> Approved | Rejected:
+        assert ask is not None
+        return ask(effect)
+
+    flow = Workflow("payment", tools=[pay, finish], terminal_tool="finish")
+    ended = run_sync(flow, "Pay.", backend=script, ask=answer if ask else None)
+    return (ended.unwrap() if isinstance(ended, Success) else ended.failure()).state, log
 
 
-def test_an_approved_call_runs_and_an_edited_one_runs_as_edited() -> None:
-    log: list[str] = []
-
-    async def ask(effect: Ask) -> Approved:
-        return Approved(digest=effect.digest, edited='{"amount": 5}')
-
-    script = Scripted([call("pay", amount=500), call("finish")])
-    run_sync(workflow_with_approval(log), "Pay.", backend=script, ask=ask)
-    assert log == ["pay 5"]
-
-
-def test_a_rejected_call_does_not_run_and_the_model_hears_why() -> None:
-    log: list[str] = []
-
-    async def ask(effect: Ask) -> Rejected:
-        return Rejected(digest=effect.digest, reason="far too much")
-
-    script = Scripted([call("pay", amount=500), call("finish")])
-    run = run_sync(workflow_with_approval(log), "Pay.", backend=script, ask=ask).unwrap()
+def test_a_person_decides_on_each_call_that_needs_it() -> None:
+    once, twice = call("pay", amount=500), calls(("pay", {"amount": 5}), ("pay", {"amount": 6}))
+    _, log = approved(Scripted([once, call("finish")]), lambda a: Approved(digest=a.digest, edited='{"amount": 5}'))
+    assert log == ["pay 5"], "an edited one runs as edited"
+    no = "far too much"
+    state, log = approved(Scripted([once, call("finish")]), lambda a: Rejected(digest=a.digest, reason=no))
     assert log == []
-    assert any("far too much" in m.text for m in run.state.history if isinstance(m, Tool))
-
-
-def test_with_nobody_to_ask_the_answer_is_no() -> None:
-    log: list[str] = []
-    run_sync(workflow_with_approval(log), "Pay.", backend=Scripted([call("pay", amount=5), call("finish")]))
-    assert log == []
-
-
-def test_each_call_is_asked_about() -> None:
-    log: list[str] = []
+    assert any(no in m.text for m in state.history if isinstance(m, Tool)), "the model hears why"
+    assert approved(Scripted([once, call("finish")]), None)[1] == [], "with nobody to ask the answer is no"
     asked: list[str] = []
 
-    async def ask(effect: Ask) -> Approved | Rejected:
+    def first_alone(effect: Ask) -> Approved | Rejected:
         asked.append(effect.call.arguments)
-        no = Rejected(digest=effect.digest, reason="once is enough")
-        return no if len(asked) == 2 else Approved(digest=effect.digest)
+        return Rejected(digest=effect.digest, reason=no) if len(asked) == 2 else Approved(digest=effect.digest)
 
-    script = Scripted([calls(("pay", {"amount": 5}), ("pay", {"amount": 6})), call("finish")])
-    run_sync(workflow_with_approval(log), "Pay.", backend=script, ask=ask).unwrap()
-    assert (len(asked), log) == (2, ["pay 5"])
+    assert approved(Scripted([twice, call("finish")]), first_alone)[1] == ["pay 5"]
+    assert len(asked) == 2
 
 
 def test_what_was_done_before_a_cancellation_is_remembered() -> None:

@@ -67,7 +67,13 @@ async def run_process(command: Sequence[str], folder: Path, seconds: float, envi
     finally:
         os.close(sink)
     try:
-        code = await _waited(process, seconds)
+        code = None  # where the time was up
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    code = await _code(process)
+        finally:
+            await _end(process)
         with suppress(TimeoutError):  # what left the group may hold the pipe open
             async with asyncio.timeout(_GRACE):
                 await output.ended.wait()
@@ -119,27 +125,15 @@ def _started(
             start_new_session=True,
         )
     except FileNotFoundError:
-        raise ToolResolutionError(_missing_program(command)) from None
+        program = command[0][:200]
+        wrong = (
+            f"there is no program {program!r} here; there is no shell either, so its built-in commands are not known"
+        )
+        if len(command) == 1 and " " in program.strip():
+            wrong = f"there is no program {program!r}; give each word by itself: {program.split()!r}"
+        raise ToolResolutionError(wrong) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in a word
         raise ToolResolutionError(f"{command[0][:200]!r} cannot be started: {error}") from None
-
-
-def _missing_program(command: Sequence[str]) -> str:
-    program = command[0][:200]
-    if len(command) == 1 and " " in program.strip():
-        return f"there is no program {program!r}; give each word by itself: {program.split()!r}"
-    return f"there is no program {program!r} here; there is no shell either, so its built-in commands are not known"
-
-
-async def _waited(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """The exit code; None where the time was up."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await _code(process)
-    except TimeoutError:
-        return None
-    finally:
-        await _end(process)
 
 
 async def _code(process: subprocess.Popen[bytes]) -> int:

@@ -240,31 +240,19 @@ def _nearest(text: str, old: str) -> str:
     lines, wanted = lines_of(text), [line for line in lines_of(old) if line.strip()]
     if not lines:
         return "that text is not in the file, which is empty; use write_file"
-    at = _most_alike(lines, wanted)
-    told, _ = numbered(lines, max(1, at + 1 - _AROUND), at + len(wanted) + _AROUND, _SHOWN)
-    return (
-        f"that text is not in the file. Nothing was changed. The nearest lines are:\n{told}\n"
-        f"{_first_difference(lines[at:], lines_of(old))}{_COPY}"
-    )
-
-
-def _first_difference(lines: list[str], wanted: list[str]) -> str:
-    """Which of the wanted lines is the first that is not as in the file."""
-    for there, line in zip(lines, wanted, strict=False):
-        if _bare(there) != _bare(line):
-            return f"Your text has {one_line(line)!r} where the file has {one_line(there)!r}. "
-    return ""
-
-
-def _most_alike(lines: list[str], wanted: list[str]) -> int:
-    """The line that has most words in common with the first wanted line that has any."""
+    # The line that has most words in common with the first wanted line that has any.
     sought = next(filter(None, map(_words, wanted)), frozenset[str]())
-    alike = [_likeness(_words(line), sought) for line in islice(lines, _COMPARED)]
-    return alike.index(max(alike))
-
-
-def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / (len(one | other) or 1)
+    words = [_words(line) for line in islice(lines, _COMPARED)]
+    alike = [len(one & sought) / (len(one | sought) or 1) for one in words]
+    at = alike.index(max(alike))
+    pairs = zip(lines[at:], lines_of(old), strict=False)
+    differing = next((pair for pair in pairs if _bare(pair[0]) != _bare(pair[1])), None)
+    first = ""
+    if differing is not None:
+        there, given = map(one_line, differing)
+        first = f"Your text has {given!r} where the file has {there!r}. "
+    told, _ = numbered(lines, max(1, at + 1 - _AROUND), at + len(wanted) + _AROUND, _SHOWN)
+    return f"that text is not in the file. Nothing was changed. The nearest lines are:\n{told}\n{first}{_COPY}"
 
 
 def _words(line: str) -> frozenset[str]:

@@ -81,7 +81,21 @@ class Root:
     def read(self, parts: Parts) -> str:
         """The text of a file, its line ends as they are."""
         with self._telling(parts), self._folder(parts[:-1]) as folder:
-            return _text(self._content(parts, folder), parts)
+            if self._found(parts, folder) is None:
+                raise FileNotFoundError(parts[-1])
+            with os.fdopen(os.open(parts[-1], _FILE, dir_fd=folder), "rb") as file:
+                _refuse_special(os.fstat(file.fileno()).st_mode, parts)
+                content = file.read(LARGEST + 1)
+            if len(content) > LARGEST:
+                raise ToolResolutionError(f"{shown(*parts)} has more than {LARGEST} bytes, too many to work on")
+            if b"\0" in content:
+                raise ToolResolutionError(f"{shown(*parts)} is a binary file, not text")
+            try:
+                return content.decode()
+            except UnicodeDecodeError as error:
+                raise ToolResolutionError(
+                    f"{shown(*parts)} is not in UTF-8 (byte {error.start} cannot be read)"
+                ) from None
 
     def write(self, parts: Parts, text: str) -> None:
         """Replace a file, or make it, and the folders above it: whole or not at all.
@@ -132,16 +146,6 @@ class Root:
         """What is in a folder, by name."""
         with self._telling(parts), self._folder(parts) as folder, os.scandir(folder) as found:
             return sorted((_entry(parts, one) for one in islice(found, _CROWDED)), key=lambda entry: entry.parts)
-
-    def _content(self, parts: Parts, folder: int) -> bytes:
-        if self._found(parts, folder) is None:
-            raise FileNotFoundError(parts[-1])
-        with os.fdopen(os.open(parts[-1], _FILE, dir_fd=folder), "rb") as file:
-            _refuse_special(os.fstat(file.fileno()).st_mode, parts)
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise ToolResolutionError(f"{shown(*parts)} has more than {LARGEST} bytes, too many to work on")
-        return content
 
     def _found(self, parts: Parts, folder: int) -> os.stat_result | None:
         """What a text file is like; None if there is none."""
@@ -194,9 +198,9 @@ def shown(*parts: str) -> str:
 
 
 def _entry(above: Parts, found: os.DirEntry[str]) -> Entry:
-    folder = found.is_dir(follow_symlinks=False)
-    file = not folder and found.is_file(follow_symlinks=False)
-    return Entry(parts=(*above, found.name), kind="folder" if folder else "file" if file else "other")
+    is_folder = found.is_dir(follow_symlinks=False)
+    is_file = not is_folder and found.is_file(follow_symlinks=False)
+    return Entry(parts=(*above, found.name), kind="folder" if is_folder else "file" if is_file else "other")
 
 
 def _refuse_special(mode: int, parts: Parts) -> None:
@@ -204,15 +208,6 @@ def _refuse_special(mode: int, parts: Parts) -> None:
         raise ToolResolutionError(f"{shown(*parts)} is a folder, not a file; list_files shows what is in it")
     if not stat.S_ISREG(mode):
         raise ToolResolutionError(f"{shown(*parts)} is no ordinary file but a link, a pipe or a device; leave it alone")
-
-
-def _text(content: bytes, parts: Parts) -> str:
-    if b"\0" in content:
-        raise ToolResolutionError(f"{shown(*parts)} is a binary file, not text")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise ToolResolutionError(f"{shown(*parts)} is not in UTF-8 (byte {error.start} cannot be read)") from None
 
 
 def _makes_repository(folder: int, name: str) -> bool:
@@ -248,21 +243,17 @@ def _make_alike(new: int, before: os.stat_result, name: str, folder: int) -> Non
         os.fchown(new, before.st_uid, -1)
     if sys.platform == "linux":
         with suppress(OSError):
-            _copy_attributes(new, name, folder)
+            old = os.open(name, _FILE, dir_fd=folder)
+            try:
+                kept, given = set(os.listxattr(old)) - _RIGHTS, set(os.listxattr(new))
+                for one in given - kept:  # an access list that the folder gives to new files
+                    os.removexattr(new, one)
+                for one in kept:
+                    with suppress(OSError):
+                        os.setxattr(new, one, os.getxattr(old, one))
+            finally:
+                os.close(old)
     os.fchmod(new, mode)
-
-
-def _copy_attributes(new: int, name: str, folder: int) -> None:
-    old = os.open(name, _FILE, dir_fd=folder)
-    try:
-        kept, given = set(os.listxattr(old)) - _RIGHTS, set(os.listxattr(new))
-        for one in given - kept:  # an access list that the folder gives to new files
-            os.removexattr(new, one)
-        for one in kept:
-            with suppress(OSError):
-                os.setxattr(new, one, os.getxattr(old, one))
-    finally:
-        os.close(old)
 
 
 # Walk: the files of a folder and of those below it, in a fixed order; bounded, and without folders of machinery.

@@ -38,7 +38,17 @@ def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ..
             path: The path of the file.
             first_line: The line to begin with, for a file that is too long to be shown at once.
         """
-        return _read(root, path, first_line, shown_chars)
+        first = first_line
+        parts = root.resolved(path)
+        if not root.exists(parts):
+            raise ToolResolutionError(f"there is no file {shown(*parts)}.{_meant(root, parts)}")
+        lines = lines_of(root.read(parts))
+        if not lines:
+            return f"{shown(*parts)} is empty"
+        first = first if first <= len(lines) else 1  # a number of a line elsewhere, in a test's output say
+        told, end = numbered(lines, first, len(lines), shown_chars)
+        more = f"\n[more: read_file with first_line={end + 1}]" if end < len(lines) else ""
+        return f"{shown(*parts)}, lines {first} to {end} of {len(lines)}:\n{told}{more}"
 
     @tool(effect="read")
     def list_files(folder: str = ".") -> str:
@@ -61,23 +71,22 @@ def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ..
             folder: The folder to search; without it, all.
             ignore_case: Whether upper and lower case are the same.
         """
-        return _searched(root, text, root.resolved(folder), ignore_case=ignore_case)
+        start = root.resolved(folder)
+        if not text or "\n" in text:
+            raise ToolResolutionError("give a text within one line; it cannot be empty")
+        files = [start] if root.is_file(start) else [e.parts for e in walked(root, start) if e.kind == "file"]
+        found = list(islice(_matches(root, files[:_SEARCHED], text, ignore_case=ignore_case), _MATCHES + 1))
+        notes = (
+            [f"[more than {_MATCHES} lines; search for a longer text or in one folder]"]
+            if len(found) > _MATCHES
+            else []
+        )
+        notes += (
+            [f"[only {_SEARCHED} of {len(files)} files were searched; name a folder]"] if len(files) > _SEARCHED else []
+        )
+        return "\n".join((*(found[:_MATCHES] or [f"no line contains {one_line(text)!r}"]), *notes))
 
     return read_file, list_files, search_files
-
-
-def _read(root: Root, path: str, first: int, most: int) -> str:
-    """The lines of a file from the first one on, with their numbers, and where to read on."""
-    parts = root.resolved(path)
-    if not root.exists(parts):
-        raise ToolResolutionError(f"there is no file {shown(*parts)}.{_meant(root, parts)}")
-    lines = lines_of(root.read(parts))
-    if not lines:
-        return f"{shown(*parts)} is empty"
-    first = first if first <= len(lines) else 1  # a number of a line elsewhere, in a test's output say
-    told, end = numbered(lines, first, len(lines), most)
-    more = f"\n[more: read_file with first_line={end + 1}]" if end < len(lines) else ""
-    return f"{shown(*parts)}, lines {first} to {end} of {len(lines)}:\n{told}{more}"
 
 
 def _meant(root: Root, parts: Parts) -> str:
@@ -97,20 +106,6 @@ def _named(entry: Entry) -> str:
     if entry.kind == "file":
         return path
     return f"{path}/ (not shown)" if is_machinery(entry.parts[-1]) else f"{path}/"
-
-
-def _searched(root: Root, text: str, start: Parts, *, ignore_case: bool) -> str:
-    if not text or "\n" in text:
-        raise ToolResolutionError("give a text within one line; it cannot be empty")
-    files = [start] if root.is_file(start) else [e.parts for e in walked(root, start) if e.kind == "file"]
-    found = list(islice(_matches(root, files[:_SEARCHED], text, ignore_case=ignore_case), _MATCHES + 1))
-    notes = (
-        [f"[more than {_MATCHES} lines; search for a longer text or in one folder]"] if len(found) > _MATCHES else []
-    )
-    notes += (
-        [f"[only {_SEARCHED} of {len(files)} files were searched; name a folder]"] if len(files) > _SEARCHED else []
-    )
-    return "\n".join((*(found[:_MATCHES] or [f"no line contains {one_line(text)!r}"]), *notes))
 
 
 def _matches(root: Root, files: list[Parts], text: str, *, ignore_case: bool) -> Iterator[str]:
@@ -202,7 +197,15 @@ def _command_tools(
             command: The program and its arguments, each by itself, such as ["python", "-m", "pytest", "-q"].
         """
         ran = await run_process(command, folder, timeout, environment)
-        return _told(ran, timeout, keep(ran), shown_chars)
+        number, lines = keep(ran), lines_of(ran.output)
+        # Programs say what went wrong at the end of their output.
+        told, first = ending(lines, shown_chars)
+        if not lines:
+            return f"{_ended(ran, timeout)}, without any output"
+        if first == 1:
+            return f"{_ended(ran, timeout)}:\n{told}"
+        rest = f"the rest can be had with read_output, number={number}"
+        return f"{_ended(ran, timeout)}. This is the end of its output, lines {first} to {len(lines)}; {rest}:\n{told}"
 
     @tool(effect="read", prerequisites="run_command")
     def read_output(number: _From1, first_line: _From1 = 1) -> str:
@@ -225,20 +228,6 @@ def _command_tools(
         return f"output {number}, lines {first_line} to {end} of {len(lines)}:\n{told}{more}"
 
     return run_command, read_output
-
-
-def _told(ran: Ran, timeout: float, number: int, shown_chars: int) -> str:
-    """How the command ended, and the end of its output, where programs say what went wrong."""
-    lines = lines_of(ran.output)
-    told, first = ending(lines, shown_chars)
-    if not lines:
-        return f"{_ended(ran, timeout)}, without any output"
-    if first == 1:
-        return f"{_ended(ran, timeout)}:\n{told}"
-    return (
-        f"{_ended(ran, timeout)}. This is the end of its output, lines {first} to {len(lines)}; the rest can be had "
-        f"with read_output, number={number}:\n{told}"
-    )
 
 
 def _ended(ran: Ran, timeout: float) -> str:

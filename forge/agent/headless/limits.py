@@ -25,7 +25,8 @@ from stages.tool import ToolEffect
 
 def covers(pattern: str, path: tuple[str, ...], *, any_case: bool = False) -> bool:
     """Whether the pattern fits the path or a folder above it. Takes time linear in the path for each part of both."""
-    steps = _steps(pattern.casefold() if any_case else pattern)
+    names = tuple(name for name in (pattern.casefold() if any_case else pattern).split("/") if name not in {"", "."})
+    steps = names if "/" in pattern.rstrip("/") else ("**", *names)
     here = _skipping({0}, steps)
     for name in path:
         if len(steps) in here:
@@ -34,12 +35,6 @@ def covers(pattern: str, path: tuple[str, ...], *, any_case: bool = False) -> bo
         moved = {at if steps[at] == "**" else at + 1 for at in here if steps[at] == "**" or matches(steps[at], folded)}
         here = _skipping(moved, steps)
     return len(steps) in here
-
-
-def _steps(pattern: str) -> tuple[str, ...]:
-    names = tuple(name for name in pattern.split("/") if name not in {"", "."})
-    anchored = "/" in pattern.rstrip("/")
-    return names if anchored else ("**", *names)
 
 
 def _skipping(places: set[int], steps: tuple[str, ...]) -> set[int]:
@@ -212,23 +207,18 @@ def change_after_failure(effects: Mapping[str, ToolEffect]) -> Guard:
     """Object to a second attempt to complete the task, where the gates failed and nothing was changed since."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        answers = (one for one in reversed(state.history) if isinstance(one, Tool))
-        last = next((one for one in answers if _failed_to_end(one, effects) or _has_changed(one, effects)), None)
-        if last is None or not _failed_to_end(last, effects):
-            return []
-        return [
-            Objection(call=c, wrong=Custom(text=_UNCHANGED)) for c in calls if c.name == last.name and len(calls) == 1
-        ]
+        for answer in reversed(state.history):
+            if not isinstance(answer, Tool):
+                continue
+            done, effect = answer.status == "succeeded", effects.get(answer.name)
+            if done and effect == "write":
+                return []
+            if not done and effect == "terminal" and answer.kind is Kind.TOOL_RESULT:
+                again = [c for c in calls if c.name == answer.name and len(calls) == 1]
+                return [Objection(call=c, wrong=Custom(text=_UNCHANGED)) for c in again]
+        return []
 
     return guard
-
-
-def _failed_to_end(answer: Tool, effects: Mapping[str, ToolEffect]) -> bool:
-    return answer.kind is Kind.TOOL_RESULT and answer.status != "succeeded" and effects.get(answer.name) == "terminal"
-
-
-def _has_changed(answer: Tool, effects: Mapping[str, ToolEffect]) -> bool:
-    return answer.status == "succeeded" and effects.get(answer.name) == "write"
 
 
 _UNCHANGED = "The task is not done: nothing was changed since the check failed. Change the files first, then try again."
@@ -252,6 +242,11 @@ class _Run(Struct):
     command: tuple[str, ...]
 
 
+def command_of(arguments: str) -> tuple[str, ...]:
+    """The program and its arguments that a call of `run_command` names."""
+    return msgspec.json.decode(arguments, type=_Run).command
+
+
 def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | None:
     limits, effect = bounds.limits, bounds.effects.get(call.name, "write")
     if effect == "terminal":
@@ -261,23 +256,17 @@ def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | No
     if effect == "read":
         return None
     if call.name == "run_command":
-        command = msgspec.json.decode(call.arguments, type=_Run).command
-        return None if any(_is(command, allowed) for allowed in limits.commands) else CommandForbidden(command=command)
-    if call.name in WRITES:
-        return _change_violation(bounds, total, call)
-    named = limits.tools is not None and not limits.read_only
-    return None if named else ToolForbidden(tool=call.name)
-
-
-def _is(command: tuple[str, ...], allowed: tuple[str, ...]) -> bool:
-    """Whether it is the command that is allowed; a last word `*` stands for any words, none too."""
-    if allowed[-1] == "*":
-        return command[: len(allowed) - 1] == allowed[:-1]
-    return command == allowed
-
-
-def _change_violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | None:
-    change, limits = _change_of(call.name, call.arguments, bounds.root), bounds.limits
+        command = command_of(call.arguments)
+        for allowed in limits.commands:
+            # A last word `*` stands for any words, none too.
+            whole = allowed[-1] != "*"
+            if command == allowed if whole else command[: len(allowed) - 1] == allowed[:-1]:
+                return None
+        return CommandForbidden(command=command)
+    if call.name not in WRITES:
+        named = limits.tools is not None and not limits.read_only
+        return None if named else ToolForbidden(tool=call.name)
+    change = _change_of(call.name, call.arguments, bounds.root)
     if change is None:
         return None
     path, written = change.path, change.written

@@ -20,13 +20,14 @@ from forge.agent.agent import Agent
 from forge.agent.files import file_tools
 from forge.agent.files.commands import Ran, run_process
 from forge.agent.files.editing import ending, lines_of
-from forge.agent.files.root import Parts, Root, shown, walked
+from forge.agent.files.root import Root, shown, walked
 from forge.agent.headless.limits import (
     Bounds,
     TaskLimits,
     Violation,
     change_after_failure,
     changes_of,
+    command_of,
     limits_guard,
     not_written,
     violations,
@@ -41,7 +42,7 @@ from forge.outcome import Finished, Halted
 from forge.runtime.recovery import resume_journal
 from forge.runtime.runs import run
 from forge.runtime.watching import Watching
-from forge.tools.definition import Explicit, Tool, tool
+from forge.tools.definition import Explicit, Tool, several, tool
 from forge.workflow.checks import literal
 from forge.workflow.workflow import Context, Workflow
 from stages import halt as halts
@@ -111,7 +112,10 @@ class Gates:
             result = await self._run(gate)
             self.results.append(result)
             if not result.passed:
-                return f"{' '.join(gate.command)} {_how(result, gate)}. Its output ends with:\n{result.output}"
+                how = f"fails (exit code {result.code})"
+                if result.code is None:
+                    how = f"did not finish within {gate.seconds:g} seconds"
+                return f"{' '.join(gate.command)} {how}. Its output ends with:\n{result.output}"
         return ""
 
     async def _run(self, gate: Gate) -> GateResult:
@@ -126,12 +130,6 @@ class Gates:
         return GateResult(
             command=gate.command, attempt=self.made, passed=passed, code=ran.code, seconds=took, output=output
         )
-
-
-def _how(result: GateResult, gate: Gate) -> str:
-    return (
-        f"did not finish within {gate.seconds:g} seconds" if result.code is None else f"fails (exit code {result.code})"
-    )
 
 
 # The record of a task: how it ended and what was done, from its journal. Written as JSON.
@@ -194,38 +192,30 @@ def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
     """How the run ended."""
     if isinstance(ended, Failure):
         halt = ended.failure().halt
-        return Told(outcome=_halted(halt), reason=explain(halt))
+        match halt:
+            case halts.BudgetSpent():
+                outcome: Outcome = "limit_reached"
+            case halts.ApprovalNeeded() | halts.OutcomeUnknown():
+                outcome = "needs_person"
+            case halts.Cancelled():
+                outcome = "cancelled"
+            case _:
+                outcome = "halted"
+        return Told(outcome=outcome, reason=explain(halt))
     match ended.unwrap().outcome:
         case Said(text=text) if gates and not gates.passed:
             return Told(outcome="gates_failed", reason=text)
         case Said(text=text):
             return Told(outcome="done", result=text)
         case Completed(value=value):
-            return Told(outcome="done", result=_words(value))
+            result: object = msgspec.json.decode(value)
+            return Told(outcome="done", result=result if isinstance(result, str) else bytes(value).decode())
         case NeedsInput(question=question):
             return Told(outcome="needs_person", reason=f"the agent asks: {question}")
         case HandOff(to=to, payload=payload):
             return Told(outcome="needs_person", reason=f"the agent hands over to {to}: {payload}")
         case other:
             assert_never(other)
-
-
-def _halted(halt: halts.Halt) -> Outcome:
-    match halt:
-        case halts.BudgetSpent():
-            return "limit_reached"
-        case halts.ApprovalNeeded() | halts.OutcomeUnknown():
-            return "needs_person"
-        case halts.Cancelled():
-            return "cancelled"
-        case _:
-            return "halted"
-
-
-def _words(value: msgspec.Raw) -> str:
-    """A text as it is, anything else as JSON."""
-    text = bytes(value).decode()
-    return msgspec.json.decode(value, type=str) if text.startswith('"') else text
 
 
 def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
@@ -240,10 +230,6 @@ def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
                         yield Refused(tool=call.name, arguments=msgspec.Raw(call.arguments.encode()), violation=wrong)
 
 
-class _Run(Struct):
-    command: tuple[str, ...]
-
-
 def _record_of(
     end: Told, steps: Sequence[Step], bounds: Bounds, gates: Gates, *, task: str, seconds: float, journal: str
 ) -> Record:
@@ -252,7 +238,7 @@ def _record_of(
     changes = changes_of([(one.name, one.arguments) for one in done], bounds.root)
     replies = [step.outcome.reply for step in steps if isinstance(step.outcome, Replied)]
     usage = [reply.usage for reply in replies if reply.usage]
-    ran = (msgspec.json.decode(one.arguments, type=_Run).command for one in done if one.name == "run_command")
+    ran = (command_of(one.arguments) for one in done if one.name == "run_command")
     return Record(
         outcome=end.outcome,
         exit_code=EXIT_CODES[end.outcome],
@@ -289,29 +275,25 @@ def overview(root: Root, limits: TaskLimits, said: str) -> str:
     which may hold secrets, are shown only if they are named.
     """
     files = [one.parts for one in islice(walked(root, ()), _LOOKED_AT) if one.kind == "file"]
-    wanted = [parts for parts in files if shown(*parts) in said or _may_be_changed(parts, limits)]
+    wanted = [
+        parts
+        for parts in files
+        if shown(*parts) in said
+        or (not_written(limits, parts) is None and not any(name.startswith(".") for name in parts))
+    ]
     wanted.sort(key=lambda parts: (not_written(limits, parts) is not None, shown(*parts) not in said))
     told: list[str] = []
     room = _SHOWN
     for parts in wanted[:_READ]:
-        text = _whole(root, parts)
-        if 0 < len(text) <= room:
+        try:
+            lines = lines_of(root.read(parts))
+        except ToolResolutionError:  # it is no text
+            continue
+        text = "\n".join([f"{shown(*parts)}:", "```", *lines, "```"])
+        if lines and len(text) <= room:
             told.append(text)
             room -= len(text)
     return "\n\n".join(told)
-
-
-def _may_be_changed(parts: Parts, limits: TaskLimits) -> bool:
-    return not_written(limits, parts) is None and not any(name.startswith(".") for name in parts)
-
-
-def _whole(root: Root, parts: Parts) -> str:
-    """The file under its name; empty for what is no text or is empty."""
-    try:
-        lines = lines_of(root.read(parts))
-    except ToolResolutionError:
-        return ""
-    return "\n".join([f"{shown(*parts)}:", "```", *lines, "```"]) if lines else ""
 
 
 # The workflow of a task: the agent's, with the tools of the folder, limits as a guard, and gates at its end.
@@ -369,7 +351,16 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
     if gates and own.result is not None:
         raise DefinitionError(("gates: an agent with result=… cannot have any; let it complete the task in words",))
     ends = own.rules.terminal
-    folder_tools = _folder_tools(task.folder, limits)
+    # Nobody is asked to approve: the limits say what may be done.
+    made = file_tools(
+        task.folder,
+        write=bool(limits.write),
+        commands=bool(limits.commands),
+        approval=False,
+        follow_links=False,
+        overwrite=limits.max_lines is None,
+    )
+    folder_tools = [one for one in made if isinstance(one, Tool) and (limits.tools is None or one.name in limits.tools)]
     named = (made if isinstance(made, Tool) else tool(made) for made in own.tools)
     kept = [made for made in named if made.name not in _FOLDER_TOOLS]
     tools = [_gated(made, gates) if made.name in ends and made.name not in _NOT_GATED else made for made in kept]
@@ -384,11 +375,18 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
         own,
         tools=(*tools, *folder_tools),
         guards=(limits_guard(bounds), *((change_after_failure(effects),) if gates else ()), *own.guards),
-        optional_steps=(*_names(own.optional_steps), *changing),
+        optional_steps=(
+            *several(own.optional_steps),
+            *changing,
+        ),
         system_prompt=prompt,
         on_text="nudge",
     )
-    return _limited(built, limits), bounds
+    # The task's limits count where they are not the defaults.
+    usual = Limits()
+    said = {name: getattr(limits, name) for name in Limits.__struct_fields__}
+    changed = {name: value for name, value in said.items() if value != getattr(usual, name)}
+    return dataclasses.replace(built, limits=msgspec.structs.replace(built.limits, **changed)), bounds
 
 
 def _not_there(task: AgentTask) -> Iterator[str]:
@@ -400,23 +398,6 @@ def _not_there(task: AgentTask) -> Iterator[str]:
         if os.sep not in program and shutil.which(program) is None:
             separate = "; give the program and each of its arguments as a string of its own" if " " in program else ""
             yield f"[gates number {number}] command: there is no program {program!r} here{separate}"
-
-
-def _folder_tools(folder: str, limits: TaskLimits) -> list[Tool[..., object]]:
-    """The tools of the folder that the limits leave any use for. Nobody is asked: the limits say what may be done."""
-    made = file_tools(
-        folder,
-        write=bool(limits.write),
-        commands=bool(limits.commands),
-        approval=False,
-        follow_links=False,
-        overwrite=limits.max_lines is None,
-    )
-    return [one for one in made if isinstance(one, Tool) and (limits.tools is None or one.name in limits.tools)]
-
-
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _gated(made: Tool[..., object], gates: Gates) -> Tool[..., object]:
@@ -445,14 +426,6 @@ def _misnamed(limits: TaskLimits, effects: Mapping[str, ToolEffect]) -> Iterator
             yield f"[limits] tools: there is no tool {name!r}; there are: {', '.join(effects)}.{meant}"
         elif limits.read_only and effects[name] == "write":
             yield f"[limits] read_only and tools: {name} changes something; leave one of them out"
-
-
-def _limited(workflow: Workflow, limits: TaskLimits) -> Workflow:
-    """The workflow with the limits' numbers, where they have any."""
-    usual = Limits()
-    said = {name: getattr(limits, name) for name in Limits.__struct_fields__}
-    changed = {name: value for name, value in said.items() if value != getattr(usual, name)}
-    return dataclasses.replace(workflow, limits=msgspec.structs.replace(workflow.limits, **changed))
 
 
 def _told(task: AgentTask) -> str:
@@ -499,11 +472,23 @@ async def run_task(
     workflow, bounds = workflow_of(task, agent or default_agent(where), gates)
     began = time.monotonic()
     if resume:
-        gates.made = _attempts(_interrupted(journal_file, workflow), workflow)
+        steps = tuple(states(read_journal(journal_file), workflow))
+        if isinstance(steps[-1].state.phase, Done):
+            raise ForgeError(f"the run in {journal_file} has ended; to work on the task again, begin a new one")
+        gates.made = _attempts(steps, workflow)
         ended = await resume_journal(workflow, journal_file, backend=where, **watching)
     else:
         recorded: Watching = {**watching, "journal": str(journal_file)}
-        ended = await run(workflow, await _message(task, gates), backend=where, **recorded)
+        # The files as they are, what is wrong now, and the task, last: small models go by what they have read last.
+        failure = await gates.failure()
+        files = overview(Root(task.folder, follow_links=False), task.limits, f"{task.task}\n{failure}")
+        now = f"Files as they are now:\n\n{files}" if files else ""
+        ended = await run(
+            workflow,
+            "\n\n".join(filter(None, (now, f"Now {failure}" if failure else "", task.task))),
+            backend=where,
+            **recorded,
+        )
     seconds = time.monotonic() - began
     return _record_of(
         told(ended, gates),
@@ -516,25 +501,9 @@ async def run_task(
     )
 
 
-async def _message(task: AgentTask, gates: Gates) -> str:
-    """The files as they are, what is wrong now, and the task, last: small models go by what they have read last."""
-    failure = await gates.failure()
-    files = overview(Root(task.folder, follow_links=False), task.limits, f"{task.task}\n{failure}")
-    now = f"Files as they are now:\n\n{files}" if files else ""
-    return "\n\n".join(filter(None, (now, f"Now {failure}" if failure else "", task.task)))
-
-
 def _steps(journal: Path, workflow: Workflow) -> tuple[Step, ...]:
     """The states of the run; none where it ended before there was a journal."""
     return tuple(states(read_journal(journal), workflow)) if journal.exists() else ()
-
-
-def _interrupted(journal: Path, workflow: Workflow) -> tuple[Step, ...]:
-    """The states of the run in the journal. ForgeError if it has ended with an outcome."""
-    steps = tuple(states(read_journal(journal), workflow))
-    if isinstance(steps[-1].state.phase, Done):
-        raise ForgeError(f"the run in {journal} has ended; to work on the task again, begin a new one")
-    return steps
 
 
 def _attempts(steps: tuple[Step, ...], workflow: Workflow) -> int:

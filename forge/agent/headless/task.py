@@ -76,7 +76,15 @@ def contradictions(task: AgentTask) -> Iterator[str]:
         if getattr(limits, name) is not None and not limits.write:
             yield f"[limits] {name}: no file may be changed, for write is missing; name the files that may be"
     if limits.tools is not None:
-        yield from _unusable(limits, frozenset(limits.tools))
+        tools = frozenset(limits.tools)
+        if limits.write and tools.isdisjoint(WRITES):
+            yield f"[limits] write and tools: files may be changed, but tools has neither {' nor '.join(WRITES)}"
+        if limits.commands and "run_command" not in tools:
+            yield "[limits] commands and tools: commands may be run, but tools has no run_command"
+        if not limits.write and not tools.isdisjoint(WRITES):
+            yield "[limits] tools: it has a tool that changes files, but no file may be changed: write is missing"
+        if not limits.commands and "run_command" in tools:
+            yield "[limits] tools: it has run_command, but no command may be run: commands is missing"
     yield from (f"[limits] {one} is in write and in never_write" for one in limits.write if one in limits.never_write)
     for name, patterns in (("write", limits.write), ("never_write", limits.never_write)):
         for one in patterns:
@@ -90,17 +98,6 @@ def contradictions(task: AgentTask) -> Iterator[str]:
             yield f"[gates number {number}] command: it is empty; give the program and its arguments, each by itself"
         if gate.seconds <= 0:
             yield f"[gates number {number}] seconds: it is {gate.seconds:g}; it must be more than 0"
-
-
-def _unusable(limits: TaskLimits, tools: frozenset[str]) -> Iterator[str]:
-    if limits.write and tools.isdisjoint(WRITES):
-        yield f"[limits] write and tools: files may be changed, but tools has neither {' nor '.join(WRITES)}"
-    if limits.commands and "run_command" not in tools:
-        yield "[limits] commands and tools: commands may be run, but tools has no run_command"
-    if not limits.write and not tools.isdisjoint(WRITES):
-        yield "[limits] tools: it has a tool that changes files, but no file may be changed: write is missing"
-    if not limits.commands and "run_command" in tools:
-        yield "[limits] tools: it has run_command, but no command may be run: commands is missing"
 
 
 def _wrong_command(command: tuple[str, ...]) -> str:

@@ -2,14 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from forge.agent.memory.protocol import Facts, FactStore, Memory, SavedSession, SessionStore, SessionSummary
+from forge.agent.memory.protocol import (
+    Facts,
+    FactStore,
+    InProcessStore,
+    Memory,
+    SavedSession,
+    SessionStore,
+    SessionSummary,
+)
 from forge.agent.memory.session import Session
 from stages._later import later
 from stages.memory import Fact
 
 if TYPE_CHECKING:
     from forge.agent.memory.postgres import PostgresStore as PostgresStore
-    from forge.agent.memory.protocol import InProcessStore
     from forge.agent.memory.sqlite import SQLiteStore as SQLiteStore
     from forge.agent.memory.tools import fact_tools as fact_tools
 
@@ -30,7 +37,6 @@ __all__ = [
 __getattr__ = later(
     __name__,
     {
-        "forge.agent.memory.protocol": ("InProcessStore",),
         "forge.agent.memory.postgres": ("PostgresStore",),
         "forge.agent.memory.sqlite": ("SQLiteStore",),
         "forge.agent.memory.tools": ("fact_tools",),

@@ -1,8 +1,7 @@
 """Session: one conversation in a store, behind the five methods of `Memory`, and the state that a run goes on from."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from collections.abc import Callable
 
 from forge.agent.memory.protocol import SessionStore, checked_name
 from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError
@@ -14,8 +13,6 @@ from stages.message import History, Message, turn_of
 from stages.options import Count, Tokens
 from stages.repair.decoding import sound_struct
 from stages.state import Done, Ready, State
-
-_T = TypeVar("_T")
 
 _KEPT: tuple[Role, ...] = ("system",)
 _TRIES = 100
@@ -51,7 +48,14 @@ class Session:
 
         Cancelled, it ends once it is known whether the state was saved.
         """
-        await _to_its_end(self._save(state))
+        saving = asyncio.ensure_future(self._save(state))
+        try:
+            await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            await asyncio.wait([saving])
+            if not saving.cancelled():
+                saving.exception()  # it was looked at: the cancellation is what the caller hears of
+            raise
 
     async def _save(self, state: State) -> None:
         self._revision = await self._store.save(self.name, state, after=self._revision)
@@ -143,15 +147,3 @@ def _pruned(state: State, max_tokens: int) -> State:
         problem = f"what must stay takes about {shorter.tokens} tokens, more than {max_tokens}; nothing was pruned"
         raise ContextBudgetExceeded(problem, state)
     return shorter
-
-
-async def _to_its_end(work: Coroutine[object, object, _T]) -> _T:
-    """The result of the work, which a cancellation does not stop half way: it is raised afterwards."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # it was looked at: the cancellation is what the caller hears of
-        raise

@@ -5,10 +5,12 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import wraps
 from os import PathLike
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from forge.agent.memory.protocol import SavedSession, SessionSummary
 from forge.errors import DefinitionError, SessionChangedError, StoreError
@@ -202,10 +204,24 @@ _TROUBLES = {
 # SQLiteStore: sessions and facts in one SQLite file, which any number of processes may use at the same time.
 
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _in_thread(work: Callable[_P, _T]) -> Callable[_P, Coroutine[object, object, _T]]:
+    """The operation, run in a thread, so that the event loop is never blocked."""
+
+    @wraps(work)
+    async def awaited(*args: _P.args, **options: _P.kwargs) -> _T:
+        return await asyncio.to_thread(work, *args, **options)
+
+    return awaited
+
+
 class SQLiteStore:
     """A SessionStore and a FactStore in the file at `path`, made when it is first used, for its owner alone.
 
-    Everything runs in threads, so the event loop is never blocked. A save writes only the messages that are new.
+    A save writes only the messages that are new.
     `wait` is how many seconds to wait for other processes. StoreError, in words, for a file that cannot be used.
     """
 
@@ -216,35 +232,9 @@ class SQLiteStore:
     def __repr__(self) -> str:
         return f"SQLiteStore({str(self._file.path)!r})"
 
-    async def load(self, name: str) -> SavedSession | None:
+    @_in_thread
+    def load(self, name: str) -> SavedSession | None:
         """The session; None: there is none of this name. StoreError for one that is damaged or too new."""
-        return await asyncio.to_thread(self._load, name)
-
-    async def save(self, name: str, state: State, *, after: int) -> int:
-        """Save the session and return its new revision. SessionChangedError unless its revision is `after`."""
-        return await asyncio.to_thread(self._save, name, state, after)
-
-    async def sessions(self) -> tuple[SessionSummary, ...]:
-        """All sessions, the last saved first."""
-        return await asyncio.to_thread(self._sessions)
-
-    async def delete(self, name: str) -> bool:
-        """Delete the session; False: there was none of this name."""
-        return await asyncio.to_thread(self._delete, name)
-
-    async def remember(self, space: str, text: str) -> Fact:
-        """Keep the fact, or return the one with the same text."""
-        return await asyncio.to_thread(self._remember, space, text)
-
-    async def recall(self, space: str, query: str, *, limit: int) -> tuple[Fact, ...]:
-        """Up to `limit` facts of the space that share a word with the query, the most relevant first."""
-        return await asyncio.to_thread(self._recall, space, query, limit)
-
-    async def forget(self, space: str, fact: int) -> bool:
-        """Delete the fact with this id; False: the space has none."""
-        return await asyncio.to_thread(self._forget, space, fact)
-
-    def _load(self, name: str) -> SavedSession | None:
         with self._file.reading() as db:
             row = db.execute(_STATE, (name,)).fetchone()
             messages = _messages(db, name)
@@ -260,7 +250,9 @@ class SQLiteStore:
             ) from None
         return SavedSession(state=state, revision=revision)
 
-    def _save(self, name: str, state: State, after: int) -> int:
+    @_in_thread
+    def save(self, name: str, state: State, *, after: int) -> int:
+        """Save the session and return its new revision. SessionChangedError unless its revision is `after`."""
         parts, history = save_parts(state), state.history
         with self._file.writing() as db:
             row = db.execute("SELECT revision FROM session WHERE name = ?", (name,)).fetchone()
@@ -269,20 +261,32 @@ class SQLiteStore:
             db.execute("UPDATE counter SET revision = revision + 1")
             revision: int = db.execute("SELECT revision FROM counter").fetchone()[0]
             db.execute(_SAVE, (name, revision, title(history), len(history), time.time(), parts.rest))
-            _write(db, name, parts.messages)
+            # Messages at the beginning that are the same stay untouched.
+            before = _messages(db, name)
+            pairs = enumerate(zip(before, parts.messages, strict=False))
+            kept = next((at for at, (old, new) in pairs if old != new), min(len(before), len(parts.messages)))
+            db.execute("DELETE FROM message WHERE session = ? AND place >= ?", (name, kept))
+            added = ((name, place, parts.messages[place]) for place in range(kept, len(parts.messages)))
+            db.executemany("INSERT INTO message (session, place, body) VALUES (?, ?, ?)", added)
         return revision
 
-    def _sessions(self) -> tuple[SessionSummary, ...]:
+    @_in_thread
+    def sessions(self) -> tuple[SessionSummary, ...]:
+        """All sessions, the last saved first."""
         with self._file.reading() as db:
             rows = db.execute("SELECT name, title, messages, saved FROM session ORDER BY revision DESC").fetchall()
         return tuple(SessionSummary(name=n, title=begun, messages=m, saved=at) for n, begun, m, at in rows)
 
-    def _delete(self, name: str) -> bool:
+    @_in_thread
+    def delete(self, name: str) -> bool:
+        """Delete the session; False: there was none of this name."""
         with self._file.writing() as db:
             db.execute("DELETE FROM message WHERE session = ?", (name,))
             return db.execute("DELETE FROM session WHERE name = ?", (name,)).rowcount > 0
 
-    def _remember(self, space: str, text: str) -> Fact:
+    @_in_thread
+    def remember(self, space: str, text: str) -> Fact:
+        """Keep the fact, or return the one with the same text."""
         with self._file.writing() as db:
             same = db.execute(_SAME, (space, text)).fetchone()
             if same:
@@ -293,7 +297,9 @@ class SQLiteStore:
             db.execute("INSERT INTO fact_words (rowid, words) VALUES (?, ?)", (number, words))
             return _fact((number or 0, text, values[-1]))
 
-    def _recall(self, space: str, query: str, limit: int) -> tuple[Fact, ...]:
+    @_in_thread
+    def recall(self, space: str, query: str, *, limit: int) -> tuple[Fact, ...]:
+        """Up to `limit` facts of the space that share a word with the query, the most relevant first."""
         # Only letters and digits are left of a word, so nothing of FTS5's syntax is.
         match = " OR ".join(f'"{word}"' for word in query_words(query))
         with self._file.reading() as db:
@@ -301,7 +307,9 @@ class SQLiteStore:
             rows = db.execute(_SHARING, (match, space)) if match else db.execute(_NEWEST, (space, limit))
             return ranked(map(_fact, rows), query, total, limit)
 
-    def _forget(self, space: str, fact: int) -> bool:
+    @_in_thread
+    def forget(self, space: str, fact: int) -> bool:
+        """Delete the fact with this id; False: the space has none."""
         with self._file.writing() as db:
             gone = db.execute("DELETE FROM fact WHERE space = ? AND id = ?", (space, fact)).rowcount > 0
             if gone:
@@ -327,16 +335,6 @@ _SHARING = """
 def _messages(db: sqlite3.Connection, session: str) -> tuple[bytes, ...]:
     rows = db.execute(_BODIES, (session,))
     return tuple(body for (body,) in rows)
-
-
-def _write(db: sqlite3.Connection, session: str, messages: tuple[bytes, ...]) -> None:
-    """Make these the session's messages; those at the beginning that are the same stay untouched."""
-    before = _messages(db, session)
-    pairs = enumerate(zip(before, messages, strict=False))
-    kept = next((at for at, (old, new) in pairs if old != new), min(len(before), len(messages)))
-    db.execute("DELETE FROM message WHERE session = ? AND place >= ?", (session, kept))
-    added = ((session, place, messages[place]) for place in range(kept, len(messages)))
-    db.executemany("INSERT INTO message (session, place, body) VALUES (?, ?, ?)", added)
 
 
 def _fact(row: tuple[int, str, float]) -> Fact:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import assert_never
 
 import httpx
 import msgspec
@@ -23,7 +22,7 @@ from forge.backends.doctor.probes import CALLS, REPLY, WAYS
 from forge.backends.profile import Profile, named_profile
 from forge.backends.questions import ServerAnswer, exchange
 from stages.wire.target import Mode
-from stages.wire.wires import Constrain, ToolChoice
+from stages.wire.wires import Constrain
 
 # The profile that follows from what was found: the strongest mode that the server really enforces.
 
@@ -34,25 +33,6 @@ def choose(facts: Facts, known: Profile) -> Profile:
     Constrained where a schema is obeyed; else native where a right call came as a call; else prompted. What was not
     asked stays as it is known. Pure.
     """
-    constrain = _constrain(facts, known)
-    native = known.native_calls if facts.calls is None else facts.calls not in {"refused", "ignored"}
-    told = known.context in {"props", "show"}
-    return replace(
-        known,
-        mode=_mode(facts, known, constrain),
-        constrain=constrain,
-        native_calls=native,
-        tool_choice=_tool_choice(facts, known) if native else "none",
-        # A template that is shown says more than one refusal does: it is asked at each connection.
-        alternating=known.alternating if facts.template is not None else facts.alternating,
-        tokenizer=known.tokenizer if facts.tokenizer is None else facts.tokenizer,
-        logprobs=known.logprobs if facts.logprobs is None else facts.logprobs,
-        context_tokens=known.context_tokens if told else facts.context_tokens or known.context_tokens,
-    )
-
-
-def _constrain(facts: Facts, known: Profile) -> Constrain:
-    """The way of asking for a schema that is obeyed; `none` where one was tried, and none is."""
     tried: tuple[tuple[bool | None, Constrain], ...] = (
         (facts.schema, "format" if facts.kind == "ollama" else "json_schema"),
         (facts.strict, "strict"),
@@ -60,23 +40,32 @@ def _constrain(facts: Facts, known: Profile) -> Constrain:
         (facts.structured_outputs, "structured_outputs"),
         (facts.guided_json, "guided_json"),
     )
-    found = next((way for obeyed, way in tried if obeyed), None)
-    return found or (known.constrain if all(obeyed is None for obeyed, _ in tried) else "none")
-
-
-def _tool_choice(facts: Facts, known: Profile) -> ToolChoice:
-    if facts.required is None and facts.named is None:
-        return known.tool_choice
-    # A name alone is no use: where several tools may be called, a call of any is demanded.
-    return "none" if not facts.required else "named" if facts.named else "required"
-
-
-def _mode(facts: Facts, known: Profile, constrain: Constrain) -> Mode:
+    untried = all(obeyed is None for obeyed, _ in tried)
+    constrain = next((way for obeyed, way in tried if obeyed), known.constrain if untried else "none")
     if constrain != "none":
-        return "constrained" if constrains(facts) else known.mode
-    if facts.calls is None:
-        return "native" if known.mode == "constrained" and known.native_calls else known.mode
-    return "native" if facts.calls == "native" and facts.valid_arguments else "prompted"
+        mode: Mode = "constrained" if constrains(facts) else known.mode
+    elif facts.calls is None:
+        mode = "native" if known.mode == "constrained" and known.native_calls else known.mode
+    else:
+        mode = "native" if facts.calls == "native" and facts.valid_arguments else "prompted"
+    native = known.native_calls if facts.calls is None else facts.calls not in {"refused", "ignored"}
+    choice = known.tool_choice
+    if facts.required is not None or facts.named is not None:
+        # A name alone is no use: where several tools may be called, a call of any is demanded.
+        choice = "none" if not facts.required else "named" if facts.named else "required"
+    told = known.context in {"props", "show"}
+    return replace(
+        known,
+        mode=mode,
+        constrain=constrain,
+        native_calls=native,
+        tool_choice=choice if native else "none",
+        # A template that is shown says more than one refusal does: it is asked at each connection.
+        alternating=known.alternating if facts.template is not None else facts.alternating,
+        tokenizer=known.tokenizer if facts.tokenizer is None else facts.tokenizer,
+        logprobs=known.logprobs if facts.logprobs is None else facts.logprobs,
+        context_tokens=known.context_tokens if told else facts.context_tokens or known.context_tokens,
+    )
 
 
 def reason(facts: Facts, chosen: Profile) -> str:
@@ -223,29 +212,23 @@ async def examine(
             break
         question = probe.ask(known)
         if isinstance(question, str):
-            found: Finding | None = Finding(topic=probe.topic, verdict="skipped", came=question) if question else None
+            found: Finding | None = Finding(verdict="skipped", came=question) if question else None
         else:
             watch(probe)
             answer = await _answer(client, where, question, seconds, waits)
-            known, found = _judged(probe, known, answer)
-            silent = silent + 1 if isinstance(answer, Silence) else 0
+            if isinstance(answer, Silence):
+                silent += 1
+                found = Finding(verdict="no" if answer.final else "unclear", came=answer.problem)
+                known = replace(known, fatal=answer.problem) if answer.final else known
+            else:
+                silent = 0
+                known, found = probe.read(known, answer)
         if silent == max_silent:
             known = replace(known, fatal="it stopped answering: look into its log, or give it more time with --timeout")
         if found is not None:
-            findings.append(replace(found, asked=probe.asks))
+            findings.append(replace(found, topic=probe.topic, asked=probe.asks))
             watch(findings[-1])
     return Visit(facts=known, findings=tuple(findings))
-
-
-def _judged(probe: Probe, facts: Facts, answer: ServerAnswer | Silence) -> tuple[Facts, Finding | None]:
-    match answer:
-        case ServerAnswer():
-            return probe.read(facts, answer)
-        case Silence(problem=problem, final=final):
-            finding = Finding(topic=probe.topic, verdict="no" if final else "unclear", came=problem)
-            return (replace(facts, fatal=problem) if final else facts), finding
-        case _:
-            assert_never(answer)
 
 
 async def _answer(
@@ -273,16 +256,16 @@ async def _once(
     except (TimeoutError, httpx.TimeoutException):
         return Silence(problem=f"no answer from {url} within {seconds:g} s: it may be stuck, or need more --timeout")
     except (httpx.ConnectError, httpx.ProxyError) as error:
-        return Silence(problem=_unreachable(url, str(error)), final=True)
+        why = str(error)
+        help_ = "start the server there, or look at the host and the port"
+        problem = f"cannot connect to {url} ({why}): {help_}"
+        if "SSL" in why or "CERTIFICATE" in why.upper():
+            help_ = "a server without TLS has an address that begins with http://"
+            problem = f"no secure connection to {url} ({why}): {help_}"
+        return Silence(problem=problem, final=True)
     except httpx.HTTPError as error:
         problem = f"the connection to {url} broke ({type(error).__name__}); look into the server's log"
         return Silence(problem=problem, broken=True)
-
-
-def _unreachable(url: str, reason: str) -> str:
-    if "SSL" in reason or "CERTIFICATE" in reason.upper():
-        return f"no secure connection to {url} ({reason}): a server without TLS has an address that begins with http://"
-    return f"cannot connect to {url} ({reason}): start the server there, or look at the host and the port"
 
 
 # What `mode="auto"` asks of a server that forge does not know: a few of the doctor's questions, once a week.
@@ -293,29 +276,18 @@ _SECONDS = 60.0
 """Time-out of one answer; the model may have to be loaded first."""
 
 
-def _ask_calls(facts: Facts) -> Question | str:
-    return "" if constrains(facts) else CALLS.ask(facts)
-
-
-SHORT = (REPLY, *WAYS, replace(CALLS, ask=_ask_calls))
+SHORT = (REPLY, *WAYS, replace(CALLS, ask=lambda facts: "" if constrains(facts) else CALLS.ask(facts)))
 """The probes that decide the mode: a server that obeys a schema gets two questions, one that obeys nothing seven."""
 
 
-class Consulted(Struct, frozen=True, kw_only=True):
-    """The profile of a server, and how forge came to it, in a sentence."""
-
-    profile: Profile
-    because: str
-
-
-async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> Consulted:
-    """The profile of the server at `base`: as it was found within the last week, else by asking.
+async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> tuple[Profile, str]:
+    """The profile of the server at `base`, found within the last week or by asking, and how forge came to it, in words.
 
     A server that cannot be asked gets the profile of one that nothing is known of; what is wrong with it then shows
     in the run. Raises nothing for what a server does.
     """
     if kept := recall(subject):
-        return Consulted(profile=kept, because="as found earlier")
+        return kept, "as found earlier"
     most = sum(probe.tokens for probe in SHORT)
     _log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
     where = address(base)
@@ -325,9 +297,9 @@ async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> C
     profile = named_profile(visit.facts.kind)
     if visit.facts.fatal:
         _log.warning("%s could not be asked what it can do: %s", base, visit.facts.fatal)
-        return Consulted(profile=profile, because=f"could not be asked: {visit.facts.fatal}")
+        return profile, f"could not be asked: {visit.facts.fatal}"
     chosen = choose(visit.facts, profile)
     remember(subject, chosen)
     if visit.facts.kind == "openai-compatible":
-        return Consulted(profile=chosen, because=f"asked just now: {reason(visit.facts, chosen)}")
-    return Consulted(profile=chosen, because=f"recognised as {NAMES[visit.facts.kind]}: {visit.facts.known_by}")
+        return chosen, f"asked just now: {reason(visit.facts, chosen)}"
+    return chosen, f"recognised as {NAMES[visit.facts.kind]}: {visit.facts.known_by}"

@@ -101,7 +101,7 @@ FindingVerdict = Literal["yes", "no", "unclear", "skipped"]
 class Finding(Struct, frozen=True, kw_only=True):
     """One thing that was found: what was asked, what came, what that means, and what forge does about it."""
 
-    topic: str
+    topic: str = ""
     verdict: FindingVerdict
     asked: str = ""
     came: str
@@ -156,8 +156,6 @@ def is_page(answer: ServerAnswer) -> bool:
 
 # Probes that ask a server what it is: its kind, its models, its context. None of them runs the model.
 
-_Read = tuple[Facts, Finding | None]
-
 
 def _learnt(facts: Facts, about: About) -> Facts:
     """The facts with all that follows from what the server said of itself."""
@@ -177,57 +175,35 @@ def _learnt(facts: Facts, about: About) -> Facts:
     )
 
 
-def _read_models(facts: Facts, answer: ServerAnswer) -> _Read:
-    if fatal := _turned_away(answer):
-        return replace(facts, fatal=fatal), Finding(topic="models", verdict="no", came=told(answer), means=fatal)
+def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
+    fatal = ""
+    if answer.status in {401, 403}:
+        fatal = "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
+    elif 300 <= answer.status < 400:
+        fatal = f"it sends to another address ({answer.location or 'unnamed'}): give that one"
+    elif answer.status == 503:
+        fatal = "it is not ready: wait until its model is loaded (its log says when), then ask again"
+    if fatal:
+        return replace(facts, fatal=fatal), Finding(verdict="no", came=told(answer), means=fatal)
     found = answer.read(ModelList)
     if found is None:
-        return facts, _no_list(answer)
-    names = tuple(m.id for m in found.data)
-    known = replace(facts, models=names, model=facts.model or (names[0] if names else ""))
-    return _learnt(known, replace(facts.about, models=found)), _listed(names, facts.model)
-
-
-def _turned_away(answer: ServerAnswer) -> str:
-    """Why nothing more can be asked there, empty if something can."""
-    if answer.status in {401, 403}:
-        return "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
-    if 300 <= answer.status < 400:
-        return f"it sends to another address ({answer.location or 'unnamed'}): give that one"
-    if answer.status == 503:
-        return "it is not ready: wait until its model is loaded (its log says when), then ask again"
-    return ""
-
-
-def _no_list(answer: ServerAnswer) -> Finding:
-    return Finding(
-        topic="models",
-        verdict="no",
-        came="a web page" if is_page(answer) else told(answer),
-        means="it lists no models; perhaps its API has another path, such as …/v1 or …/openai",
-        does="asks for a reply all the same",
-    )
-
-
-def _listed(names: tuple[str, ...], wanted: str) -> Finding:
-    if not names:
-        return Finding(topic="models", verdict="no", came="an empty list", means="no model is loaded: load one first")
+        came = "a web page" if is_page(answer) else told(answer)
+        means = "it lists no models; perhaps its API has another path, such as …/v1 or …/openai"
+        return facts, Finding(verdict="no", came=came, means=means, does="asks for a reply all the same")
+    names, wanted = tuple(m.id for m in found.data), facts.model
+    known = replace(facts, models=names, model=wanted or (names[0] if names else ""))
     some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    if wanted and wanted not in names:
+    if not names:
+        finding = Finding(verdict="no", came="an empty list", means="no model is loaded: load one first")
+    elif wanted and wanted not in names:
         means = f"{wanted} is not among them; some servers serve their only model under any name"
-        return Finding(topic="models", verdict="unclear", came=some, means=means, does=f"asks for {wanted}")
-    return Finding(topic="models", verdict="yes", came=some, does=f"uses {wanted or names[0]}")
+        finding = Finding(verdict="unclear", came=some, means=means, does=f"asks for {wanted}")
+    else:
+        finding = Finding(verdict="yes", came=some, does=f"uses {known.model}")
+    return _learnt(known, replace(facts.about, models=found)), finding
 
 
-_MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models)
-
-
-def _may_be_llama(facts: Facts) -> bool:
-    """Whether it is worth asking for what only llama.cpp has."""
-    return facts.kind == "llama-server" or (facts.kind == "openai-compatible" and not facts.about.may_be_ollama)
-
-
-def _probe(
+def _asking(
     topic: str, path: str, asked: Callable[[Facts], bool], learn: Callable[[About, ServerAnswer], About]
 ) -> Probe:
     """A probe that asks for what is at that path, and finds nothing worth telling by itself."""
@@ -239,45 +215,44 @@ def _probe(
     )
 
 
-_PROPS = _probe(
-    "llama.cpp",
-    "/props",
-    _may_be_llama,
-    lambda about, answer: replace(about, props=answer.read(Props)),
-)
-_VLLM = _probe(
-    "vLLM",
-    "/version",
-    lambda facts: facts.kind == "vllm",
-    lambda about, answer: replace(about, vllm=answer.read(ServerVersion)),
-)
-_OLLAMA = _probe(
-    "Ollama",
-    "/api/version",
-    lambda facts: facts.kind == "openai-compatible",
-    lambda about, answer: replace(about, ollama=answer.read(ServerVersion)),
-)
-_STUDIO = _probe(
-    "LM Studio",
-    "/api/v0/models",
-    lambda facts: facts.kind == "openai-compatible",
-    lambda about, answer: replace(about, studio=answer.read(StudioModelList)),
-)
+def _unknown(facts: Facts) -> bool:
+    return facts.kind == "openai-compatible"
 
 
-def _ask_show(facts: Facts) -> Question | str:
-    body = msgspec.json.encode({"model": facts.model})
-    return Question(path="/api/show", root=True, body=body) if facts.kind == "ollama" else ""
-
-
-_SHOW = Probe(
-    topic="Ollama's model",
-    asks="POST /api/show",
-    ask=_ask_show,
-    read=lambda facts, answer: (_learnt(facts, replace(facts.about, shown=answer.read(OllamaModel))), None),
+IDENTIFY = (
+    Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models),
+    _asking(
+        "llama.cpp",
+        "/props",
+        lambda facts: facts.kind == "llama-server" or (_unknown(facts) and not facts.about.may_be_ollama),
+        lambda about, answer: replace(about, props=answer.read(Props)),
+    ),
+    _asking(
+        "vLLM",
+        "/version",
+        lambda facts: facts.kind == "vllm",
+        lambda about, answer: replace(about, vllm=answer.read(ServerVersion)),
+    ),
+    _asking(
+        "Ollama", "/api/version", _unknown, lambda about, answer: replace(about, ollama=answer.read(ServerVersion))
+    ),
+    _asking(
+        "LM Studio",
+        "/api/v0/models",
+        _unknown,
+        lambda about, answer: replace(about, studio=answer.read(StudioModelList)),
+    ),
+    Probe(
+        topic="Ollama's model",
+        asks="POST /api/show",
+        ask=lambda facts: (
+            Question(path="/api/show", root=True, body=msgspec.json.encode({"model": facts.model}))
+            if facts.kind == "ollama"
+            else ""
+        ),
+        read=lambda facts, answer: (_learnt(facts, replace(facts.about, shown=answer.read(OllamaModel))), None),
+    ),
 )
-
-IDENTIFY = (_MODELS, _PROPS, _VLLM, _OLLAMA, _STUDIO, _SHOW)
 """What is asked first, of every server."""
 
 
@@ -300,33 +275,23 @@ def about(facts: Facts) -> Iterator[Finding]:
     came = " ".join(filter(None, (NAMES[facts.kind], facts.build)))
     means = f"known because {facts.known_by}" if facts.known_by else "nothing about it is taken for granted"
     yield Finding(topic="server", asked=_ASKED, verdict="yes" if facts.known_by else "unclear", came=came, means=means)
-    yield _context(facts)
+    if facts.context_tokens is None:
+        means = "it does not say how much it takes"
+        does = "counts on 4,096 tokens; forge run --context gives it the true number"
+        yield Finding(topic="context", asked=_ASKED, verdict="unclear", came="no number", means=means, does=does)
+    else:
+        came, means = f"{facts.context_tokens:,} tokens", f"as {facts.context_source} says"
+        yield Finding(topic="context", asked=_ASKED, verdict="yes", came=came, means=means)
     if facts.slots is not None:
         means = "requests wait for one another" if facts.slots == 1 else f"{facts.slots} requests run at the same time"
         yield Finding(topic="slots", asked="GET /props", verdict="yes", came=str(facts.slots), means=means)
     if facts.template is not None:
-        yield _template(facts, facts.template)
-
-
-def _context(facts: Facts) -> Finding:
-    if facts.context_tokens is None:
-        means, does = (
-            "it does not say how much it takes",
-            "counts on 4,096 tokens; forge run --context gives it the true number",
-        )
-        return Finding(topic="context", asked=_ASKED, verdict="unclear", came="no number", means=means, does=does)
-    source = f"as {facts.context_source} says"
-    return Finding(topic="context", asked=_ASKED, verdict="yes", came=f"{facts.context_tokens:,} tokens", means=source)
-
-
-def _template(facts: Facts, template: str) -> Finding:
-    tools = facts.template_tools
-    seen = examined(template)
-    found = seen.markers if tools else None
-    written = f", and writes calls after {one_line(found.opening, 40)!r}" if found else ""
-    turns = ", wants roles in turn" if seen.alternating else ""
-    came = f"{'has a place for tools' if tools else 'has no place for tools'}{written}{turns}"
-    means = "" if tools else "`tools` would be ignored without a word"
-    does = "finds such calls in text too" if found else ""
-    verdict: FindingVerdict = "yes" if tools else "no"
-    return Finding(topic="chat template", asked="GET /props", verdict=verdict, came=came, means=means, does=does)
+        seen = examined(facts.template)
+        turns = ", wants roles in turn" if seen.alternating else ""
+        came, means, does = f"has no place for tools{turns}", "`tools` would be ignored without a word", ""
+        if facts.template_tools:
+            written = f", and writes calls after {one_line(seen.markers.opening, 40)!r}" if seen.markers else ""
+            came, means = f"has a place for tools{written}{turns}", ""
+            does = "finds such calls in text too" if seen.markers else ""
+        verdict: FindingVerdict = "yes" if facts.template_tools else "no"
+        yield Finding(topic="chat template", asked="GET /props", verdict=verdict, came=came, means=means, does=does)

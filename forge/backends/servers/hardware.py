@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -113,10 +114,14 @@ def profile(gpus: Iterable[Gpu], ram_bytes: int, source: str) -> HardwareProfile
 
 def detect_hardware() -> HardwareProfile:
     """What this machine has, asked anew each time: nvidia-smi, then amdgpu's files, then Apple's sysctl."""
-    ram = _ram()
+    # 0 where the system does not say.
+    knows = "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {})
+    ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if knows else 0
     if gpus := parse_nvidia(_printed(NVIDIA)):
         return profile(gpus, ram, "nvidia-smi")
-    if gpus := _amd():
+    cards = [gpu for folder in sorted(Path("/sys/class/drm").glob("card[0-9]*/device")) if (gpu := _amd(folder))]
+    # The unit inside the processor only where there is no card.
+    if gpus := tuple([gpu for gpu in cards if not gpu.integrated] or cards):
         return profile(gpus, ram, "the amdgpu driver (/sys/class/drm)")
     if platform.system() == "Darwin" and platform.machine() == "arm64" and (gpus := parse_apple(_printed(APPLE))):
         return profile(gpus, ram, "sysctl")
@@ -137,26 +142,9 @@ def _printed(command: tuple[str, ...]) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def _amd() -> tuple[Gpu, ...]:
-    """The cards; the unit inside the processor only where there is no card."""
-    folders = sorted(Path("/sys/class/drm").glob("card[0-9]*/device"))
-    gpus = [gpu for folder in folders if (gpu := parse_amd(_files(folder)))]
-    return tuple([gpu for gpu in gpus if not gpu.integrated] or gpus)
-
-
-def _files(folder: Path) -> dict[str, bytes]:
+def _amd(folder: Path) -> Gpu | None:
     found = {}
     for name in ("vendor", "mem_info_vram_total", "mem_info_gtt_total", "gpu_metrics", "product_name"):
-        try:
+        with suppress(OSError):  # not every driver has every file
             found[name] = (folder / name).read_bytes()
-        except OSError:  # not every driver has every file
-            continue
-    return found
-
-
-def _ram() -> int:
-    """Bytes of memory; 0 where the system does not say."""
-    names = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" not in names:
-        return 0
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return parse_amd(found)

@@ -80,23 +80,19 @@ class Launch(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """DefinitionError for what contradicts itself."""
-        if found := (*_unknown(self), *_wrong(self), *_owned(self)):
-            raise DefinitionError(tuple(found))
+        if found := (*_mistakes(self),):
+            raise DefinitionError(found)
 
 
-def _unknown(launch: Launch) -> Iterator[str]:
+def _mistakes(launch: Launch) -> Iterator[str]:
     if launch.program not in _BEARS:
         yield f"program={launch.program!r} is none that forge can start; there are: {', '.join(_BEARS)}"
-        return
-    options = {name for names in _BEARS.values() for name in names}
-    set_ = [name for name in sorted(options) if getattr(launch, name) not in (None, "", (), False)]
-    for name in set_:
-        if name not in _BEARS[launch.program]:
-            other = "; pass its own flag in flags" if "flags" in _BEARS[launch.program] else ""
-            yield f"{launch.program} has no {name}{other}"
-
-
-def _wrong(launch: Launch) -> Iterator[str]:
+    else:
+        has = _BEARS[launch.program]
+        for name in sorted({name for names in _BEARS.values() for name in names} - {*has}):
+            if getattr(launch, name) not in (None, "", (), False):
+                other = "; pass its own flag in flags" if "flags" in has else ""
+                yield f"{launch.program} has no {name}{other}"
     if not launch.model:
         yield "model is empty; give a GGUF file, a known model's name, or org/repo:quant"
     if not 0 <= launch.port < 1 << 16:
@@ -112,12 +108,8 @@ def _wrong(launch: Launch) -> Iterator[str]:
     for place in launch.rpc:
         if not _RPC.fullmatch(place):
             yield f"rpc: {place!r} is no address; write host:port"
-
-
-def _owned(launch: Launch) -> Iterator[str]:
     owners = {flag: option for option, flags in _OWNED.items() for flag in flags}
-    for word in launch.flags:
-        flag = word.partition("=")[0]
+    for flag in (word.partition("=")[0] for word in launch.flags):
         if flag in _SECRET:
             yield f"flags: {flag} would show a secret to every user of this machine; pass api_key= or environment="
         elif flag == "--host":
@@ -168,58 +160,43 @@ def _on_the_hub(name: str) -> bool:
 
 def command(launch: Launch, executable: str, model: Path | str, port: int) -> list[str]:
     """The command line; `model` is a file, or a name that the server fetches by. ForgeError for `local`."""
-    match launch.program:
-        case "llama-server":
-            return [executable, *_llama_model(model), *_address(port), "--jinja", *_llama_options(launch)]
-        case "llamafile":
-            itself = str(model) == executable
-            own = [] if itself else ["-m", str(model)]
-            # A llamafile is a shell script as well as a program: sh starts it where the kernel does not know its form.
-            return ["sh", executable, "--server", "--nobrowser", *own, *_address(port), *_llama_options(launch)]
-        case "vllm":
-            return [executable, "serve", str(model), *_address(port), *_vllm_options(launch)]
-        case "local":
-            raise ForgeError("local has no command line: llama.cpp runs inside this process")
-
-
-def _address(port: int) -> list[str]:
-    return ["--host", HOST, "--port", str(port)]
-
-
-def _llama_model(model: Path | str) -> list[str]:
-    return ["-m", str(model)] if isinstance(model, Path) else ["-hf", model]
-
-
-def _llama_options(launch: Launch) -> list[str]:
     slots = launch.slots or 1
-    # llama.cpp's context is that of all slots together, unless they share it.
-    context = launch.context_tokens and launch.context_tokens * (1 if launch.kv_unified else slots)
-    options: dict[str, object] = {
-        "--alias": served_name(launch) if launch.program == "llama-server" else None,
-        "--parallel": slots,
-        "--ctx-size": context,
-        "--cache-type-k": launch.cache_type_k,
-        "--cache-type-v": launch.cache_type_v,
-        "--flash-attn": launch.flash_attention,
-        "--n-gpu-layers": launch.gpu_layers,
-        "--threads": launch.threads,
-        "--rpc": ",".join(launch.rpc) or None,
-        "--chat-template-file": launch.chat_template_file or None,
-    }
-    return [*_written(options), *(["--kv-unified"] if launch.kv_unified else []), *launch.flags]
-
-
-def _vllm_options(launch: Launch) -> list[str]:
-    options: dict[str, object] = {
-        "--max-model-len": launch.context_tokens,
-        "--max-num-seqs": launch.slots,
-        "--chat-template": launch.chat_template_file or None,
-    }
-    return [*_written(options), *launch.flags]
-
-
-def _written(options: dict[str, object]) -> list[str]:
-    return [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    options: dict[str, object]
+    if launch.program == "vllm":
+        begin = [executable, "serve", str(model)]
+        options = {
+            "--max-model-len": launch.context_tokens,
+            "--max-num-seqs": launch.slots,
+            "--chat-template": launch.chat_template_file or None,
+        }
+    elif launch.program == "local":
+        raise ForgeError("local has no command line: llama.cpp runs inside this process")
+    else:
+        # llama.cpp's context is that of all slots together, unless they share it.
+        context = launch.context_tokens and launch.context_tokens * (1 if launch.kv_unified else slots)
+        options = {
+            "--alias": served_name(launch) if launch.program == "llama-server" else None,
+            "--parallel": slots,
+            "--ctx-size": context,
+            "--cache-type-k": launch.cache_type_k,
+            "--cache-type-v": launch.cache_type_v,
+            "--flash-attn": launch.flash_attention,
+            "--n-gpu-layers": launch.gpu_layers,
+            "--threads": launch.threads,
+            "--rpc": ",".join(launch.rpc) or None,
+            "--chat-template-file": launch.chat_template_file or None,
+        }
+        if launch.program == "llama-server":
+            begin = [executable, *(["-m", str(model)] if isinstance(model, Path) else ["-hf", model])]
+        else:
+            # A llamafile is a shell script as well as a program: sh starts it where the kernel does not know its form.
+            own = [] if str(model) == executable else ["-m", str(model)]
+            begin = ["sh", executable, "--server", "--nobrowser", *own]
+    begin += ["--host", HOST, "--port", str(port)]
+    if launch.program == "llama-server":
+        begin.append("--jinja")
+    written = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return [*begin, *written, *(["--kv-unified"] if launch.kv_unified else []), *launch.flags]
 
 
 # The environment of a child process: what it needs to run, without the secrets of this process.
@@ -251,13 +228,12 @@ _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 def needed(environment: Mapping[str, str] | None = None, *, fetches: bool = False) -> dict[str, str]:
     """As much of this process's environment as a child needs; `fetches`: it downloads its model from the hub."""
     given = os.environ if environment is None else environment
-    return {name: value for name, value in given.items() if _is_needed(name.upper(), fetches=fetches)}
-
-
-def _is_needed(name: str, *, fetches: bool) -> bool:
-    if fetches and name.startswith(_HUB_VARIABLES):
-        return True
-    return (name in _NAMES or name.startswith(_PREFIXES)) and not is_secret(name)
+    return {
+        name: value
+        for name, value in given.items()
+        if (fetches and name.upper().startswith(_HUB_VARIABLES))
+        or ((name.upper() in _NAMES or name.upper().startswith(_PREFIXES)) and not is_secret(name))
+    }
 
 
 def is_secret(name: str) -> bool:

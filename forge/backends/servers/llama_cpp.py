@@ -77,7 +77,24 @@ class LlamaCpp:
         try:
             self._server: object | None = start(settings, api_key)
         except RuntimeError:
-            raise BackendError(_failure(settings)) from None
+            # Its own words, from a second try in a process whose log can be read.
+            again = (
+                "from pathlib import *; from forge.backends.servers.llama_cpp import *; "
+                f"start({settings!r}, verbosity=1)"
+            )
+            done = subprocess.run(  # noqa: S603 - this very Python
+                [sys.executable, "-c", again],
+                capture_output=True,
+                text=True,
+                check=False,
+                errors="replace",
+                env=needed(),
+            )
+            errors = [line.partition(" E ")[2].strip() for line in done.stderr.splitlines() if " E " in line]
+            said = "; ".join(dict.fromkeys(errors[:3])) or "nothing"
+            raise BackendError(
+                f"llama.cpp could not load {settings.path}; the file may be damaged, or too new for it. It said: {said}"
+            ) from None
         self.url = str(getattr(self._server, "listening_address", ""))
 
     def stop(self) -> None:
@@ -120,29 +137,15 @@ def start(settings: Settings, api_key: str = "", verbosity: int = -1) -> object:
     params.cors_origins_explicit = True
     params.use_jinja = True
     params.chat_template = settings.chat_template
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads or _threads()
+    # On Linux a container or `taskset` may leave it fewer processors than the machine has; more threads than those
+    # wait in vain. Half of many is about the number of cores.
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    threads = settings.threads or (processors if processors <= 4 else processors // 2)
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.verbosity = verbosity
     params.ui = False
     server: object = xllamacpp.Server(params)
     return server
-
-
-def _threads() -> int:
-    """All processors that this process may use, where they are few; of more of them half, which is about the cores."""
-    # On Linux a container or `taskset` may leave it fewer than the machine has; more threads than those wait in vain.
-    count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return count if count <= 4 else count // 2
-
-
-def _failure(settings: Settings) -> str:
-    """Why llama.cpp did not start: its own words, from a second try in a process whose log can be read."""
-    again = f"from pathlib import *; from forge.backends.servers.llama_cpp import *; start({settings!r}, verbosity=1)"
-    done = subprocess.run(  # noqa: S603 - this very Python
-        [sys.executable, "-c", again], capture_output=True, text=True, check=False, errors="replace", env=needed()
-    )
-    errors = [line.partition(" E ")[2].strip() for line in done.stderr.splitlines() if " E " in line]
-    said = "; ".join(dict.fromkeys(errors[:3])) or "nothing"
-    return f"llama.cpp could not load {settings.path}; the file may be damaged, or too new for it. It said: {said}"
 
 
 # llama.cpp inside this process, as a backend like any other: it also serves http://127.0.0.1:PORT.

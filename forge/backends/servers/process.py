@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -20,7 +21,7 @@ from platformdirs import user_state_path
 from forge.backends.endpoints import ServerVersion
 from forge.backends.http_client import client
 from forge.backends.questions import ask
-from forge.backends.recognition import About, ask_about, context_of, kind_of
+from forge.backends.recognition import ask_about, context_of, kind_of
 from forge.backends.servers.launch import HOST, needed
 from forge.errors import BackendError
 from forge.masking import Hidden
@@ -72,15 +73,8 @@ def explain_exit(program: str, code: int, tail: Sequence[str], log: object, when
     )
     hint = likely or _BY_CODE.get(code, "")
     printed = "\n".join(f"  | {line}" for line in tail) or "  | (nothing)"
-    return f"{program} ended with exit code {code}{_signal(code)} {when}. {hint}\nIts log: {log}\nIt said:\n{printed}"
-
-
-def _signal(code: int) -> str:
-    """The signal that an exit code stands for: ` (SIGILL)`."""
-    try:
-        return f" ({signal.Signals(code - 128).name})"
-    except ValueError:
-        return ""
+    by = f" ({signal.Signals(code - 128).name})" if code - 128 in {*signal.Signals} else ""
+    return f"{program} ended with exit code {code}{by} {when}. {hint}\nIts log: {log}\nIt said:\n{printed}"
 
 
 # What already answers at an address: a model server with its models, or something else.
@@ -112,30 +106,23 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
         if isinstance(error.__cause__, httpx.ConnectError):
             return None
         return Occupant(kind=f"something that is no model server ({type(error.__cause__).__name__})")
-    return _told(replace(about, ollama=asked.read(ServerVersion) if asked else None))
-
-
-def _told(about: About) -> Occupant:
+    about = replace(about, ollama=asked.read(ServerVersion) if asked else None)
+    match kind_of(about)[0]:
+        case "llama-server":
+            kind = "a llama.cpp server"
+        case "ollama":
+            kind = f"Ollama {about.build[:20]}"
+        case _:
+            kind = "a chat completions server" if about.listed() else "a server that lists no models"
     props, listed = about.props, about.models.data if about.models else []
     names = (*(model.id for model in listed), props.model_alias if props else "", *(model.root for model in listed))
     return Occupant(
-        kind=_words(about),
+        kind=kind,
         models=tuple(dict.fromkeys(name for name in names if name)),
         path=props.model_path if props else "",
         context_tokens=context_of(about).tokens or 0,
         slots=(props.total_slots if props else None) or 0,
     )
-
-
-def _words(about: About) -> str:
-    """What the server is, for people."""
-    match kind_of(about)[0]:
-        case "llama-server":
-            return "a llama.cpp server"
-        case "ollama":
-            return f"Ollama {about.build[:20]}"
-        case _:
-            return "a chat completions server" if about.listed() else "a server that lists no models"
 
 
 def serves(found: Occupant, model: Path | str) -> bool:
@@ -184,7 +171,8 @@ class Process:
         self._grace = grace
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        _prune(folder)
+        for old in sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)[_KEPT - 1 :]:
+            old.unlink(missing_ok=True)
         descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=folder)
         self.log = Path(path)
         with os.fdopen(descriptor, "wb") as output:
@@ -221,27 +209,22 @@ class Process:
 
         Who is cancelled while waiting leaves the supervisor to it.
         """
-        await asyncio.shield(asyncio.to_thread(self._stop))
 
-    def _stop(self) -> None:
-        assert self._supervisor.stdin is not None  # noqa: S101 - it was opened as a pipe
-        try:
-            # A byte, for a forked child of this process may hold the pipe open.
-            self._supervisor.stdin.write(b"\n")
-            self._supervisor.stdin.close()
-        except (BrokenPipeError, ValueError):  # it has ended already; it was stopped already
-            pass
-        try:
-            self._supervisor.wait(self._grace + 5.0)
-        except subprocess.TimeoutExpired:
-            self._supervisor.kill()
-            self._supervisor.wait()
+        def stop() -> None:
+            assert self._supervisor.stdin is not None  # noqa: S101 - it was opened as a pipe
+            try:
+                # A byte, for a forked child of this process may hold the pipe open.
+                self._supervisor.stdin.write(b"\n")
+                self._supervisor.stdin.close()
+            except (BrokenPipeError, ValueError):  # it has ended already; it was stopped already
+                pass
+            try:
+                self._supervisor.wait(self._grace + 5.0)
+            except subprocess.TimeoutExpired:
+                self._supervisor.kill()
+                self._supervisor.wait()
 
-
-def _prune(folder: Path) -> None:
-    logs = sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)
-    for log in logs[_KEPT - 1 :]:
-        log.unlink(missing_ok=True)
+        await asyncio.shield(asyncio.to_thread(stop))
 
 
 # Wait until a server is ready: polled with back-off, with progress reports and a time-out.
@@ -278,7 +261,12 @@ async def until_ready(
     began = time.monotonic()
     told, pause = began, FIRST
     async with client(url, timeout=_QUIET) as http:
-        while not await _healthy(http, url):
+        while True:
+            with suppress(httpx.HTTPError, TimeoutError):
+                # Only the status counts: a server that loads a model answers 503.
+                async with asyncio.timeout(_QUIET), http.stream("GET", f"{url}/health") as response:
+                    if response.status_code == httpx.codes.OK:
+                        return
             if (code := process.code) is not None:
                 said = process.tail(secrets)
                 raise Died(explain_exit(program, code, said, process.log), code)
@@ -294,15 +282,6 @@ async def until_ready(
                 tell(Loading(seconds=now - began, said=next(iter(process.tail(secrets)[-1:]), "")))
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LONGEST)
-
-
-async def _healthy(http: httpx.AsyncClient, url: str) -> bool:
-    try:
-        # Only the status counts: a server that loads a model answers 503.
-        async with asyncio.timeout(_QUIET), http.stream("GET", f"{url}/health") as response:
-            return response.status_code == httpx.codes.OK
-    except (httpx.HTTPError, TimeoutError):
-        return False
 
 
 def free_port() -> int:

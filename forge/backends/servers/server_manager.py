@@ -28,7 +28,6 @@ from forge.backends.servers.launch import (
     CacheType,
     Launch,
     Program,
-    Source,
     command,
     is_secret,
     needed,
@@ -56,8 +55,6 @@ from forge.runtime.callbacks import OnChunk
 from forge.runtime.loop import checked_options
 from stages.effect import Replied, Send, Undelivered
 
-# Start a server: download the model, find a port, start the program, wait; or reuse a running one.
-
 _KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}
 _INSTALL = {
     "llama-server": "Install llama.cpp (https://github.com/ggml-org/llama.cpp)",
@@ -74,124 +71,6 @@ class Running(Struct, frozen=True):
     owner: Process | LlamaCpp | None
 
 
-class Starter:
-    """How one manager's servers are started. `start` leaves nothing behind when it fails, or is cancelled."""
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        api_key: str,
-        environment: Mapping[str, str],
-        load_timeout: float,
-        grace: float,
-        progress: Tell,
-        download: Watch | None,
-    ) -> None:
-        self._source = source
-        self._api_key = api_key
-        self._environment = environment
-        self._load_timeout = load_timeout
-        self._grace = grace
-        self._progress = progress
-        self._download = download
-
-    async def start(self, launch: Launch) -> Running:
-        """A server that is ready. BackendError says why there is none."""
-        port = launch.port
-        model = await self._model()
-        if port and not is_free(port):
-            return await self._attached(launch, port, model)
-        if launch.program == "local":
-            return await self._inside(launch, Path(model), port)
-        return await self._started(launch, _executable(launch, model), model, port or free_port())
-
-    async def _model(self) -> Path | str:
-        found = self._source
-        if isinstance(found, models.KnownModel):
-            return await fetched(found, self._download)
-        return found
-
-    async def _attached(self, launch: Launch, port: int, model: Path | str) -> Running:
-        """Somebody else's server, if it serves this very model as it was asked for."""
-        url = f"http://{HOST}:{port}"
-        async with client(url) as http:
-            found = await occupant(http, url)
-        if found is None:
-            raise BackendError(f"port {port} is in use, by something that takes no connections; choose another, or 0")
-        if not serves(found, model) or (difference := _difference(launch, found)):
-            asked = difference if serves(found, model) else f"it does not serve {model}"
-            raise BackendError(f"port {port} is in use by {found}; {asked}. Choose another port, or 0 for a free one")
-        logging.getLogger("forge").info("%s serves %s already; it is used, and left running", url, model)
-        return Running(url, found, None)
-
-    async def _inside(self, launch: Launch, path: Path, port: int) -> Running:
-        settings = Settings.of(launch, path, port)
-        server = await asyncio.to_thread(LlamaCpp, settings, self._api_key)
-        async with AsyncExitStack() as undo:
-            undo.push_async_callback(asyncio.to_thread, server.stop)
-            found = await self._asked(server.url)
-            undo.pop_all()
-        return Running(server.url, found, server)
-
-    async def _started(self, launch: Launch, executable: str, model: Path | str, port: int) -> Running:
-        url = f"http://{HOST}:{port}"
-        try:
-            process = Process(
-                command(launch, executable, model, port), launch.program, self._environ(launch), grace=self._grace
-            )
-        except OSError as error:
-            raise BackendError(f"{launch.program} cannot be started: {error}") from None
-        async with AsyncExitStack() as undo:
-            undo.push_async_callback(process.stop)
-            await until_ready(
-                process,
-                launch.program,
-                url,
-                load_timeout=self._load_timeout,
-                tell=self._progress,
-                secrets=self._secrets(),
-            )
-            found = await self._asked(url)
-            if launch.program == "llama-server" and not serves(found, model):
-                raise BackendError(f"{url} is answered by {found}, not by the server that was started; try again")
-            undo.pop_all()
-        return Running(url, found, process)
-
-    def died(self, process: Process, program: str) -> str:
-        """What became of a server that was ready; empty while it runs."""
-        code = process.code
-        said = process.tail(self._secrets())
-        return "" if code is None else explain_exit(program, code, said, process.log, "while it was in use")
-
-    def _secrets(self) -> tuple[str, ...]:
-        return (self._api_key, *_secrets(self._environment), *_secrets(os.environ))
-
-    async def _asked(self, url: str) -> Occupant:
-        headers = {"authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-        async with client(url, headers=headers) as http:
-            found = await occupant(http, url)
-        if found is None or not found.models:
-            raise BackendError(f"{url} was ready, and then did not say which models it has: {found or 'no answer'}")
-        return found
-
-    def _environ(self, launch: Launch) -> dict[str, str]:
-        # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
-        own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
-        key = {_KEY_IN[launch.program]: self._api_key} if self._api_key else {}
-        fetched = needed(fetches=True) if isinstance(self._source, str) else {}
-        return {**fetched, **own, **self._environment, **key}
-
-
-def _difference(launch: Launch, found: Occupant) -> str:
-    """How a running server differs from what was asked for; empty if it does not."""
-    if launch.context_tokens and found.context_tokens != launch.context_tokens:
-        return f"it has {found.context_tokens or 'an unknown number of'} tokens of context, not {launch.context_tokens}"
-    if launch.slots and found.slots and found.slots < launch.slots:
-        return f"it has {found.slots} slots, not {launch.slots}"
-    return ""
-
-
 def _executable(launch: Launch, model: Path | str) -> str:
     if launch.program == "llamafile" and isinstance(model, Path) and model.suffix != ".gguf":
         return str(model)
@@ -201,14 +80,6 @@ def _executable(launch: Launch, model: Path | str) -> str:
         where = f"{wanted} is no program" if launch.executable else f"there is no {wanted} on the PATH"
         raise BackendError(f"{where}. {_INSTALL[launch.program]}, or say where it is (in Python, executable=…)")
     return found
-
-
-def _secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What a server may know, and print, that nobody else should."""
-    return tuple(value for name, value in environment.items() if is_secret(name))
-
-
-# ServerManager: a model server that is started on demand and always stopped.
 
 
 def log_loading(loading: Loading) -> None:
@@ -254,15 +125,8 @@ class ServerManager:
         self._source = source(launch)
         if launch.program == "local" and not isinstance(self._source, str):
             refuse_beyond_training(self._source, launch.context_tokens)
-        self._starter = Starter(
-            self._source,
-            api_key=options.get("api_key", ""),
-            environment=dict(environment or {}),
-            load_timeout=load_timeout,
-            grace=grace,
-            progress=progress,
-            download=download,
-        )
+        self._environment = dict(environment or {})
+        self._load_timeout, self._grace, self._progress, self._download = load_timeout, grace, progress, download
         self._running: Running | None = None
         self._users = 0
         self._kept = False
@@ -310,10 +174,93 @@ class ServerManager:
             return self.budget
 
     async def _ready(self) -> None:
-        if self._running is not None and _gone(self._running):
+        # Ours may have died, and somebody else's is looked for anew.
+        owner = self._running.owner if self._running else None
+        if self._running and (owner is None or (isinstance(owner, Process) and owner.code is not None)):
             await self._end()
         if self._running is None:
-            self._running = await self._starter.start(await self._fitted())
+            self._running = await self._begun(await self._fitted())
+
+    async def _begun(self, launch: Launch) -> Running:
+        """A server that is ready: a running one, one inside this process, or the program started and waited for.
+
+        Leaves nothing behind when it fails, or is cancelled. BackendError says why there is none.
+        """
+        port, model = launch.port, self._source
+        if isinstance(model, models.KnownModel):
+            model = await fetched(model, self._download)
+        if port and not is_free(port):
+            return await self._attached(launch, port, model)
+        async with AsyncExitStack() as undo:
+            if launch.program == "local":
+                inside = await asyncio.to_thread(LlamaCpp, Settings.of(launch, Path(model), port), self.api_key)
+                undo.push_async_callback(asyncio.to_thread, inside.stop)
+                running = Running(inside.url, await self._asked(inside.url), inside)
+            else:
+                process, url = self._process(launch, model, port or free_port())
+                undo.push_async_callback(process.stop)
+                await until_ready(
+                    process,
+                    launch.program,
+                    url,
+                    load_timeout=self._load_timeout,
+                    tell=self._progress,
+                    secrets=self._secrets(),
+                )
+                running = Running(url, await self._asked(url), process)
+                if launch.program == "llama-server" and not serves(running.found, model):
+                    raise BackendError(
+                        f"{url} is answered by {running.found}, not by the server that was started; try again"
+                    )
+            undo.pop_all()
+        return running
+
+    async def _attached(self, launch: Launch, port: int, model: Path | str) -> Running:
+        """Somebody else's server, if it serves this very model as it was asked for."""
+        url = f"http://{HOST}:{port}"
+        async with client(url) as http:
+            found = await occupant(http, url)
+        if found is None:
+            raise BackendError(f"port {port} is in use, by something that takes no connections; choose another, or 0")
+        wrong = ""
+        if not serves(found, model):
+            wrong = f"it does not serve {model}"
+        elif launch.context_tokens and found.context_tokens != launch.context_tokens:
+            has = found.context_tokens or "an unknown number of"
+            wrong = f"it has {has} tokens of context, not {launch.context_tokens}"
+        elif launch.slots and found.slots and found.slots < launch.slots:
+            wrong = f"it has {found.slots} slots, not {launch.slots}"
+        if wrong:
+            raise BackendError(f"port {port} is in use by {found}; {wrong}. Choose another port, or 0 for a free one")
+        logging.getLogger("forge").info("%s serves %s already; it is used, and left running", url, model)
+        return Running(url, found, None)
+
+    def _process(self, launch: Launch, model: Path | str, port: int) -> tuple[Process, str]:
+        """The program, started, and its address."""
+        executable = _executable(launch, model)
+        # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
+        own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
+        key = {_KEY_IN[launch.program]: self.api_key} if self.api_key else {}
+        for_hub = needed(fetches=True) if isinstance(self._source, str) else {}
+        environment = {**for_hub, **own, **self._environment, **key}
+        try:
+            process = Process(command(launch, executable, model, port), launch.program, environment, grace=self._grace)
+        except OSError as error:
+            raise BackendError(f"{launch.program} cannot be started: {error}") from None
+        return process, f"http://{HOST}:{port}"
+
+    async def _asked(self, url: str) -> Occupant:
+        headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        async with client(url, headers=headers) as http:
+            found = await occupant(http, url)
+        if found is None or not found.models:
+            raise BackendError(f"{url} was ready, and then did not say which models it has: {found or 'no answer'}")
+        return found
+
+    def _secrets(self) -> tuple[str, ...]:
+        """What a server may know, and print, that nobody else should."""
+        variables = (*self._environment.items(), *os.environ.items())
+        return (self.api_key, *(value for name, value in variables if is_secret(name)))
 
     async def stop(self) -> None:
         """End what was started: asked, then killed after `grace` seconds. Stopping twice is no mistake."""
@@ -367,8 +314,10 @@ class ServerManager:
             return connection
 
         def told(outcome: Replied | Undelivered) -> Replied | Undelivered:
-            if isinstance(outcome, Replied) or not (why := self._starter.died(owner, self._launch.program)):
+            if isinstance(outcome, Replied) or (code := owner.code) is None:
                 return outcome
+            said = owner.tail(self._secrets())
+            why = explain_exit(self._launch.program, code, said, owner.log, "while it was in use")
             return replace(outcome, fault=replace(outcome.fault, detail=why))
 
         async def send(effect: Send) -> Replied | Undelivered:
@@ -392,11 +341,6 @@ class ServerManager:
         trained = None if isinstance(self._source, str) else trained_context(self._source)
         tokens = by_ram(hardware).tokens
         return replace(self._launch, context_tokens=min(tokens, trained or tokens))
-
-
-def _gone(running: Running) -> bool:
-    """Whether it has to be looked for anew: ours has died, or it is somebody else's."""
-    return running.owner is None or (isinstance(running.owner, Process) and running.owner.code is not None)
 
 
 # `setup_backend`: a server by name, ready for runs, and the context that they may count on.

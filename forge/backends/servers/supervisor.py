@@ -5,6 +5,7 @@ Run as a script: supervisor.py GRACE COMMAND…. When a byte comes on its standa
 It needs nothing but the standard library, so that it starts at once.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -36,28 +37,22 @@ def main(grace: float, command: list[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"cannot start {command[0]}: {error.strerror}\n")
         return _CANNOT_START
-    threading.Thread(target=_watch, args=(server, grace), daemon=True).start()
-    code = server.wait()
-    _kill_the_rest(server)
-    return 128 - code if code < 0 else code
 
-
-def _watch(server: "subprocess.Popen[bytes]", grace: float) -> None:
-    os.read(sys.stdin.fileno(), 1)
-    server.terminate()
-    try:
-        server.wait(grace)
-    except subprocess.TimeoutExpired:
-        server.kill()
-
-
-def _kill_the_rest(server: "subprocess.Popen[bytes]") -> None:
-    """Servers have workers; those that are left have no one to serve."""
-    if os.name == "posix":
+    def end_when_told() -> None:
+        os.read(sys.stdin.fileno(), 1)
+        server.terminate()
         try:
+            server.wait(grace)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+    threading.Thread(target=end_when_told, daemon=True).start()
+    code = server.wait()
+    if own_group:
+        # Servers have workers; those that are left have no one to serve.
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left; macOS says the latter
             os.killpg(server.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # nobody is left; macOS says the latter
-            return
+    return 128 - code if code < 0 else code
 
 
 if __name__ == "__main__":

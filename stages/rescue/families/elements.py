@@ -9,6 +9,7 @@ from stages.repair.json_text import FoundJson, json_at, json_quoted
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
+from stages.rescue.tags import CLOSED
 
 ELEMENT = re.compile(
     r"\s*+<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:\s+(?:name|key)=[\"'](?P<key>[^\"'>]{1,100})[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?>"
@@ -17,6 +18,8 @@ _BLANK = re.compile(r"\s*+")
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
 """A value in which every special sign of XML is escaped: HTML has bare ones too."""
+_FOREIGN = re.compile(CLOSED)
+"""The closing tag of a call in another format."""
 _UNCLOSED = "its markup is not closed."
 
 
@@ -106,7 +109,10 @@ def without_closing(claim: Claim) -> Claim:
 def after_closing(text: str, position: int, closing: str) -> int | None:
     """Where the closing tag ends, if it comes next."""
     begin = skip_blank(text, position)
-    return begin + len(closing) if text.startswith(closing, begin) else None
+    if text.startswith(closing, begin):
+        return begin + len(closing)
+    foreign = _FOREIGN.match(text, begin)
+    return foreign.end() if foreign else None
 
 
 def skip_blank(text: str, position: int) -> int:

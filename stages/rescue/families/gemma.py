@@ -10,7 +10,7 @@ from stages.rescue.names import Names
 
 _HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=\{)")
 _CALL = re.compile(r"call:([A-Za-z_][\w.:/-]{0,120})\s{0,8}(?=\{)")
-_END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>)")
+_END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>|/>)")
 _CLOSED = re.compile(r"[^<]{0,400}(?:<tool_call\|>|<end_function_call>)")
 
 _ELEMENT = re.compile(r'<\|open\|>call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
@@ -45,9 +45,9 @@ def _called(text: str, start: int, head: re.Match[str]) -> Read:
 def _unmarked(text: str, start: int, names: Names) -> Read | None:
     """`call:f{…}` whose opening token was lost, at the beginning of a line or after another token."""
     head = _CALL.match(text, start)
-    if head is None or text[start - 1 : start] not in ("", "\n", ">", " ") or not names.knows(head[1]):
+    if head is None or text[start - 1 : start] not in ("", "\n", ">", " ", "<") or not names.knows(head[1]):
         return None
-    return _called(text, start, head)
+    return _called(text, start - (text[start - 1 : start] == "<"), head)
 
 
 def _element(text: str, start: int, _names: Names) -> Read | None:

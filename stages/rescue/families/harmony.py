@@ -7,15 +7,15 @@ from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
-_CONTENT_TYPE = r"\s*+(?:<\|constrain\|>\s*+)?(?:json|code|text)?"
+_CONTENT_TYPE = r"\s*+(?:<[|\uff5c]constrain[|\uff5c]>\s*+)?(?:json|code|text)?"
 _HEADER = re.compile(
-    r"(?:<\|start\|>assistant)?\s*+(?:to=(?P<role>[\w.:-]{1,200}))?\s*+(?:<\|channel\|>\s*+(?P<channel>\w{1,40}))?"
-    rf"\s*+(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*+(?:<\|channel\|>\s*+commentary)?{_CONTENT_TYPE}\s*+(?P<message><\|message\|>)?\s*+"
+    r"(?:<[|\uff5c]start[|\uff5c]>assistant)?\s*+(?:to=(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]channel[|\uff5c]>\s*+(?P<channel>\w{1,40}))?"
+    rf"\s*+(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]channel[|\uff5c]>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message><[|\uff5c]message[|\uff5c]>)?\s*+"
 )
-_END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>)|\Z")
-_AFTER_CALL = re.compile(r"\s*+<\|(?:end|return|call)\|>")
+_END = re.compile(r"<[|\uff5c](?:end|return|call)[|\uff5c]>|(?=<[|\uff5c]start[|\uff5c]>)|\Z")
+_AFTER_CALL = re.compile(r"\s*+<[|\uff5c](?:end|return|call)[|\uff5c]>")
 _START_BEFORE = re.compile(
-    r"(?:<\|start\|>)?(?:assistant)?(?:(?<!\s)\s++)?(?:<\|channel\|>\s*+)?(?:(?:commentary|analysis)\s*+)?\Z"
+    r"(?:<[|\uff5c]start[|\uff5c]>)?(?:assistant)?(?:(?<!\s)\s++)?(?:<[|\uff5c]channel[|\uff5c]>\s*+)?(?:(?:commentary|analysis)\s*+)?\Z"
 )
 
 
@@ -25,8 +25,9 @@ def _message(text: str, start: int, names: Names) -> Read | None:
     if header is None or header.end() == start:
         return None
     recipient = header["to"] or header["role"] or ""
-    if header["message"] and names.knows(recipient) and text.startswith("<", header.end()):
-        # Muse Glimmer addresses the tool, and writes the call in tags, which their family reads.
+    own = recipient in ("", "self", "user", "assistant", "all")
+    if header["message"] and not own and text.startswith("<", header.end()):
+        # Muse Glimmer addresses a tool, and writes the call in tags, which their family reads.
         return Read(start=start, end=header.end(), keep="")
     if recipient.startswith("functions.") or names.knows(recipient):
         return _call(text, start, header, recipient)
@@ -34,8 +35,11 @@ def _message(text: str, start: int, names: Names) -> Read | None:
         return Read(start=start, end=header.end(), keep="")
     ended = _END.search(text, header.end())
     end = ended.start() if ended else len(text)
-    foreign = bool(recipient) and recipient not in ("assistant", "user", "all")
-    words = "" if foreign or "analysis" in (header["channel"], recipient) else text[header.end() : end]
+    words = (
+        ""
+        if not own or recipient == "self" or "analysis" in (header["channel"], recipient)
+        else text[header.end() : end]
+    )
     return Read(start=start, end=ended.end() if ended else end, keep=words)
 
 
@@ -61,5 +65,7 @@ def _addressed(text: str, start: int, _names: Names) -> Read | None:
     return _call(text, before.start() if before else to, header, header["role"] or "")
 
 
-MESSAGE = Family(name="harmony", first="<", opener=r"<\|start\|>assistant|<\|channel\|>", read=_message)
+MESSAGE = Family(
+    name="harmony", first="<", opener=r"<[|\uff5c]start[|\uff5c]>assistant|<[|\uff5c]channel[|\uff5c]>", read=_message
+)
 ADDRESSED_MESSAGE = Family(name="harmony", first="=", opener=r"=functions\.", read=_addressed)

@@ -9,7 +9,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.patterns import factored
 from stages.rescue.shape import shape_of
-from stages.rescue.tags import markers_before, past_closing
+from stages.rescue.tags import GAP, markers_before, past_closing
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
 _MAY_HOLD_CALLS = frozenset(
@@ -36,10 +36,13 @@ _MARKUP = re.compile(
     r"assistant|[A-Z_]{3,30}:|functools|functions?\.|print\(|json\b"
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
-_FENCE_END = re.compile(r"\s*+[}\])]{0,3}+\s*+(?:```|~~~|`{1,2}\s*+\Z)")
+_FENCE_END = re.compile(rf"{GAP}[}}\])]{{0,3}}+{GAP}(?:```|~~~|`{{1,2}}\s*+\Z)")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
-_NAME_BEFORE = re.compile(r"(?:>>>)?[*`\[]*+([A-Za-z_][\w.:/#-]{0,100}+)(?<!:)[*`\]]*+\s*+(?:\(\s*+)?")
+_NAME_BEFORE = re.compile(
+    r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
+)
+_NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\n\s{0,4}\Z", re.MULTILINE)
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, or another label."""
 _LABELS = re.compile(
@@ -48,10 +51,13 @@ _LABELS = re.compile(
     r"[*]{0,2}[A-Za-z][\w ]{1,30}[*]{0,2}[:>=][*]{0,2}\s{0,4}\Z",
     re.MULTILINE,
 )
-_OPENS, _SHUTS = "[<\\[{(\u27ea\u3010\u27e6\u00ab\u300a\u25c1]", "[>\\]})\u27eb\u3011\u27e7\u00bb\u300b\u25b7]"
-_INSIDE = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u27e6\u27e7\u00ab\u00bb\\n]"
+_OPENS, _SHUTS = (
+    "[<\\[{(\u27ea\u3010\u3014\u27e6\u00ab\u300a\u25c1]",
+    "[>\\]})\u27eb\u3011\u3015\u27e7\u00bb\u300b\u25b7]",
+)
+_INSIDE = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u3014\u3015\u27e6\u27e7\u00ab\u00bb\\n]"
 _BRACKETS_BEFORE = re.compile(
-    rf"(?:{_OPENS}{{1,2}}{_INSIDE}{{1,40}}[\s:=](?P<inside>[A-Za-z_][\w.-]{{0,100}})[|\s]{{0,2}}{_SHUTS}{{1,2}}|"
+    rf"(?:{_OPENS}{{1,2}}(?:{_INSIDE}{{1,40}}[\s:=])?(?P<inside>[A-Za-z_][\w.-]{{0,100}})[|\s]{{0,2}}{_SHUTS}{{1,2}}|"
     rf"{_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
     rf"(?:(?!</){_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
 )
@@ -67,7 +73,7 @@ _KEYS = factored(
 )
 _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
-_PROMISING = re.compile(rf"[\[{{\s\uff5b]{{1,50}}(?:{_LIKE_A_CALL})")
+_PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
@@ -125,7 +131,7 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
             return Read(start=start, end=found.end, claims=tuple(claims), damage=torn.damage if torn else damage)
         shape = shape_of(found, names, marked=False)
         if not shape.claims and not shape.damage:
-            return Read(start=start, end=found.end)
+            return _behind_name(text, start, found, names) or Read(start=start, end=found.end)
         claims += shape.claims
         damage = damage or shape.damage
         following = _NEXT.match(text, found.end)
@@ -138,13 +144,23 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
     return Read(start=start, end=closing.end() if closing else found.end, claims=tuple(claims), damage=damage, keep="")
 
 
+def _behind_name(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
+    """A fence with the arguments of the tool whose name is the line before it."""
+    line = _NAME_LINE.search(text, max(0, start - 160), start)
+    closing = _FENCE_END.match(text, found.end)
+    if line is None or closing is None or not _fits(line[1], found, names):
+        return None
+    claim = Claim(name=line[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return Read(start=line.start(1), end=closing.end(), claims=(claim,), keep="")
+
+
 def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A call whose name stands before its arguments, by the last sign before them."""
     near = text[max(0, start - 4) : start]
     before = near.rstrip()
     if before.endswith((":", "=", ">")) and (called := _labelled(text, start, found, names)):
         return called
-    ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
+    ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
     # Between lines, two braces are the end of other JSON.
     ends = ends or (before.endswith("}}") and "\n" not in near)
     return _bracketed(text, start, found, names) if ends else None
@@ -153,21 +169,25 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
 def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """Lines with labels of any words: one that names the tool, one that begins with its arguments."""
     before = _LABELS.search(text, max(0, start - 240), start)
-    parameters = names.parameters(before[1]) if before else ()
-    given = object_members(found.text) if parameters else None
-    if before is None or not given or not given.keys() <= set(parameters) or not _GOES_ON.match(text, found.end):
+    if before is None or not _fits(before[1], found, names) or not _GOES_ON.match(text, found.end):
         return None
     claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
+
+
+def _fits(name: str, found: FoundJson, names: Names) -> bool:
+    """Whether these can be the arguments of a tool of that name whose parameters are known."""
+    given = object_members(found.text)
+    if not given:
+        return given is not None and names.takes_nothing(name)
+    return given.keys() <= set(names.parameters(name))
 
 
 def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A known name in or between brackets of any look, then its arguments: `{{call:f}} {…}`."""
     before = _BRACKETS_BEFORE.search(text, max(0, start - 160), start)
     name = (before["inside"] or before["between"]) if before else ""
-    parameters = names.parameters(name) if name else ()
-    given = object_members(found.text) if parameters else None
-    if before is None or not given or not given.keys() <= set(parameters):
+    if before is None or not _fits(name, found, names):
         return None
     closing = _BRACKETS_AFTER.match(text, found.end)
     claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
@@ -181,6 +201,8 @@ def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None
         return None
     before = _NAME_BEFORE.fullmatch(text[:start].lstrip())
     if before is None or not names.knows(before[1]) or not _AFTER_NAMED.fullmatch(text, found.end):
+        return None
+    if before["colon"] and not _fits(before[1], found, names):
         return None
     claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost + 1)
     return Read(start=0, end=len(text), claims=(claim,), keep="")
@@ -196,6 +218,6 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=\s{{0,40}}(?:\"(?![{{\[])|}}|{_LIKE_A_CALL}))"
+_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_LIKE_A_CALL}))"
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
 BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)

@@ -33,7 +33,9 @@ _SEPARATOR = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]sep")
 _STRUCTURE = re.compile(
     rf"(?:{_CALL_BEGIN.pattern}(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})(?=<)"
 )
-_ARGS = re.compile(rf"\[ARGS\]{GAP}")
+_TOKEN = re.compile(rf"<{BAR}")
+_ARGUMENTS = rf"\[ARGS\]|<{BAR}{{0,2}}tool_call_argument_begin{BAR}{{0,2}}>"
+_ARGS = re.compile(rf"(?:{_ARGUMENTS}){GAP}")
 
 
 def _named(text: str, start: int, names: Names) -> Read | None:
@@ -66,7 +68,9 @@ def _section(text: str, start: int) -> int:
 def _python(text: str, start: int, names: Names) -> Read | None:
     """Markers of calls around calls of known tools, written as Python."""
     markers = _ONLY_MARKERS.match(text, start)
-    if markers is None or not STEM_IN.search(markers[0]) or not _BEGINS_PYTHON.match(text, markers.end()):
+    if markers is None or not _BEGINS_PYTHON.match(text, markers.end()):
+        return None
+    if not (STEM_IN.search(markers[0]) or _TOKEN.match(markers[0])):
         return None
     calls = call_list(text, markers.end(), names)
     if calls is None or calls.damage or not all(names.knows(claim.name) for claim in calls.claims):
@@ -105,18 +109,19 @@ def _args(text: str, start: int, names: Names) -> Read | None:
         why = (CUT_OFF if found.cut else UNREADABLE) if names.knows(name) else None
         return Read(start=begin, end=max(found.end, head.end()), damage=why)
     claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=begin, end=found.end, claims=(claim,), keep="")
+    return Read(start=begin, end=past_closing(text, found.end), claims=(claim,), keep="")
 
 
 NAMED = Family(
     name="token",
-    first="<[\u3010\u27e6\u300a\u25c1\u00ab",
+    first="<[\u3010\u3014\u27e6\u300a\u25c1\u00ab",
     opener=(
         rf"<{BAR}{{1,2}}(?=[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{1,2}}>)|<(?=[\w.:-]{{0,40}}{STEM})|"
         r"\[\[?(?=[A-Z][A-Z_]{1,30}\])|"
-        "\u3010(?=[\\w: -]{1,40}\u3011)|\u27e6(?=[\\w: -]{1,40}\u27e7)|\u300a(?=[\\w: -]{1,40}\u300b)|"
+        "\u3010(?=[\\w: -]{1,40}\u3011)|\u3014(?=[\\w: -]{1,40}\u3015)|"
+        "\u27e6(?=[\\w: -]{1,40}\u27e7)|\u300a(?=[\\w: -]{1,40}\u300b)|"
         "\u25c1(?=[\\w: -]{1,40}\u25b7)|\u00ab(?=[\\w: -]{1,40}\u00bb)"
     ),
     read=_named,
 )
-ARGS = Family(name="args", first="[", opener=r"\[ARGS\]", read=_args)
+ARGS = Family(name="args", first="[<", opener=_ARGUMENTS, read=_args)

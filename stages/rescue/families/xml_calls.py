@@ -40,17 +40,19 @@ _CUT_OFF = r"(?:</[\w:|\uff5c ]*+)?\Z"
 _KEY_OPEN = rf"{TAG}{PARAMETER}(?={ATTRIBUTE})"
 _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
 ELEMENTS = Grammar(
-    head=re.compile(rf"(?:{TAG})?{CALL}{ATTRIBUTE}[\"']?(?P<name>[^>\n\"'=]{{1,200}}+)[\"']?[^<>\n]{{0,80}}>"),
+    head=re.compile(
+        rf"(?:{TAG})?{CALL}{ATTRIBUTE}[\"']?(?P<name>[^>\n\"'=]{{1,200}}+)[\"']?[^<>\n]{{0,80}}(?:>|(?=\n\s{{0,8}}{TAG}{PARAMETER}))"
+    ),
     key=re.compile(
         rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:[\"'](?P<key>[^\"'>\n]{{1,200}}+)[\"']|(?P<bare>[^\s\"'>]{{1,200}}+)[\"']?)"
-        r"(?P<typed>[^>\n]{0,80})>"
+        r"(?P<typed>[^>\n]{0,80})(?:>|(?=\n))"
     ),
     value_end=re.compile(
         rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|{_CUT_OFF}))|"
         rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|"
         rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))"
     ),
-    end=re.compile(rf"{GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
+    end=re.compile(rf"{GAP}(?:{END_TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
 )
 _PAIR_KEY_TAG, _PAIR_VALUE_TAG = rf"{TAG}{KEY}{TAG_END}", rf"{TAG}{VALUE}{TAG_END}"
 _PAIR_KEY_END, _PAIR_VALUE_END = rf"{END_TAG}{KEY}{TAG_END}", rf"{END_TAG}{VALUE}{TAG_END}"
@@ -72,7 +74,7 @@ PAIRS = Grammar(
     end=re.compile(rf"{GAP}(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
     strip=False,
 )
-_TO_BRACE = re.compile(rf"{GAP}(?=\{{)")
+_TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?=\{{)")
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
 """The reply ends after a value's own closing tag: only closers are missing."""
@@ -153,6 +155,8 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     """Parameters up to the end tag. Without that tag it is not known whether more were to come: damage."""
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
+    raw: list[str] = []
+    encoded, quoted = True, False
     position = called.body
     while key := grammar.key.match(text, position):
         ended = grammar.value_end.search(text, skip_cdata(text, key.end()))
@@ -166,13 +170,20 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
             else:
                 repairs["missing_closer"] = None
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
+        encoded = encoded and is_json(written.strip())
+        quoted = quoted or written.lstrip().startswith('"')
         if grammar.quoted and is_json(written.strip()):
             value = written.strip()
         else:
             written = written.removesuffix("\n") if grammar.quoted else written
             value = _value(written, typed, repairs, strip=grammar.strip)
         given.setdefault(html.unescape(key["key"] or key["bare"]).strip(), []).append(value)
+        raw.append(written.strip())
         position = ended.end()
+    if grammar is PAIRS and encoded and quoted:
+        # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
+        values = iter(raw)
+        given = {name: [next(values) for _ in several] for name, several in given.items()}
     end = grammar.end.match(text, position)
     if end is None and given and text[position - 1] == ">" and (end := _ALL_CLOSED.match(text, position)):
         repairs["missing_closer"] = None

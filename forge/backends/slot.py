@@ -1,18 +1,20 @@
-"""SlotWorker: one model slot shared by many jobs, by priority, then in order of arrival."""
+"""SlotWorker: one model slot shared by many jobs, by priority, then in order of arrival; preemptible ones make room."""
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
 from types import TracebackType
 from typing import Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.slot.shared import Shared
-from forge.connection import Backend
+from forge.connection import Backend, Connection
 from forge.errors import WorkerStopped
+from forge.runtime.callbacks import OnChunk, Watcher
+from stages.effect import Fault, Replied, Send, Undelivered
 
 __all__ = ["SlotWorker", "Statistics", "WorkerStopped"]
 
@@ -173,7 +175,7 @@ class SlotWorker:
 
         A model call changes nothing, so it may make room: its request is closed, and sent again later.
         """
-        return Shared(backend, partial(self.submit, priority=priority, preemptible=preemptible))
+        return _Shared(backend, self, priority, preemptible=preemptible)
 
     def _count(self, **more: int) -> None:
         self._counts = replace(self._counts, **{name: getattr(self._counts, name) + by for name, by in more.items()})
@@ -197,3 +199,37 @@ async def _ended_by_force(task: asyncio.Task[_T]) -> None:
     await asyncio.wait({task})
     if not task.cancelled():
         task.exception()  # nobody asks any more; unread, it would be reported as forgotten
+
+
+class _Shared:
+    """A backend whose model calls wait for the worker's slot."""
+
+    def __init__(self, backend: Backend, worker: SlotWorker, priority: int, *, preemptible: bool) -> None:
+        self._backend, self._worker = backend, worker
+        self._priority, self._preemptible = priority, preemptible
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """The connection of the backend that is shared; being connected takes no turn."""
+        async with self._backend.connect() as connection:
+
+            async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
+                attempts, send = count(), connection.told(on_chunk)
+
+                async def job() -> Replied | Undelivered:
+                    # Where it had to make room, the watcher is told that the reply begins anew.
+                    if before := next(attempts):
+                        fault = Fault(kind="interrupted", detail="a job of higher priority wanted the slot")
+                        await Watcher(on_chunk).forget(fault, before, 0.0)
+                    return await send(effect)
+
+                return await self._send(job)
+
+            send = connection.send
+            yield replace(connection, send=lambda effect: self._send(lambda: send(effect)), stream=stream)
+
+    async def _send(self, job: Callable[[], Awaitable[Replied | Undelivered]]) -> Replied | Undelivered:
+        try:
+            return await self._worker.submit(job, priority=self._priority, preemptible=self._preemptible)
+        except WorkerStopped as stopped:
+            return Undelivered(fault=Fault(kind="unreachable", detail=str(stopped)), attempts=0)
