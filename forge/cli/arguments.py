@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
+from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
 from stages.wire.deltas import DEFAULT_MAX_TOKENS
 
@@ -168,6 +169,7 @@ def fill_run(parser: Parser) -> None:
     add_backend(parser)
     _add_journal(parser)
     _add_redaction(parser)
+    add_telemetry(parser)
 
 
 def fill_resume(parser: Parser) -> None:
@@ -191,6 +193,7 @@ def fill_chat(parser: Parser) -> None:
     add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
     parser.set_defaults(command=command_of("forge.cli.chat.conversation", "run_chat"))
     add_backend(parser, default="local")
+    add_telemetry(parser)
 
 
 def fill_agent(parser: Parser) -> None:
@@ -279,6 +282,7 @@ def fill_proxy(parser: Parser) -> None:
     add("--body-limit", type=count, default=16, metavar="MIB", help="of a request (default: %(default)s MiB)")
     add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
     _listening(parser)
+    add_telemetry(parser)
     parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"))
 
 

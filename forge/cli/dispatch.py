@@ -5,6 +5,7 @@ import sys
 
 from forge.cli.commands import parse
 from forge.cli.console import bear_any_text, readable
+from forge.cli.logs import told
 from forge.cli.signals import SIGPIPE, Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
 
@@ -15,7 +16,8 @@ def run_command(arguments: list[str] | None = None) -> int:
     try:
         with handling(raise_interrupted):
             options = parse(arguments)
-            code: int = options.command(options)
+            with told(options):
+                code: int = options.command(options)
             sys.stdout.flush()
     except ForgeError as error:
         _tell(error)

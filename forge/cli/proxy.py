@@ -10,11 +10,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+import msgspec
 from msgspec import Struct
 from rich.live import Live
 from rich.text import Text
@@ -26,6 +28,7 @@ from forge.cli.options import key_of
 from forge.cli.signals import handling
 from forge.errors import ForgeError, quantity, to_install
 from forge.proxy.passage import Notes, Passage, actions, client_name, summary_line
+from forge.runtime.log import JsonFormatter
 from stages.options import OptionError
 from stages.wire.deltas import Sampling
 
@@ -177,6 +180,42 @@ class PlainLines:
         """Nothing to restore."""
 
 
+class JsonLines(PlainLines):
+    """A line of JSON for each request and message."""
+
+    def show(self, shown: list[Shown], missed: int, _: Load) -> None:
+        """Write a line for each, all at once."""
+        lines = [f'{{"message":"{missed} requests are left out here"}}'] if missed else []
+        lines += [_json(one) if isinstance(one, Passage) else one for one in shown]
+        if lines:
+            self._file.write("\n".join([*lines, ""]))
+            self._file.flush()
+
+
+def _json(passage: Passage) -> str:
+    """The request as a log has it: what was done, never what was said."""
+    notes = passage.notes
+    told: dict[str, object] = {
+        "time": datetime.fromtimestamp(passage.at, UTC).isoformat(timespec="milliseconds"),
+        "level": "INFO",
+        "logger": "forge.proxy",
+        "message": summary_line(passage),
+        "method": passage.method,
+        "path": passage.path,
+        "status": passage.status,
+        "seconds": round(passage.seconds, 6),
+        "client": client_name(passage),
+        "model": notes.model,
+        "outcome": notes.outcome,
+        "attempts": notes.attempts,
+        "usage": notes.usage,
+        "rescued": notes.rescued,
+        "refused": notes.refused,
+        "compacted": notes.compacted,
+    }
+    return msgspec.json.encode({name: value for name, value in told.items() if value}).decode()
+
+
 class Table:
     """Rows that scroll in a terminal, above a line of totals that stays."""
 
@@ -267,12 +306,19 @@ class ToDisplay(logging.Handler):
         self._display(readable(self.format(record)))
 
 
-def _terminal_page(*, plain: bool) -> Callable[[], Page] | None:
-    """The terminal's page; None where plain lines are wanted, or standard error is no capable terminal."""
+def _page(*, plain: bool, log_format: str | None) -> Callable[[], Page]:
+    """The terminal's page; plain lines, or JSON, where they are wanted, or standard error is no capable terminal."""
+    if log_format == "json":
+        return lambda: JsonLines(sys.stderr)
     console = Console(stderr=True)
-    if plain or console.no_color or not console.is_terminal or console.is_dumb_terminal:
-        return None
-    return lambda: Table(console)
+    if plain or log_format or console.no_color or not console.is_terminal or console.is_dumb_terminal:
+        return _plain_lines
+    return _table
+
+
+def _table() -> Table:
+    """The table on standard error."""
+    return Table(Console(stderr=True))
 
 
 def _plain_lines() -> PlainLines:
@@ -299,10 +345,14 @@ def run_proxy(options: argparse.Namespace) -> int:
 
     with Display() as display, asyncio.Runner(loop_factory=_loop()) as runner:
         for name in ("forge.proxy", "uvicorn"):
-            logging.getLogger(name).addHandler(ToDisplay(display))
+            handler = ToDisplay(display)
+            if options.log_format == "json":
+                handler.setFormatter(JsonFormatter())
+            logging.getLogger(name).addHandler(handler)
             logging.getLogger(name).propagate = False
         log.setLevel(logging.INFO)
-        return runner.run(_serve(_backend(options), _options(options), display, plain=options.plain))
+        page = _page(plain=options.plain, log_format=options.log_format)
+        return runner.run(_serve(_backend(options), _options(options), display, page))
 
 
 def _loop() -> "type[asyncio.AbstractEventLoop] | None":
@@ -314,7 +364,7 @@ def _loop() -> "type[asyncio.AbstractEventLoop] | None":
     return uvloop.Loop
 
 
-async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", *, plain: bool) -> int:
+async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", page: Callable[[], Page]) -> int:
     from forge.proxy import ProxyServer  # noqa: PLC0415 - an extra
 
     async with AsyncExitStack() as stack:
@@ -331,8 +381,7 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", 
             loop.add_signal_handler(signal.SIGHUP, _reload, proxy)
         with handling(stop):
             print(_ready(proxy), flush=True)
-            page = _terminal_page(plain=plain)
-            display.start(page or _plain_lines, lambda: Load(*proxy.load), 0.2 if page else None)
+            display.start(page, lambda: Load(*proxy.load), 0.2 if page is _table else None)
             await proxy.stopped()
             await stack.aclose()  # while signals are still handled: the second cuts off
     return code
