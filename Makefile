@@ -33,7 +33,7 @@ pages: .venv/dev.ready
 	@command -v chromium > /dev/null || \
 	  { echo "the tests of pages need Chromium, which this machine does not have: apt-get install chromium"; exit 1; }
 	@$(PIP) install 'playwright>=1.50'
-	@.venv/bin/pytest tests/evals/page_in_chromium.py
+	@.venv/bin/pytest tests/evals/page_in_chromium.py tests/serve/page_in_chromium.py
 
 # The laws of stores on a real Postgres: Debian's, started by the test in a folder of its own, on a free port.
 postgres: .venv/dev.ready

@@ -373,6 +373,9 @@ def _work_on_runs(verbs: _Verbs) -> None:
     work = _verb(verbs, "work", "work", "perform durable runs", _WORK)
     work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
     work.add_argument("--concurrency", type=count, default=16, metavar="N", help="runs at a time (default: 16)")
+    work.add_argument(
+        "--per-minute", type=count, metavar="N", help="runs begun a minute, by all workers together (default: no limit)"
+    )
     work.add_argument("--slots", type=count, metavar="N", help="model calls at a time (default: no limit)")
     work.add_argument(
         "--answer-within", type=_age, default="7d", metavar="AGE", help="how long questions stay open (default: 7d)"
@@ -405,6 +408,8 @@ def _ask_runs(verbs: _Verbs) -> None:
     answer.add_argument("--digest", help="refuse the answer unless the run still asks this (default: what it asks now)")
     _of_run(verbs, "cancel", "cancel", "cancel a run: it ends as soon as what it does can be stopped")
     _of_run(verbs, "retry", "retry", "go on with a failed run from its last recorded step")
+    upgrade = _verb(verbs, "upgrade", "upgrade", "go on with runs that another version of forge began", _UPGRADE)
+    upgrade.add_argument("runs", nargs="*", metavar="RUN", help="the ids that forge runs start printed (default: all)")
     events = _verb(verbs, "events", "events", "print a run's events as JSON lines until it ends")
     _workflow(events)
     events.add_argument("run", metavar="RUN", help="the id that forge runs start printed")
@@ -443,6 +448,10 @@ _WORK = (
     "machine a SQLite file. What a worker leaves unfinished, whether it ends or is killed, another goes on with."
 )
 _START = "Start a durable run and print its id. It runs as soon as a worker with this workflow has room."
+_UPGRADE = (
+    "Have the workers of this version of forge go on with runs that another version began, from their last recorded "
+    "step. End that version's workers first. A run whose recorded steps do not fit this version fails, and says so."
+)
 _RESULT = (
     "Wait for a run's end and print its value. Exit codes: 0 it reached its goal, 1 it halted, 2 wrong usage or a "
     "failed run, 3 it waits for a person."

@@ -44,6 +44,7 @@ def work(options: argparse.Namespace) -> int:
             database=_database(options),
             backend=backend,
             concurrency=options.concurrency,
+            per_minute=options.per_minute,
             slots=options.slots,
             answer_within=options.answer_within.total_seconds(),
         ) as runs:
@@ -162,6 +163,19 @@ def cancel(options: argparse.Namespace) -> int:
 def retry(options: argparse.Namespace) -> int:
     """Go on with a failed run."""
     _asked(options, lambda runs: runs.retry(options.run))
+    return 0
+
+
+def upgrade(options: argparse.Namespace) -> int:
+    """Go on with the runs of another version."""
+
+    async def upgraded(runs: Runs) -> int:
+        chosen = [*options.runs] or [run.id async for run in runs.of_other_versions()]
+        for run in chosen:
+            await runs.upgrade(run)
+        return len(chosen)
+
+    print(f"upgraded {quantity(_asked(options, upgraded), 'run')}")
     return 0
 
 

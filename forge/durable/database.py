@@ -68,6 +68,7 @@ class SegmentRow(Struct, frozen=True, kw_only=True):
     created: float
     updated: float
     attributes: Mapping[str, object]
+    version: str = VERSION
     owner: str = ""
     until: float | None = None
     output: str | None
@@ -171,7 +172,7 @@ class Database:
         runs, made = self._runs, self._outputs
         columns = (
             *(runs.c.workflow_uuid, runs.c.status, runs.c.created_at, runs.c.updated_at, runs.c.attributes),
-            *(runs.c.authenticated_user, runs.c.delay_until_epoch_ms),
+            *(runs.c.authenticated_user, runs.c.delay_until_epoch_ms, runs.c.application_version),
         )
         if outputs:
             output = sa.func.coalesce(made.c.output, runs.c.output), sa.func.coalesce(made.c.error, runs.c.error)
@@ -191,8 +192,9 @@ class Database:
                     attributes=row[4] if isinstance(row[4], dict) else {},
                     owner=row[5] or "",
                     until=row[6] and row[6] / 1000,
-                    output=row[7],
-                    error=row[8],
+                    version=row[7] or VERSION,
+                    output=row[8],
+                    error=row[9],
                 )
                 for row in connection.execute(ordered)
             ]
@@ -228,6 +230,13 @@ class Database:
         with self.engine.connect() as connection:
             rows = connection.execute(found.where(runs.c.workflow_uuid.in_(list(segments))))
             return {row[0]: (row[1], row[2]) for row in rows}
+
+    def move(self, segment: str) -> None:
+        """Make a segment that waits in its queue, or for a person, one of this version."""
+        runs = self._runs
+        waits = sa.and_(runs.c.workflow_uuid == segment, runs.c.status.in_(("ENQUEUED", "DELAYED")))
+        with self.engine.begin() as connection:
+            connection.execute(sa.update(runs).where(waits).values(application_version=VERSION))
 
     def answered(self, segments: Sequence[str]) -> set[str]:
         """Those of the waiting segments whose answer is there, though they have not gone on yet."""

@@ -81,7 +81,8 @@ class Run(Struct, frozen=True, kw_only=True):
 
     `question` is what a waiting run asks, until the time `until`; `halt` why it ended without its goal. `owner` is who
     started it. `follows` is the run whose conversation it goes on with, `followed_by` the one that goes on with its
-    own. `message`, what it was started with, and `outcome` are what `get` tells beside.
+    own. `version` is that of the order of its steps. `message`, what it was started with, and `outcome` are what `get`
+    tells beside.
     """
 
     id: str
@@ -93,6 +94,7 @@ class Run(Struct, frozen=True, kw_only=True):
     question: Ask | None = None
     until: str = ""
     segment: int = 0
+    version: str = VERSION
     owner: str = ""
     halt: Halt | None = None
     message: str = ""
@@ -319,18 +321,49 @@ class Runs:
         results = [one.outcome for one in done if isinstance(one, Performed)]
         return number - before - sum(len(one.heard) for one in results if isinstance(one, Results))
 
+    async def upgrade(self, run: str) -> None:
+        """Have workers of this version of forge go on with a run that another version began, from its last step."""
+        row = await self._last(run)
+        if row.version == VERSION or _state(row)[0] in _OVER:
+            known = await self.get(run)
+            raise RunError(
+                f"only a run of another version that has not ended can be upgraded; the run {run} is {known.state}, "
+                f"of {row.version}",
+                "wrong-state",
+            )
+        if row.status == "PENDING":
+            await self._database.client.cancel_workflow_async(row.id)
+            await self._rewound(row)
+        else:
+            await asyncio.to_thread(self._database.move, row.id)
+
+    async def of_other_versions(self) -> AsyncIterator[Run]:
+        """The runs that have not ended and that no worker of this version goes on with."""
+        cursor = ""
+        while True:
+            page = await self.list(cursor=cursor, most=500)
+            for run in page.runs:
+                if run.version != VERSION and not run.over:
+                    yield run
+            if not page.cursor:
+                return
+            cursor = page.cursor
+
     async def retry(self, run: str) -> None:
         """Go on with a failed run from its last recorded step, once what it failed of is mended."""
         row = await self._last(run)
         if _STATES.get(row.status) != "failed":
             state = (await self.get(run)).state
             raise RunError(f"only a failed run can be retried; the run {run} is {state}", "wrong-state")
-        steps = await asyncio.to_thread(self._database.steps, row.id)
-        after = steps[-1].number + 1 if steps else 1
-        first = await self._first(run)
+        await self._rewound(row)
+
+    async def _rewound(self, row: SegmentRow) -> None:
+        """Enqueue the segment again, to go on from its last recorded step."""
+        steps = await self.steps(row.id)
+        first = await self._first(_run(row.id))
         await self._database.client.rewind_workflow_async(
             row.id,
-            start_step=after,
+            start_step=steps[-1].number + 1 if steps else 1,
             application_version=VERSION,
             queue_name=queue_of(str(first.attributes.get("workflow", ""))),
         )
@@ -542,6 +575,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
         updated=_time(last.updated),
         problem=problem,
         segment=_number(last),
+        version=last.version,
         owner=first.owner,
         halt=end.halt if isinstance(end, Ended) else None,
         follows=str(first.attributes.get("follows", "")),
@@ -561,13 +595,22 @@ def _state(row: SegmentRow) -> tuple[How, str]:
         case Next():
             return "queued", ""  # its next segment is just being enqueued
         case None:
-            return _STATES.get(row.status, "failed"), _problem(row)
+            return _STATES.get(row.status, "failed"), _problem(row) or _stranded(row)
 
 
 def _problem(row: SegmentRow) -> str:
     if row.error:
         return text_of(row.error)
     return "it was taken up too often without getting on" if row.status.startswith("MAX") else ""
+
+
+def _stranded(row: SegmentRow) -> str:
+    if row.version == VERSION or row.status in {"ERROR", "CANCELLED"}:
+        return ""
+    return (
+        f"{row.version} of forge's durable runs began it, and workers of {VERSION} leave it alone; "
+        f"forge runs upgrade {_run(row.id)} has them go on with it"
+    )
 
 
 def _result(end: Ended, workflow: Workflow | None) -> Result[Finished, Halted]:

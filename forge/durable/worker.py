@@ -51,6 +51,7 @@ async def worker(
     database: str | Path,
     backend: AnyBackend,
     concurrency: int = 16,
+    per_minute: int | None = None,
     slots: int | None = None,
     answer_within: float = 7 * 86400.0,
     drain: float = 10.0,
@@ -60,32 +61,32 @@ async def worker(
     """Perform runs of these workflows while the context is open; what it yields starts, answers and cancels them.
 
     `database` is a file, for SQLite, or `postgresql://…`. At most `concurrency` runs are under way, and at most
-    `slots` model calls. A person has `answer_within` seconds to answer a question. At the end, runs have `drain`
-    seconds to end; those that have not go on in the next worker. `on_event` is told of what happens in the runs under
-    way here, with the deltas of replies as they are written; after a recovery it is told again. ForgeError for a
-    database that cannot be opened.
+    `slots` model calls; at most `per_minute` runs of a workflow are begun a minute, by all workers together. A person
+    has `answer_within` seconds to answer a question. At the end, runs have `drain` seconds to end; those that have not
+    go on in the next worker. `on_event` is told of what happens in the runs under way here, with the deltas of replies
+    as they are written; after a recovery it is told again. ForgeError for a database that cannot be opened.
     """
     served = (workflows,) if isinstance(workflows, Workflow) else tuple(workflows)
-    _refuse_wrong(served, concurrency=concurrency, slots=slots, answer_within=answer_within, rhythm=rhythm)
+    bounds = {"concurrency": concurrency, "slots": slots, "per_minute": per_minute}
+    _refuse_wrong(served, bounds, answer_within=answer_within, rhythm=rhythm)
     opened = await asyncio.to_thread(Database, database)
     try:
         working = _Worker(served, opened, backend, slots, on_event)
-        async with working.launched(concurrency, rhythm, drain):
+        async with working.launched(concurrency, per_minute, rhythm, drain):
             yield Runs(opened, within=answer_within)
     finally:
         await asyncio.to_thread(opened.close)
 
 
 def _refuse_wrong(
-    served: Sequence[Workflow], *, concurrency: int, slots: int | None, answer_within: float, rhythm: Rhythm
+    served: Sequence[Workflow], bounds: Mapping[str, int | None], *, answer_within: float, rhythm: Rhythm
 ) -> None:
     names = [workflow.name for workflow in served]
     twice = sorted({name for name in names if names.count(name) > 1})
     found = (
         (not served, "a worker needs a workflow; it was given none"),
         (twice, f"several workflows are named {', '.join(twice)}: runs name theirs, so each needs a name of its own"),
-        (concurrency < 1, f"concurrency is {concurrency}; it must be at least 1"),
-        (slots is not None and slots < 1, f"slots is {slots}; it must be at least 1, or None for no limit"),
+        *((most is not None and most < 1, f"{name} is {most}; it must be at least 1") for name, most in bounds.items()),
         (answer_within <= 0, f"answer_within is {answer_within:g}; it must be more than 0 seconds"),
         (rhythm.heartbeat <= 0, f"rhythm.heartbeat is {rhythm.heartbeat:g}; it must be more than 0 seconds"),
         (
@@ -123,7 +124,9 @@ class _Worker:
         self._id = uuid4().hex
 
     @asynccontextmanager
-    async def launched(self, concurrency: int, rhythm: Rhythm, drain: float) -> AsyncIterator[None]:
+    async def launched(
+        self, concurrency: int, per_minute: int | None, rhythm: Rhythm, drain: float
+    ) -> AsyncIterator[None]:
         """Runs are performed while it is open."""
         database = self._database
         await asyncio.to_thread(database.beat, self._id)
@@ -154,6 +157,7 @@ class _Worker:
                 await DBOS.register_queue_async(
                     queue_of(name),
                     worker_concurrency=concurrency,
+                    limiter=None if per_minute is None else {"limit": per_minute, "period": 60.0},
                     polling_interval_sec=_POLL,
                     on_conflict="always_update",
                 )

@@ -57,7 +57,8 @@ _SAFE = (
         "content-security-policy",
         (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+            "trusted-types 'none'"
         ),
     ),
     ("x-content-type-options", "nosniff"),

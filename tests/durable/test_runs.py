@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from returns.result import Failure
+from returns.result import Failure, Success
 
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.connection import Connection, Setup
@@ -329,3 +329,83 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         connection.execute("UPDATE dbos_migrations SET version = version + 1")
     with pytest.raises(ForgeError, match="is of a newer version of forge than this one"):
         asyncio.run(opened())
+
+
+class ByTurn:
+    """A model that goes by the number of the turn, whichever run asks."""
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async def send(effect: Send) -> Replied:
+            return Replied(reply=FULL[effect.turn - 1])
+
+        yield Connection(Setup(context_tokens=8192), send)
+
+
+def begun_by_another_version(database: Path) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE workflow_status SET application_version = 'forge-0'")
+    connection.close()
+
+
+@asynchronous
+async def test_runs_of_another_version_say_so_and_are_upgraded(tmp_path: Path) -> None:
+    database, model = tmp_path / "runs.db", Hanging()
+    async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
+        waits = await runs.start(till, "Pay order A")
+        waiting = await runs.wait(waits)
+    async with durable.worker(till, database=database, backend=model, drain=0.05) as runs:
+        running = await runs.start(till, "Pay order A")
+        await model.asked.wait()
+    async with durable.client(database) as runs:
+        queued = await runs.start(till, "Pay order A")
+    begun_by_another_version(database)
+    async with durable.client(database) as runs:
+        stranded = {run.id: (run.state, run.problem) async for run in runs.of_other_versions()}
+        assert {run: state for run, (state, _) in stranded.items()} == {
+            waits: "waiting",
+            running: "running",
+            queued: "queued",
+        }
+        assert f"forge runs upgrade {waits} has them go on" in stranded[waits][1]
+        for run in stranded:
+            await runs.upgrade(run)
+        assert [run async for run in runs.of_other_versions()] == []
+        assert "only a run of another version" in await refused(runs.upgrade(waits))
+        assert await runs.get(waits) == waiting
+        await runs.answer(waits, Approved(digest=digest_of(waiting)))
+    async with durable.worker(till, database=database, backend=ByTurn()) as runs:
+        for run in (waits, running, queued):
+            if (asks := await runs.wait(run)).question is not None:
+                await runs.answer(run, Approved(digest=digest_of(asks)))
+            assert isinstance(await runs.result(run), Success)
+
+
+@asynchronous
+async def test_runs_are_begun_by_priority_and_at_a_rate(tmp_path: Path) -> None:
+    database, order = tmp_path / "runs.db", list[str]()
+
+    @tool
+    def note(name: str) -> str:
+        """Note."""
+        order.append(name)
+        return name
+
+    class Named:
+        @asynccontextmanager
+        async def connect(self) -> AsyncIterator[Connection]:
+            async def send(effect: Send) -> Replied:
+                name = next(one for one in ("late", "early", "middle") if one.encode() in effect.request.body)
+                return Replied(reply=call("note", name=name))
+
+            yield Connection(Setup(context_tokens=8192), send)
+
+    notes = Workflow("notes", tools=[note], terminal_tool="note")
+    async with durable.client(database) as runs:
+        for name, priority in (("late", 9), ("middle", 5), ("early", 1)):
+            await runs.start(notes, name, id=name, priority=priority)
+    async with durable.worker(notes, database=database, backend=Named(), concurrency=1, per_minute=2) as runs:
+        for name in ("early", "middle"):
+            assert isinstance(await runs.result(name), Success)
+        assert (await runs.get("late")).state == "queued"
+    assert order == ["early", "middle"]
