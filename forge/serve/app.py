@@ -23,14 +23,15 @@ from forge.durable.runs import Run, Runs
 from forge.errors import ForgeError, RunError
 from forge.interpreters import Answer
 from forge.journal.records import checked_lines
+from forge.observation import Answered, Observed, Requested
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
 from forge.serve.keys import ANYONE, Caller, KeyFile
-from forge.serve.metrics import Metrics
 from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
 from forge.serve.options import ServeOptions
 from forge.serve.problems import ProblemError, of_door, of_forge, read, told
 from forge.serve.views import run_view, workflow_view
+from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from forge.workflow.workflow import Workflow
 from stages.effect import Approved, NeedsInput, Rejected, Settled
 from stages.wire.served import RequestError, WireAnswer
@@ -117,7 +118,12 @@ class App:
     """The application. `stop` has readers leave; `draining`: no run is started any more."""
 
     def __init__(
-        self, workflows: Mapping[str, Workflow], runs: Runs, followings: Followings, options: ServeOptions
+        self,
+        workflows: Mapping[str, Workflow],
+        runs: Runs,
+        followings: Followings,
+        options: ServeOptions,
+        metrics: Metrics,
     ) -> None:
         self._workflows, self._runs, self._followings, self._options = workflows, runs, followings, options
         self._keys = KeyFile(options.keys) if options.keys else None
@@ -129,7 +135,8 @@ class App:
             headers="authorization, content-type, idempotency-key, last-event-id",
             pages=True,
         )
-        self._rates, self._metrics = Rates(options.rate), Metrics()
+        self._rates, self._metrics, self._streams = Rates(options.rate), metrics, 0
+        metrics.watch(metrics.streams, lambda: self._streams)
         self._document = document(version("forge-toolcalls"))
         self._handlers: Mapping[OperationId, Handler] = {
             "startRun": self._start,
@@ -186,7 +193,7 @@ class App:
         try:
             await attended(handle, receive, out, fail=_failed, log=log, what=f"{asked.method} {asked.path}")
         finally:
-            self._metrics.count(operation or "other", out.status)
+            self._metrics.requests.labels(operation or "other", str(out.status)).inc()
             took = (time.monotonic() - began) * 1000
             log.info("%s %s %d %.0f ms", asked.method, ascii(asked.path[:200])[1:-1], out.status, took)
 
@@ -209,7 +216,13 @@ class App:
             raise ProblemError("wrong-media-type", "send the body as application/json", field="Content-Type")
         leaving.begin()
         query = parse_qs(asked.query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
-        await self._handlers[operation.id](Incoming(replace(asked, body=body), out, caller, run, query))
+        incoming = Incoming(replace(asked, body=body), out, caller, run, query)
+        if operation.method == "GET":
+            await self._handlers[operation.id](incoming)
+            return operation.id
+        with Observed(Requested(method=operation.method, route=operation.path, headers=asked.headers)) as observed:
+            await self._handlers[operation.id](incoming)
+            observed.outcome = Answered(status=out.status)
         return operation.id
 
     def _operation(self, asked: Asked, scope: Scope) -> tuple[Operation, str]:
@@ -428,15 +441,15 @@ class App:
     @asynccontextmanager
     async def _followed(self, run: Run) -> AsyncIterator[Following]:
         """The run, followed. ProblemError where too many are, or its workflow is not here."""
-        if self._metrics.streams >= self._options.streams:
+        if self._streams >= self._options.streams:
             detail = f"{self._options.streams} streams are open, as many as there may be"
             raise ProblemError("too-many", detail, run=run.id, retry_after=5)
-        self._metrics.streams += 1
+        self._streams += 1
         try:
             async with self._followings.of(run, self._workflow_of(run)) as followed:
                 yield followed
         finally:
-            self._metrics.streams -= 1
+            self._streams -= 1
 
     # The rest
 
@@ -458,7 +471,7 @@ class App:
         await asks.tell(health, 200 if health.status == "ok" else 503)
 
     async def _tell_metrics(self, asks: Incoming) -> None:
-        await asks.out.answer(WireAnswer(body=self._metrics.text()), "text/plain; version=0.0.4; charset=utf-8")
+        await asks.out.answer(WireAnswer(body=self._metrics.text()), CONTENT_TYPE)
 
     async def _openapi(self, asks: Incoming) -> None:
         await asks.out.answer(WireAnswer(body=self._document))

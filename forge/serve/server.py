@@ -13,9 +13,11 @@ from forge.door.access import is_loopback
 from forge.door.listening import Listening, listening_socket, running, url_of
 from forge.durable import Runs
 from forge.errors import ForgeError
+from forge.observation import observe_with
 from forge.serve.app import App
 from forge.serve.following import Followings
 from forge.serve.options import ServeOptions
+from forge.telemetry.prometheus import Metrics
 from forge.workflow.workflow import Workflow
 
 
@@ -77,7 +79,9 @@ class RunServer:
             )
             await opening.enter_async_context(self._followings.watching(runs))
             served = {workflow.name: workflow for workflow in self._workflows}
-            app = App(served, runs, self._followings, told)
+            metrics = Metrics("operation")
+            opening.callback(observe_with(metrics))
+            app = App(served, runs, self._followings, told, metrics)
             self._server = await opening.enter_async_context(running(app, listening, where))
             self.url, self.runs = url_of(listening), runs
             self._open = opening.pop_all()

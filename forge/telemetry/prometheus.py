@@ -24,9 +24,12 @@ _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 
 
 class Metrics:
-    """The series of one server, or of one process. As an observer (`forge.observation.observe_with`) it counts runs."""
+    """The series of one server, or of one process. As an observer (`forge.observation.observe_with`) it counts runs.
 
-    def __init__(self) -> None:
+    `by` is the label that says what a request asked for: its path, or its operation.
+    """
+
+    def __init__(self, by: str = "path") -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         registry = self.registry
         self.runs = Gauge(
@@ -66,11 +69,12 @@ class Metrics:
         self.compactions = Counter("forge_compactions", "Histories shortened.", registry=registry)
         self.queue_depth = Gauge("forge_queue_depth", "What waits for a slot or a worker.", registry=registry)
         # Of servers
-        self.requests = Counter("forge_requests", "Requests.", ["path", "status"], registry=registry)
+        self.requests = Counter("forge_requests", "Requests.", [by, "status"], registry=registry)
         self.outcomes = Counter(
             "forge_outcomes", "What became of requests to the model.", ["outcome"], registry=registry
         )
         self.retries = Counter("forge_retries", "Times that a model was asked again.", registry=registry)
+        self.streams = Gauge("forge_streams", "Streams of events that are open.", registry=registry)
         self.waiting = Gauge("forge_requests_waiting", "Requests that wait for a slot.", registry=registry)
         self.working = Gauge("forge_requests_working", "Requests at the model.", registry=registry)
         self._tools = Bounded()
