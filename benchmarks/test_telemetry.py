@@ -70,4 +70,4 @@ def test_hundred_turns(benchmark: BenchmarkFixture, kind: str) -> None:
         asyncio.run(run(FLOW, "Go", backend=Scripted(SCRIPT, context_tokens=1_000_000))).unwrap()
 
     with telemetry(kind):
-        benchmark.pedantic(played, rounds=10, warmup_rounds=1)
+        benchmark(played)

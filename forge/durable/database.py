@@ -163,7 +163,7 @@ class Database:
         if queue is not None:
             begun = sa.and_(begun, runs.c.queue_name == queue)
         if before is not None:
-            time, key = int(before[0] * 1000), before[1]
+            time, key = round(before[0] * 1000), before[1]
             earlier = sa.and_(runs.c.created_at == time, runs.c.workflow_uuid < key)
             begun = sa.and_(begun, runs.c.created_at <= time, sa.or_(runs.c.created_at < time, earlier))
         return self._rows(begun, most=most, outputs=False)
@@ -322,6 +322,14 @@ class Database:
             known = {row[0]: row[1] for row in connection.execute(sa.select(self._executors))}
             owning = {row[0]: -1 for row in connection.execute(owners) if row[0]}
         return owning | known
+
+    def pending(self, executor: str) -> dict[str, str]:
+        """The segments that the executor has taken and not ended, and their queues."""
+        runs = self._runs
+        taken = sa.and_(runs.c.executor_id == executor, runs.c.status == "PENDING", runs.c.name == WORKFLOW)
+        with self.engine.connect() as connection:
+            found = connection.execute(sa.select(runs.c.workflow_uuid, runs.c.queue_name).where(taken))
+            return {row[0]: row[1] for row in found}
 
     def forget(self, executor: str) -> None:
         """Remove the executor's counter."""

@@ -14,13 +14,14 @@ from uuid import uuid4
 
 from dbos import DBOS
 from msgspec import Struct
+from sqlalchemy.exc import DBAPIError
 
 from forge.connection import AnyBackend, Connection
 from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, StoredJson
 from forge.durable.records import SEGMENT, queue_of, segment_id, written
 from forge.durable.runs import Runs
 from forge.durable.segment import Performing
-from forge.errors import BackendError, DefinitionError
+from forge.errors import BackendError, DefinitionError, ForgeError
 from forge.runtime.callbacks import OnChunk
 from forge.runtime.emitter import OnEvent
 from forge.runtime.reaching import reached
@@ -69,13 +70,21 @@ async def worker(
     served = (workflows,) if isinstance(workflows, Workflow) else tuple(workflows)
     bounds = {"concurrency": concurrency, "slots": slots, "per_minute": per_minute}
     _refuse_wrong(served, bounds, answer_within=answer_within, rhythm=rhythm)
+    if _open:
+        raise ForgeError("this process has a worker of durable runs already, and can have one; give that all workflows")
     opened = await asyncio.to_thread(Database, database)
+    _open.append(opened)
     try:
         working = _Worker(served, opened, backend, slots, on_event)
         async with working.launched(concurrency, per_minute, rhythm, drain):
             yield Runs(opened, within=answer_within)
     finally:
+        _open.remove(opened)
         await asyncio.to_thread(opened.close)
+
+
+_open: list[Database] = []
+"""The database of this process's worker, while there is one."""
 
 
 def _refuse_wrong(
@@ -119,6 +128,8 @@ class _Worker:
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
         self._live: dict[str, asyncio.Event] = {}
+        self._segments: set[str] = set()
+        self._abandoned: dict[str, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         self._leaving = False
         self._id = uuid4().hex
@@ -190,10 +201,11 @@ class _Worker:
         segment = SEGMENT.decode(text)
         if self._leaving:
             await asyncio.Event().wait()  # it was taken from the queue while this process ends, and goes on elsewhere
-        first = segment_id(segment.run, 0)
+        first, own = segment_id(segment.run, 0), segment_id(segment.run, segment.number)
         cancel = asyncio.Event()
         task = asyncio.current_task()
         self._live[first] = cancel
+        self._segments.add(own)
         try:
             if task is not None:
                 self._tasks.add(task)
@@ -201,7 +213,14 @@ class _Worker:
                 cancel.set()
             doing = Performing(self, self._served[segment.workflow], segment, cancel)
             return written(await doing.run(again))
+        except DBAPIError as error:
+            # A full disk, say. That does not end the run: the sweeper enqueues the segment again once it can.
+            _log.warning("the run %s cannot be recorded: %s", segment.run, str(error).partition("\n")[0])
+            self._segments.discard(own)
+            await self._abandoned.setdefault(own, asyncio.Event()).wait()
+            raise
         finally:
+            self._segments.discard(own)
             self._live.pop(first, None)
             if task is not None:
                 self._tasks.discard(task)
@@ -248,8 +267,9 @@ class _Worker:
                         self._live[first].set()
 
     async def _sweep(self, rhythm: Rhythm) -> None:
-        """Count, and take over the runs of executors that have stopped counting."""
+        """Count, and take over the runs of executors that have stopped counting, and those that this one has lost."""
         seen: dict[str, tuple[int, float]] = {}
+        lost: dict[str, float] = {}
         while True:
             try:
                 await asyncio.to_thread(self._database.beat, self._id)
@@ -260,6 +280,12 @@ class _Worker:
                         seen[executor] = (count, now)
                     if count < 0 or (executor != self._id and now - seen[executor][1] >= rhythm.dead_after):
                         await asyncio.to_thread(self._take_over, executor)
+                taken = await asyncio.to_thread(self._database.pending, self._id)
+                lost = {one: lost.get(one, now) for one in taken if one not in self._segments}
+                for one in [one for one, since in lost.items() if now - since >= rhythm.dead_after]:
+                    await self._database.client.resume_workflow_async(one, queue_name=taken[one])
+                    if (abandoned := self._abandoned.pop(one, None)) is not None:
+                        abandoned.set()
             except Exception as error:  # noqa: BLE001 - it may be away for a while; nothing else ends this
                 _log.warning("the database of runs cannot be asked: %s", str(error).partition("\n")[0])
             await asyncio.sleep(rhythm.heartbeat)

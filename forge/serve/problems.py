@@ -129,7 +129,7 @@ def read(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
     except msgspec.ValidationError as error:
         text = str(error)
         at, named = _AT.search(text), _NAMED.search(text)
-        parent = at[1] if at else ""
+        parent = at[1].removesuffix("[...]") if at else ""
         field = ".".join(part for part in (parent, named[1] if named else "") if part and part != "...")
         raise ProblemError("wrong-field", text, field=field) from None
     except msgspec.DecodeError as error:

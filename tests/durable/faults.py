@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 from returns.result import Success
 
-from forge import Limits, Workflow, call, durable, tool
+from forge import Calls, Limits, Workflow, call, durable, tool
 from forge.connection import Connection, Setup
-from forge.errors import ForgeError
-from stages.effect import Replied, Send
+from stages.effect import Replied, Send, Settled
 
 FOLDER, FAULT = Path(sys.argv[1]), sys.argv[2]
 RUNS, TURNS = 8, 12
@@ -42,6 +42,7 @@ workflow = Workflow(
     tools=[write, finish],
     required_steps=["write"],
     terminal_tool="finish",
+    calls=Calls(in_doubt="ask"),
     limits=Limits(max_iterations=30),
 )
 
@@ -88,15 +89,14 @@ async def main() -> None:
             jump(-7200.0)
         ends = Counter[str]()
         for run in started:
-            try:
-                result = await runs.result(run)
-                ends["completed" if isinstance(result, Success) else type(result.failure().halt).__name__] += 1
-            except ForgeError as error:
-                print(error)
-                ends["failed"] += 1
-                await runs.retry(run)
-                ends["retried"] += isinstance(await runs.result(run), Success)
-        print(dict(ends), "twice:", sum(count - 1 for count in performed.values()), "performed:", len(performed))
+            while (question := (await runs.wait(run)).question) is not None:
+                assert question.in_doubt is not None
+                what = msgspec.json.decode(question.in_doubt.arguments, type=dict[str, str])["what"]
+                ends["unknown"] += 1
+                await runs.answer(run, Settled(digest=question.digest, happened=what in performed))
+            ends["completed"] += isinstance(await runs.result(run), Success)
+        print(f"{ends['completed']} completed, {len(performed)} writes, {performed.total() - len(performed)} twice")
+        print(f"{ends['unknown']} asked about", file=sys.stderr)
 
 
 if __name__ == "__main__":

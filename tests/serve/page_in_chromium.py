@@ -353,7 +353,8 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
 
 
 def test_of_an_unknown_run_it_says_so(browser: Browser, serving: Serving) -> None:
-    with shown(browser, f"{serving.url}/#/runs/no-such-run", refused="404") as tab:
+    with shown(browser, serving.url, refused="404") as tab:
+        tab.goto(f"{serving.url}/#/runs/no-such-run")
         expect(tab.locator("#run-problem")).to_contain_text("there is no run")
         for address in ("#/runs/%", "#/runs/__proto__", "#/nowhere"):
             tab.goto(f"{serving.url}/{address}")

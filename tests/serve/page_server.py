@@ -7,10 +7,13 @@ never comes back. `python -m tests.serve.page_server` serves it on port 8082, to
 
 import asyncio
 import json
-import threading
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from signal import SIGTERM
+from subprocess import PIPE
 from tempfile import mkdtemp
 
 from msgspec.structs import replace
@@ -21,6 +24,8 @@ from forge.runtime.callbacks import OnChunk, Watcher
 from forge.serve import RunServer, ServeOptions
 from stages.effect import NeedsInput, Replied, Reply, Send, Usage
 from stages.wire.deltas import reply_pieces
+
+ROOT = Path(__file__).parents[2]
 
 HOSTILE = (
     "<img src=x onerror=alert(1)><script>alert(2)</script> \u202egnp.exe\u202c zero\u200bwidth tag\U000e0041 "
@@ -136,51 +141,48 @@ class Model:
 
 
 class Serving:
-    """The server in a thread; it can be stopped and started again on the same port and database."""
+    """The server in a process of its own; it can be stopped and started again on the same port and database."""
 
-    def __init__(self, folder: Path, keys: Path | None = None, port: int = 0) -> None:
-        self.folder, self._keys, self._port = folder, keys, port
-        self.url = ""
+    def __init__(self, folder: Path, keys: Path | None = None) -> None:
+        self._command = [sys.executable, "-m", "tests.serve.page_server", str(folder)]
+        self._keys = [str(keys)] if keys else []
+        self._port = "0"
         self.start()
 
     def start(self) -> None:
         """Begin to serve."""
-        self._began, self._failed = threading.Event(), list[BaseException]()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-        self._began.wait()
-        if self._failed:
-            raise self._failed[0]
+        command = [*self._command, self._port, *self._keys]
+        self._process = subprocess.Popen(command, cwd=ROOT, text=True, stdin=PIPE, stdout=PIPE)
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        self._port = self.url.rpartition(":")[2]
 
     def stop(self) -> None:
         """Stop; runs under way are left as they are."""
-        self._loop.call_soon_threadsafe(self._server.stop)
-        self._thread.join()
+        self._process.send_signal(SIGTERM)
+        self._process.communicate()
 
     def release(self) -> None:
-        """Let what hangs go on."""
-        self._loop.call_soon_threadsafe(self._model.released.set)
+        """Let what hangs go on, now and later."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
 
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as error:  # noqa: BLE001 - raised in the test
-            self._failed.append(error)
-        finally:
-            self._began.set()
 
-    async def _serve(self) -> None:
-        self._model, self._loop = Model(), asyncio.get_running_loop()
-        options = ServeOptions(port=self._port, keys=self._keys, grace=0.1)
-        database = self.folder / "runs.db"
-        async with RunServer([desk, inquiry], database=database, backend=self._model, options=options) as server:
-            self._server, self.url = server, server.url
-            self._port = int(server.url.rpartition(":")[2].strip("/"))
-            self._began.set()
-            await server.stopped()
+async def serve(folder: Path, port: int, keys: Path | None) -> None:
+    """Serve until a signal comes; a line at the standard input releases the model."""
+    model, loop = Model(), asyncio.get_running_loop()
+    options = ServeOptions(port=port, keys=keys, grace=0.1)
+    async with RunServer([desk, inquiry], database=folder / "runs.db", backend=model, options=options) as server:
+        loop.add_signal_handler(SIGTERM, server.stop)
+        loop.add_reader(sys.stdin, lambda: model.released.set() if sys.stdin.readline() else loop.remove_reader(0))
+        print(server.url, flush=True)
+        await server.stopped()
 
 
 if __name__ == "__main__":
-    served = Serving(Path(mkdtemp()), port=8082)
-    print(served.url, flush=True)
-    threading.Event().wait()
+    match sys.argv[1:]:
+        case [folder, port, *keys]:
+            asyncio.run(serve(Path(folder), int(port), Path(keys[0]) if keys else None))
+        case _:
+            asyncio.run(serve(Path(mkdtemp()), 8082, None))
