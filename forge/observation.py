@@ -98,11 +98,10 @@ class RunEnqueued(Struct, frozen=True, kw_only=True):
 
 
 class McpCalled(Struct, frozen=True, kw_only=True):
-    """A call of an MCP server's tool, within the call of the tool that it is here; it ends with a bool: an error."""
+    """A call of an MCP server's tool, within the call of the tool that it is here."""
 
     tool: str
     protocol: str
-    session: str
     transport: str
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
+from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
 from stages.wire.deltas import DEFAULT_MAX_TOKENS
 
@@ -156,6 +157,7 @@ def fill_run(parser: Parser) -> None:
     )
     add("--redact-env", action="append", default=[], metavar="NAME", help="hide the value of this environment variable")
     add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide all matches of this pattern")
+    add_telemetry(parser)
 
 
 def fill_resume(parser: Parser) -> None:
@@ -179,6 +181,7 @@ def fill_chat(parser: Parser) -> None:
     parser.set_defaults(command=command_of("forge.cli.chat.conversation", "run_chat"))
     add_backend(parser, default="local")
     add_model(parser)
+    add_telemetry(parser)
 
 
 def fill_agent(parser: Parser) -> None:
@@ -273,6 +276,7 @@ def fill_proxy(parser: Parser) -> None:
     add("--insecure", action="store_true", help="listen beyond this machine without a key")
     add("--origin", action="append", default=[], help="a web page that may ask, besides this machine's own; *: all")
     add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
+    add_telemetry(parser)
 
 
 def fill_serve(parser: Parser) -> None:

@@ -5,6 +5,7 @@ import sys
 
 from forge.cli.commands import parse
 from forge.cli.console import Console, bear_any_text, readable
+from forge.cli.logs import told
 from forge.cli.signals import SIGPIPE, Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
 
@@ -15,11 +16,12 @@ def run_command(arguments: list[str] | None = None) -> int:
     try:
         with handling(raise_interrupted):
             options = parse(arguments)
-            code: int = options.command(options)
+            with told(options):
+                code: int = options.command(options)
             sys.stdout.flush()
     except ForgeError as error:
-        told = readable(f"forge: {error}")
-        Console(stderr=True).print(told, style="red", markup=False, highlight=False, soft_wrap=True)
+        said = readable(f"forge: {error}")
+        Console(stderr=True).print(said, style="red", markup=False, highlight=False, soft_wrap=True)
         return 2
     except Interrupted as interrupted:
         return interrupted.code

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from forge.cli.arguments import count, decimal, seconds, whole_number
+from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
 
 
@@ -55,6 +56,7 @@ def _fill_run(parser: Parser) -> None:
     _runs(parser, "seeds for each scenario")
     add("--config", type=Path, default=None, metavar="FILE.toml", help="models and options from a file (docs/evals.md)")
     add("--probe", action="store_true", default=False, help="run nothing: print what the server has and can do")
+    add_telemetry(parser)
     parser.set_defaults(command=command_of("forge.cli.eval_run", "run_eval"))
 
 

@@ -10,11 +10,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+import msgspec
 from msgspec import Struct
 from rich.live import Live
 from rich.text import Text
@@ -26,6 +28,7 @@ from forge.cli.progress import downloading
 from forge.cli.signals import handling
 from forge.errors import ForgeError, quantity, to_install
 from forge.proxy.passage import Passage, actions, client_name, summary_line
+from forge.runtime.log import JsonFormatter
 from stages.options import OptionError
 
 if TYPE_CHECKING:
@@ -162,6 +165,42 @@ class PlainLines:
         """Nothing to restore."""
 
 
+class JsonLines(PlainLines):
+    """A line of JSON for each request and message."""
+
+    def show(self, shown: list[Shown], missed: int, _: Load) -> None:
+        """Write a line for each, all at once."""
+        lines = [f'{{"message":"{missed} requests are left out here"}}'] if missed else []
+        lines += [_json(one) if isinstance(one, Passage) else one for one in shown]
+        if lines:
+            self._file.write("\n".join([*lines, ""]))
+            self._file.flush()
+
+
+def _json(passage: Passage) -> str:
+    """The request as a log has it: what was done, never what was said."""
+    notes = passage.notes
+    told: dict[str, object] = {
+        "time": datetime.fromtimestamp(passage.at, UTC).isoformat(timespec="milliseconds"),
+        "level": "INFO",
+        "logger": "forge.proxy",
+        "message": summary_line(passage),
+        "method": passage.method,
+        "path": passage.path,
+        "status": passage.status,
+        "seconds": round(passage.seconds, 6),
+        "client": client_name(passage),
+        "model": notes.model,
+        "outcome": notes.outcome,
+        "attempts": notes.attempts,
+        "usage": notes.usage,
+        "rescued": notes.rescued,
+        "refused": notes.refused,
+        "compacted": notes.compacted,
+    }
+    return msgspec.json.encode({name: value for name, value in told.items() if value}).decode()
+
+
 class Table:
     """Rows that scroll in a terminal, above a line of totals that stays."""
 
@@ -280,13 +319,16 @@ def run_proxy(options: argparse.Namespace) -> int:
         asyncio.Runner(loop_factory=loop) as runner,
     ):
         for name in ("forge.proxy", "uvicorn"):
-            logging.getLogger(name).addHandler(ToDisplay(display))
+            handler = ToDisplay(display)
+            if options.log_format == "json":
+                handler.setFormatter(JsonFormatter())
+            logging.getLogger(name).addHandler(handler)
             logging.getLogger(name).propagate = False
         log.setLevel(logging.INFO)
-        return runner.run(_serve(backend_of(options, progress), _options(options), display))
+        return runner.run(_serve(backend_of(options, progress), _options(options), display, options.log_format))
 
 
-async def _serve(backend: Backend, options: "ProxyOptions", display: "Display") -> int:
+async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", log_format: str | None) -> int:
     from forge.proxy import ProxyServer  # noqa: PLC0415 - an extra
 
     async with AsyncExitStack() as stack:
@@ -319,7 +361,9 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display") 
         with handling(stop):
             print(f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}", flush=True)
             console = Console(stderr=True)
-            if console.no_color or not console.is_terminal or console.is_dumb_terminal:
+            if log_format == "json":
+                display.start(lambda: JsonLines(sys.stderr), lambda: Load(*proxy.load), None)
+            elif log_format or console.no_color or not console.is_terminal or console.is_dumb_terminal:
                 display.start(lambda: PlainLines(sys.stderr), lambda: Load(*proxy.load), None)
             else:
                 display.start(lambda: Table(console), lambda: Load(*proxy.load), 0.2)

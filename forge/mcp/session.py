@@ -15,6 +15,7 @@ from forge.errors import McpError, ToolFailed
 from forge.masking import Hidden
 from forge.mcp.protocol import Listing, McpServer, McpToolError, Stdio, fault_of, value_of
 from forge.mcp.transports import HttpTransport, StdioTransport
+from forge.observation import McpCalled, Observed
 from stages.schema.value import Json
 
 
@@ -63,6 +64,10 @@ class Session:
         client = await self._ready_for(tool)
         asked = CallToolRequest(params=CallToolRequestParams(name=tool, arguments={**arguments}))
         seconds = self.server.timeout
+        transport = "pipe" if isinstance(self.server, Stdio) else "tcp"
+        # For the span that the tool's call has already. The SDK makes one of the request, and sends the trace along.
+        with Observed(McpCalled(tool=tool, protocol=client.protocol_version, transport=transport)):
+            pass
         try:
             # Not `call_tool`, which checks results against the server's own schema with patterns of unbounded time.
             result = await client.session.send_request(asked, CallToolResult, seconds, progress_callback=hear)

@@ -1,6 +1,9 @@
 """The log of a run: its events at DEBUG, with names and sizes only, so that no value can leak."""
 
 import logging
+from datetime import UTC, datetime
+
+import msgspec
 
 from stages import events
 from stages.effect import Failed, Succeeded
@@ -30,6 +33,31 @@ def printable(text: str) -> str:
 _log.addFilter(escaped)
 
 
+class JsonFormatter(logging.Formatter):
+    """A line of JSON for each record: its time, level, logger and message, and of a run its id, workflow and turn.
+
+    `parent` is the run whose call asked for this one.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        told: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        told |= {name: value for name in _FIELDS if (value := getattr(record, name, None))}
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        if record.exc_text:
+            told["exception"] = record.exc_text
+        return msgspec.json.encode(told, enc_hook=str).decode()
+
+
+_FIELDS = ("run", "parent", "workflow", "turn", "event", "request")
+
+
 def logging_turns() -> bool:
     """Whether turns are logged."""
     return _log.isEnabledFor(logging.DEBUG)
@@ -38,7 +66,9 @@ def logging_turns() -> bool:
 def log_event(stamped: events.Stamped) -> None:
     """Log the event, if it belongs to a turn."""
     if logging_turns() and (line := _line(stamped.event)):
-        _log.debug("run %s: %s", stamped.run[:8] or "-", line)
+        event = type(stamped.event).__struct_config__.tag
+        known = {"run": stamped.run, "workflow": stamped.agent, "turn": stamped.turn, "event": event}
+        _log.debug("run %s: %s", stamped.run[:8] or "-", line, extra={**known, "parent": stamped.parent})
 
 
 def _line(event: events.Event | Delta) -> str:

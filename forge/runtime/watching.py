@@ -88,7 +88,8 @@ class Raised:
             return
         said = "run %s: the tool %s raised %s"
         names = (self._run[:8] or "-", call.name, type(error).__name__)
-        record = _log.makeRecord(_log.name, logging.WARNING, __file__, 0, said, names, None)
+        known = {"run": self._run}
+        record = _log.makeRecord(_log.name, logging.WARNING, __file__, 0, said, names, None, extra=known)
         # Not as exc_info: some handlers record the local variables that a live traceback gives access to.
         record.exc_text = self._told(call, error)
         _log.handle(record)

@@ -23,6 +23,7 @@ from forge.durable.runs import Run, Runs
 from forge.errors import ForgeError, RunError
 from forge.interpreters import Answer
 from forge.journal.records import checked_lines
+from forge.observation import Answered, Observed, Requested
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
 from forge.serve.keys import ANYONE, Caller, KeyFile
@@ -135,6 +136,7 @@ class App:
             pages=True,
         )
         self._rates, self._metrics, self._streams = Rates(options.rate), metrics, 0
+        metrics.watch(metrics.streams, lambda: self._streams)
         self._document = document(version("forge-toolcalls"))
         self._handlers: Mapping[OperationId, Handler] = {
             "startRun": self._start,
@@ -219,7 +221,13 @@ class App:
         except ValueError:
             raise ProblemError("wrong-field", "the query has more than 50 fields") from None
         leaving.begin()
-        await self._handlers[operation.id](Incoming(replace(asked, body=body), out, caller, run, query))
+        incoming = Incoming(replace(asked, body=body), out, caller, run, query)
+        if operation.method == "GET":
+            await self._handlers[operation.id](incoming)
+            return
+        with Observed(Requested(method=operation.method, route=operation.path, headers=asked.headers)) as observed:
+            await self._handlers[operation.id](incoming)
+            observed.outcome = Answered(status=out.status)
 
     def _found(self, asked: Asked, scope: Scope) -> tuple[Operation | ProblemError, str]:
         """What is asked for, and of which run."""
@@ -472,7 +480,6 @@ class App:
         for state, number in waits.items():
             self._metrics.runs.labels(state).set(number)
         self._metrics.queue_depth.set(waits["queued"])
-        self._metrics.streams.set(self._streams)
         await asks.out.answer(WireAnswer(body=self._metrics.text()), CONTENT_TYPE)
 
     async def _openapi(self, asks: Incoming) -> None:

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: one definition of every series, for the proxy, `forge serve` and programs of one's own.
+"""Metrics for Prometheus: one definition of every series, for the proxy, forge serve and programs of one's own.
 
 Labels are few and bounded: no ids, no users, no arguments. A step of a durable run counts where it is performed; a
 replay counts nothing.

@@ -33,7 +33,7 @@ from forge.telemetry.bounds import Bounded, tool_outcome
 from stages import events
 from stages.effect import Execute, Failed, InDoubt, Replied, Reply, Results, Send, Succeeded, Undelivered
 from stages.message import Assistant
-from stages.wire.deltas import CallStarted, Delta, ReasoningDelta, Retry, TextDelta
+from stages.wire.deltas import CallDelta, CallStarted, Delta, ReasoningDelta, Retry, TextDelta
 
 Attributes = dict[str, AttributeValue]
 
@@ -142,6 +142,11 @@ class _Run(_Operation):
         super().end(outcome)
 
 
+_PASSED_OVER = frozenset(
+    {events.TurnStarted, events.ModelReplied, events.CallsAccepted, events.ToolsReturned, CallDelta}
+)
+"""What spans tell of themselves, for most of what happens is one of these."""
+
 _OF_THE_NEXT = events.Warned | events.HeldBack | events.PrefixLost | events.HistoryCompacted
 """Events that tell of the request that is about to be sent."""
 
@@ -190,14 +195,15 @@ class _Chat(_Operation):
             case Replied(reply=reply, attempts=attempts):
                 usage = reply.usage
                 if span.is_recording():
-                    span.set_attribute(names.FINISH_REASONS, (reply.finish,))
+                    told: Attributes = {names.FINISH_REASONS: (reply.finish,)}
                     if attempts > 1:
-                        span.set_attribute(names.ATTEMPTS, attempts)
+                        told[names.ATTEMPTS] = attempts
                     if usage is not None:
-                        span.set_attribute(names.INPUT_TOKENS, usage.prompt)
-                        span.set_attribute(names.OUTPUT_TOKENS, usage.completion)
+                        told[names.INPUT_TOKENS] = usage.prompt
+                        told[names.OUTPUT_TOKENS] = usage.completion
                         if usage.cached:
-                            span.set_attribute(names.CACHED_TOKENS, usage.cached)
+                            told[names.CACHED_TOKENS] = usage.cached
+                    span.set_attributes(told)
                 if usage is not None:
                     self._seen.tokens.record(usage.prompt, {**self._measured, names.TOKEN_TYPE: "input"})
                     self._seen.tokens.record(usage.completion, {**self._measured, names.TOKEN_TYPE: "output"})
@@ -372,7 +378,6 @@ class Tracing:
                         names.MCP_METHOD: "tools/call",
                         names.MCP_PROTOCOL: what.protocol,
                         names.NETWORK_TRANSPORT: what.transport,
-                        **({names.MCP_SESSION: what.session} if what.session else {}),
                     }
                 )
                 return None
@@ -391,8 +396,10 @@ class Tracing:
             case TextDelta() | ReasoningDelta() | CallStarted():
                 if run.chat is not None:
                     run.chat.first()
-            case event:
+            case event if type(event) not in _PASSED_OVER:
                 run.tell(event)
+            case _:
+                pass
 
     def headers(self) -> Mapping[str, str]:
         """The trace context of who sends from here."""

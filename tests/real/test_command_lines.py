@@ -56,7 +56,7 @@ class Bench(Struct, frozen=True):
 
     def here(self, line: str) -> str:
         """The line with what this machine has in the place of what it names."""
-        line = re.sub(r"127\.0\.0\.1:(8080|8081|1234)\b|models\.example\.com", self.address, line)
+        line = re.sub(r"127\.0\.0\.1:(8080|8081|1234|4318)\b|models\.example\.com", self.address, line)
         line = line.replace("https:", "http:").replace(
             "ollama:qwen3:4b", f"ollama:http://{self.address} --model qwen3:4b"
         )
@@ -230,6 +230,7 @@ TABLE: dict[str, Row] = {
             "pip install '.[postgres]'",
             "pip install '.[serve]'",
             "pip install '.[durable]'",
+            "pip install '.[otel]'",
             "pip install '.[anthropic]'",
             "pip install .",
         ),
@@ -238,6 +239,10 @@ TABLE: dict[str, Row] = {
     # runs
     'forge run orders.py "Report on order A-17" --backend http://127.0.0.1:8080': runs,
     'forge run orders.py "Report on order A-17" --backend local': halts,
+    'OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 forge run orders.py "Report on order A-17" '
+    "--backend http://127.0.0.1:8080 --otel": replace(runs, start=in_a_shell),
+    'forge run orders.py "Report on order A-17" --backend http://127.0.0.1:8080 '
+    "--log-format json 2> log.jsonl": replace(runs, start=in_a_shell, writes="log.jsonl"),
     'forge run examples/orders.py "Report on order A-17" --backend local': replace(
         runs, more="--backend 127.0.0.1:8080", says=("Report sent: 129.9 from Lisbon",)
     ),
