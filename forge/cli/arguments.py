@@ -14,8 +14,11 @@ from stages.wire.deltas import DEFAULT_MAX_TOKENS
 _MODES = ("auto", "native", "prompted", "constrained")
 
 
-def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
-    """Options for the backend and its model; `default` says what is used where none is given, if that may be."""
+def add_backend(parser: argparse.ArgumentParser, *, default: str = "", port: bool = True) -> None:
+    """Options for the backend and its model; `default` says what is used where none is given, if that may be.
+
+    Without `port`, a server that is started has any free one: the command has a port of its own.
+    """
     parser.add_argument(
         "--backend",
         required=not default,
@@ -28,7 +31,7 @@ def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
         metavar="BACKEND",
         help="backend of a larger model, asked for what the workflow hands to one (AskLarger in unsure=…)",
     )
-    _add_model(parser)
+    _add_model(parser, with_port=port)
 
 
 def _add_asking(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +57,7 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
     add("--context", type=_tokens, help="context size in tokens (default: as the server reports; local: 4096)")
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
+def _add_model(parser: argparse.ArgumentParser, *, with_port: bool = True) -> None:
     """Options for the model."""
     _add_asking(parser)
     add = parser.add_argument
@@ -67,12 +70,13 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     add(
         "--max-tokens", type=_tokens, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)"
     )
-    add(
-        "--port",
-        type=port,
-        default=0,
-        help="local, llama-server:FILE: port of the server (default: any free port)",
-    )
+    if with_port:
+        add(
+            "--port",
+            type=port,
+            default=0,
+            help="local, llama-server:FILE: port of the server (default: any free port)",
+        )
     add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
     add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
 
@@ -310,6 +314,38 @@ def _listening(parser: Parser) -> None:
     add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
 
 
+def fill_serve(parser: Parser) -> None:
+    """Arguments of `forge serve`."""
+    parser.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
+    _working(parser)
+    add_backend(parser, port=False)
+    add = parser.add_argument_group("where it listens, and to whom").add_argument
+    add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    add("--port", type=port, default=8082, help="the port to listen on, 0: any free one (default: %(default)s)")
+    add("--key-file", type=Path, metavar="FILE", help="hashes of the keys that callers must have (see forge key)")
+    add("--origin", action="append", default=[], help="a web page that may ask, besides the server's own; *: all")
+    add("--body-limit", type=count, default=1024, metavar="KIB", help="of a request (default: %(default)s KiB)")
+    add("--rate", type=decimal, default=100.0, metavar="N", help="requests a second of a caller (default: %(default)g)")
+    add("--streams", type=count, default=500, metavar="N", help="open streams at a time (default: %(default)s)")
+    add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
+    add("--verbose", action="store_true", help="print a line a request on standard error")
+    parser.set_defaults(command=command_of("forge.cli.serve", "run_serve"))
+
+
+def fill_key(parser: Parser) -> None:
+    """Arguments of `forge key`."""
+    add = parser.add_argument
+    add("owner", help="whose key it is: a key sees its owner's runs only, unless it has the scope admin")
+    add("--key-file", type=Path, metavar="FILE", required=True, help="the file of forge serve; made if it is not there")
+    add(
+        "--scopes",
+        default="read,run,answer",
+        metavar="LIST",
+        help="what the key is for: read, run (start, cancel, delete), answer, admin (default: %(default)s)",
+    )
+    parser.set_defaults(command=command_of("forge.cli.serve", "run_key"))
+
+
 def fill_mcp(parser: Parser) -> None:
     """Arguments of `forge mcp`."""
     _workflow(parser)
@@ -368,13 +404,9 @@ def fill_runs(parser: Parser) -> None:
 def _work_on_runs(verbs: _Verbs) -> None:
     work = _verb(verbs, "work", "work", "perform durable runs", _WORK)
     work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
-    work.add_argument("--concurrency", type=count, default=16, metavar="N", help="runs at a time (default: 16)")
+    _working(work, database=False)
     work.add_argument(
         "--per-minute", type=count, metavar="N", help="runs begun a minute, by all workers together (default: no limit)"
-    )
-    work.add_argument("--slots", type=count, metavar="N", help="model calls at a time (default: no limit)")
-    work.add_argument(
-        "--answer-within", type=_age, default="7d", metavar="AGE", help="how long questions stay open (default: 7d)"
     )
     work.add_argument("--until-idle", action="store_true", help="end when no run is queued or under way")
     add_backend(work)
@@ -422,14 +454,28 @@ def _ask_runs(verbs: _Verbs) -> None:
 def _verb(verbs: _Verbs, name: str, function: str, summary: str, about: str = "") -> Parser:
     """A verb of durable runs."""
     made = verbs.add_parser(name, help=summary, description=about or f"{summary[0].upper()}{summary[1:]}.")
-    made.add_argument(
+    _add_database(made)
+    made.set_defaults(command=command_of("forge.cli.durable", function))
+    return made
+
+
+def _add_database(parser: Parser) -> None:
+    parser.add_argument(
         "--database",
         metavar="FILE|URL",
         help="where runs are kept: a file (SQLite) or postgresql://… (default: FORGE_DATABASE, else runs.db in forge's "
         "state folder)",
     )
-    made.set_defaults(command=command_of("forge.cli.durable", function))
-    return made
+
+
+def _working(parser: Parser, *, database: bool = True) -> None:
+    """Options of whatever performs runs."""
+    if database:
+        _add_database(parser)
+    add = parser.add_argument
+    add("--concurrency", type=count, default=16, metavar="N", help="runs at a time (default: 16)")
+    add("--slots", type=count, metavar="N", help="model calls at a time (default: no limit)")
+    add("--answer-within", type=_age, default="7d", metavar="AGE", help="how long questions stay open (default: 7d)")
 
 
 def _of_run(verbs: _Verbs, name: str, function: str, summary: str, about: str = "") -> Parser:

@@ -134,6 +134,32 @@ COMMANDS = (
         codes="exit codes: 2 wrong usage, or nothing to serve; 130 ended by Ctrl-C, 143 by SIGTERM",
     ),
     Command(
+        name="serve",
+        summary="serve durable runs over HTTP, with a page to watch and answer them",
+        about="Performs runs of these workflows, and listens: HTTP to start, read, answer and cancel them, and a page\n"
+        "that does the same, at the address that it prints. Runs are kept in a database and outlive the process: what\n"
+        "a restart interrupts goes on. Without keys it listens on this machine only (docs/served.md). It needs the\n"
+        "extra `serve`. Ctrl-C waits for what is under way; a second one does not.",
+        examples=(
+            "forge serve examples/orders.py --backend local",
+            "forge serve orders.py --backend http://127.0.0.1:8080 --database runs.db --slots 2",
+            "forge serve orders.py --backend ollama:qwen3:4b --host 0.0.0.0 --key-file keys.txt",
+        ),
+        fill=takes.fill_serve,
+        codes="exit codes: 2 wrong usage, or nothing to serve; 130 ended by Ctrl-C, 143 by SIGTERM",
+    ),
+    Command(
+        name="key",
+        summary="make a key for a caller of forge serve",
+        about="Prints a new key, and adds its hash to the file; the key itself is kept nowhere. A caller sends it as\n"
+        "Authorization: Bearer KEY. To take a key back, remove its line: forge serve reads the file again.",
+        examples=(
+            "forge key ann --key-file keys.txt",
+            "forge key metrics --key-file keys.txt --scopes admin",
+        ),
+        fill=takes.fill_key,
+    ),
+    Command(
         name="mcp",
         summary="serve your own workflow or agent as a tool to any MCP client",
         about="Speaks the Model Context Protocol on standard input and output. A client starts it, and its model\n"

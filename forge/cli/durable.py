@@ -41,7 +41,7 @@ def work(options: argparse.Namespace) -> int:
             backend = backend_of(options, progress)
         async with durable.worker(
             workflows,
-            database=_database(options),
+            database=database_of(options),
             backend=backend,
             concurrency=options.concurrency,
             per_minute=options.per_minute,
@@ -214,11 +214,12 @@ def _asked(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]]) ->
 
 
 async def _with(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]]) -> _T:
-    async with durable.client(_database(options)) as runs:
+    async with durable.client(database_of(options)) as runs:
         return await ask(runs)
 
 
-def _database(options: argparse.Namespace) -> str:
+def database_of(options: argparse.Namespace) -> str:
+    """Where runs are kept."""
     return options.database or os.environ.get("FORGE_DATABASE") or str(state_folder() / "runs.db")
 
 

@@ -245,7 +245,7 @@ class _Worker:
             return await send(effect)
 
     async def said(self, run: str, after: int) -> Sequence[str]:
-        """What users have said to the run. Asked until the database answers: in a step, a fault would be the outcome."""
+        """What users have said to the run. Asked until the database answers: a fault would be the step's outcome."""
         while True:
             try:
                 return await asyncio.to_thread(self._database.said, run, after)

@@ -44,6 +44,14 @@ ANYONE = Caller(owner="", scopes=frozenset(SCOPES))
 """Who asks a server without keys, which only this machine reaches."""
 
 
+def scopes_of(text: str) -> tuple[Scope, ...]:
+    """The scopes that the text lists with commas. ForgeError for one that there is not."""
+    said = text.split(",")
+    if strange := [one for one in said if one not in SCOPES]:
+        raise ForgeError(f"there is no scope {strange[0][:50]!r}; there are {', '.join(SCOPES)}")
+    return tuple(one for one in SCOPES if one in said)
+
+
 def add_key(path: Path, owner: str, scopes: tuple[Scope, ...]) -> str:
     """Add a key to the file, which is made if it is not there; the key."""
     if not _OWNER.fullmatch(owner):
@@ -98,10 +106,10 @@ def parsed(text: str, name: str) -> Mapping[str, Caller]:
             continue
         if len(parts) != 3 or not re.fullmatch("[0-9a-f]{64}", parts[2]):
             raise ForgeError(f"{name}, line {number} is no key; forge key OWNER --key-file {name} adds one")
-        scopes = parts[1].split(",")
-        if strange := [one for one in scopes if one not in SCOPES]:
-            raise ForgeError(f"{name}, line {number}: there is no scope {strange[0]!r}; there are {', '.join(SCOPES)}")
-        found[parts[2]] = Caller(owner=parts[0], scopes=frozenset(one for one in SCOPES if one in scopes))
+        try:
+            found[parts[2]] = Caller(owner=parts[0], scopes=frozenset(scopes_of(parts[1])))
+        except ForgeError as error:
+            raise ForgeError(f"{name}, line {number}: {error}") from None
     return found
 
 

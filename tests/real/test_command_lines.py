@@ -125,6 +125,20 @@ def as_a_proxy(bench: Bench, line: str, row: Row) -> None:
         assert proxy.wait() == 143
 
 
+def as_a_server_of_runs(bench: Bench, line: str, row: Row) -> None:
+    """It says where it listens, takes a run unless it wants a key, and ends by a signal."""
+    database = "" if "--database" in line else f" --database {bench.folder / 'serve.db'}"
+    with process(bench, f"{line} --port 0{database}", row) as server:
+        assert server.stdout is not None
+        said = server.stdout.readline()
+        assert said.startswith("forge serve: http://127.0.0.1:"), server.communicate()
+        asked = {"workflow": "orders", "message": "Report on order A-17", "background": True}
+        answer = httpx.post(f"{said.split()[-1]}/v1/runs", json=asked, timeout=120, trust_env=False)
+        assert answer.status_code == (401 if "--key-file" in line else 202), answer.text
+        server.send_signal(signal.SIGTERM)
+        assert server.wait() == 143
+
+
 @contextmanager
 def process(bench: Bench, line: str, row: Row) -> Iterator["subprocess.Popen[str]"]:
     """A process that is ended with the block, whatever happens in it."""
@@ -183,6 +197,7 @@ halts = Row(start=in_this_process, more=SHORT, code=1, says=("turn 1", "Journal:
 resumes = Row(start=in_this_process, first=(f'forge run flow.py "Pay the invoice" {REFUSED}',), says=("Report sent",))
 shows = Row(start=in_this_process, first=('forge run flow.py "Go." --backend 127.0.0.1:8080 --journal run.jsonl',))
 proxies, small_proxies = Row(start=as_a_proxy), Row(start=as_a_proxy, more=SMOL)
+serves = Row(start=as_a_server_of_runs, more="--grace 0.1")
 talks = Row(start=in_a_shell, typed="Hi.\n", says=("you  Hi.", "answer  "))
 examines = Row(start=in_this_process, says=("context: 16,384 tokens",))
 reports = Row(start=in_this_process, says=("120 runs, 12 scenarios by 2 configurations",))
@@ -213,6 +228,7 @@ TABLE: dict[str, Row] = {
             "pip install '.[testing]'",
             "pip install '.[evals]'",
             "pip install '.[postgres]'",
+            "pip install '.[serve]'",
             "pip install '.[durable]'",
             "pip install '.[anthropic]'",
             "pip install .",
@@ -316,6 +332,14 @@ TABLE: dict[str, Row] = {
     STARTED: replace(lists, says=("order-A-17",)),
     "forge runs list": replace(lists, first=(STARTED,), says=("order-A-17", "queued")),
     "forge runs work orders.py --backend http://127.0.0.1:8080 --until-idle": replace(lists, first=(STARTED,)),
+    "forge serve examples/orders.py --backend local": replace(serves, more=f"{SMOL} --grace 0.1"),
+    "forge serve orders.py --backend http://127.0.0.1:8080": serves,
+    "forge serve orders.py --backend http://127.0.0.1:8080 --database runs.db --slots 2": serves,
+    "forge serve orders.py --backend ollama:qwen3:4b --host 0.0.0.0 --key-file keys.txt": replace(
+        serves, first=("forge key ann --key-file keys.txt",)
+    ),
+    "forge key ann --key-file keys.txt": replace(lists, says=("forge_", "it is not shown again"), writes="keys.txt"),
+    "forge key metrics --key-file keys.txt --scopes admin": replace(lists, says=("forge_",), writes="keys.txt"),
     "forge replay run.jsonl": replace(shows, says=("get_order",)),
     "forge replay run.jsonl --workflow orders.py": replace(shows, says=("send_report",)),
     "forge replay run.jsonl --workflow orders.py --to 7": replace(shows, says=("7",)),

@@ -57,6 +57,15 @@ quick = Workflow(
 )
 
 
+@tool(approval=True)
+def refund(amount: float) -> str:
+    """Refund an amount."""
+    return f"refunded {amount:g}"
+
+
+desk = Workflow("desk", tools=[get_order, refund], required_steps=["get_order"], terminal_tool="refund")
+
+
 class Model:
     """The model. What is asked with `hang` in it, it answers in part, and the rest when it is released."""
 
@@ -67,12 +76,15 @@ class Model:
         body = json.loads(effect.request.body)
         asked = [one["content"] for one in body["messages"] if one["role"] == "user"]
         results = [one["content"] for one in body["messages"] if one["role"] == "tool"]
+        tools = {one["function"]["name"] for one in body["tools"]}
         if "ask" in asked[0] and len(asked) == 1:
             made = call("ask_back", question="Which order?")
         elif not results:
             made = call("get_order", order_id="A")
-        elif "pay" in {one["function"]["name"] for one in body["tools"]} and len(results) == 1:
+        elif "pay" in tools and len(results) == 1:
             made = call("pay", amount=5.0)
+        elif "refund" in tools:
+            made = call("refund", amount=5.0)
         else:
             made = call("finish", note=asked[-1].split()[-1])
         return replace(made, text="I see to it.", usage=Usage(prompt=100, completion=10))
@@ -121,7 +133,7 @@ def serving(folder: Path, options: ServeOptions = ServeOptions(port=0), **others
     async def serve() -> None:
         model = Model()
         async with RunServer(
-            [till, quick], database=folder / "runs.db", backend=model, options=options, **others
+            [till, quick, desk], database=folder / "runs.db", backend=model, options=options, **others
         ) as one:
             made.append(Running(one, asyncio.get_running_loop(), model))
             began.set()

@@ -194,7 +194,7 @@ def test_workflows_say_what_a_form_needs(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("body", "refusal", "says"),
     [
-        ({**QUICK, "workflow": "none"}, (422, "unknown-workflow", "workflow"), "there is till, quick"),
+        ({**QUICK, "workflow": "none"}, (422, "unknown-workflow", "workflow"), "there is till, quick, desk"),
         ({**QUICK, "message": 7}, (422, "wrong-field", "message"), "Expected `str`, got `int`"),
         ({**QUICK, "message": " "}, (422, "wrong-field", "message"), "is empty"),
         ({"workflow": "quick"}, (422, "wrong-field", "message"), "missing required"),

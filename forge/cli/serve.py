@@ -1,0 +1,95 @@
+"""`forge serve`: durable runs behind HTTP with a page; `forge key`: keys for its callers."""
+
+import argparse
+import asyncio
+import logging
+import os
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from forge.cli.console import Console
+from forge.cli.durable import database_of
+from forge.cli.options import backend_of
+from forge.cli.progress import downloading
+from forge.cli.run import load_workflow
+from forge.cli.signals import handling
+from forge.errors import ForgeError
+from stages.options import OptionError
+
+if TYPE_CHECKING:
+    from forge.serve import RunServer, ServeOptions
+
+
+def run_serve(options: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM; the second one ends the program at once, which costs no run anything."""
+    from forge.serve import RunServer  # noqa: PLC0415 - an extra
+
+    workflows = [load_workflow(reference) for reference in options.workflows]
+    console = Console(stderr=True, highlight=False)
+    if options.verbose:
+        logging.basicConfig(format="%(asctime)s %(message)s")
+        logging.getLogger("forge.serve").setLevel(logging.INFO)
+    with downloading(console) as progress:
+        backend = backend_of(argparse.Namespace(**{**vars(options), "port": 0}), progress)
+        server = RunServer(
+            workflows,
+            database=database_of(options),
+            backend=backend,
+            options=_options(options),
+            concurrency=options.concurrency,
+            slots=options.slots,
+            answer_within=options.answer_within.total_seconds(),
+        )
+        return asyncio.run(_serve(server, console))
+
+
+async def _serve(server: "RunServer", console: Console) -> int:
+    code, loop = 0, asyncio.get_running_loop()
+
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal code
+        if code:
+            os._exit(128 + number)
+        code = 128 + number
+        loop.call_soon_threadsafe(server.stop)
+
+    with handling(stop):
+        async with server:
+            print(f"forge serve: {server.url}", flush=True)
+            console.print(Text(f"runs are kept in {server.runs.where}; Ctrl-C ends it"), soft_wrap=True)
+            await server.stopped()
+    return code
+
+
+def _options(options: argparse.Namespace) -> "ServeOptions":
+    from forge.serve import ServeOptions  # noqa: PLC0415 - an extra
+
+    try:
+        return ServeOptions(
+            host=options.host,
+            port=options.port,
+            keys=options.key_file,
+            body_limit=options.body_limit * 1024,
+            rate=options.rate,
+            streams=options.streams,
+            grace=options.grace,
+            origins=tuple(options.origin),
+        )
+    except OptionError as error:
+        said = "; ".join(problem.removeprefix("ServeOptions: ") for problem in error.problems)
+        raise ForgeError(said) from None
+
+
+def run_key(options: argparse.Namespace) -> int:
+    """Make a key, add its hash to the file, and print the key, which is written nowhere else."""
+    from forge.serve.keys import add_key, scopes_of  # noqa: PLC0415 - an extra
+
+    path: Path = options.key_file
+    print(add_key(path, options.owner, scopes_of(options.scopes)))
+    Console(stderr=True, highlight=False).print(
+        Text(f"added to {path}, which has only its hash: keep the key, it is not shown again"), soft_wrap=True
+    )
+    return 0
