@@ -405,9 +405,6 @@ def _work_on_runs(verbs: _Verbs) -> None:
     work = _verb(verbs, "work", "work", "perform durable runs", _WORK)
     work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
     _working(work, database=False)
-    work.add_argument(
-        "--per-minute", type=count, metavar="N", help="runs begun a minute, by all workers together (default: no limit)"
-    )
     work.add_argument("--until-idle", action="store_true", help="end when no run is queued or under way")
     add_backend(work)
     start = _verb(verbs, "start", "start", "start a durable run and print its id", _START)
@@ -474,6 +471,9 @@ def _working(parser: Parser, *, database: bool = True) -> None:
         _add_database(parser)
     add = parser.add_argument
     add("--concurrency", type=count, default=16, metavar="N", help="runs at a time (default: 16)")
+    add(
+        "--per-minute", type=count, metavar="N", help="runs begun a minute, by all workers together (default: no limit)"
+    )
     add("--slots", type=count, metavar="N", help="model calls at a time (default: no limit)")
     add("--answer-within", type=_age, default="7d", metavar="AGE", help="how long questions stay open (default: 7d)")
 

@@ -26,7 +26,8 @@ class Segment(Struct, frozen=True, kw_only=True):
 
     `definition` is the digest of what the workflow said when the run began. `within`: seconds that a person has to
     answer a question. `setup` is the first segment's, which all others keep. `heard`: how many of the messages to the
-    run (`Runs.say`) its model was given.
+    run (`Runs.say`) its model was given. `traceparent` is the trace of who started the run, or of its first segment,
+    and `follows` the span of the segment before; both only where telemetry is switched on.
     """
 
     run: str
@@ -37,6 +38,8 @@ class Segment(Struct, frozen=True, kw_only=True):
     within: float
     setup: Setup | None = None
     heard: int = 0
+    traceparent: str = ""
+    follows: str = ""
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
+from forge import observation
 from forge.durable.database import ANSWERS, VERSION, WORKFLOW, Database, SegmentRow, StepRow, text_of
 from forge.durable.records import (
     BEGUN,
@@ -179,12 +180,15 @@ class Runs:
     ) -> str:
         run = state.run
         body = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
+        with observation.Observed(observation.RunEnqueued(run=run, name=workflow.name)) as observed:
+            traceparent = dict(observed.headers).get("traceparent", "")
         segment = Segment(
             run=run,
             workflow=workflow.name,
             definition=definition_digest(workflow),
             state=packed(state),
             within=self._within,
+            traceparent=traceparent,
         )
         first = segment_id(run, 0)
         options: EnqueueOptions = {

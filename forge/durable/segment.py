@@ -19,7 +19,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 from returns.result import Failure, Result
 
-from forge.connection import Connection, Setup
+from forge import observation
+from forge.connection import Connection, Endpoint, Setup
 from forge.durable.database import ANSWERS
 from forge.durable.records import (
     ANSWER,
@@ -68,6 +69,7 @@ from stages.effect import (
     Unanswered,
     Undelivered,
 )
+from stages.events import RunFinished, RunHalted
 from stages.halt import BackendFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
@@ -129,9 +131,28 @@ class Performing:
         self._last: Request | None = None
         self._effects = 0
         self._heard = segment.heard
+        self._end: RunFinished | RunHalted | None = None
+        self._here = ""
+        """The span of this segment, as a traceparent."""
 
     async def run(self, again: Again) -> Next | Ended:
         """Perform it to its end. `again` is the workflow of DBOS that performs a segment, which the next one is for."""
+        segment = self._segment
+        begins = observation.RunBegins(
+            run=segment.run,
+            name=segment.workflow,
+            talks=self._workflow.rules.on_text == "accept",
+            traceparent=segment.traceparent,
+            follows=segment.follows,
+            segment=segment.number,
+        )
+        with observation.Observed(begins) as observed:
+            self._here = dict(observed.headers).get("traceparent", "")
+            ended = await self._run(again)
+            observed.outcome = self._end
+            return ended
+
+    async def _run(self, again: Again) -> Next | Ended:
         segment = self._segment
         # Taken first, so that a run that fails of what follows keeps its answer when it is retried.
         if segment.number and self._asks():
@@ -162,7 +183,8 @@ class Performing:
 
         found = FIRST.decode(await _step("setup", prepare))
         if isinstance(found, Unreached):
-            return Ended(state=self._segment.state, halt=BackendFailed(fault=found.fault, attempts=1))
+            self._end = RunHalted(halt=BackendFailed(fault=found.fault, attempts=1))
+            return Ended(state=self._segment.state, halt=self._end.halt)
         self._state = load(bytes(found.state))
         return found.setup
 
@@ -174,25 +196,40 @@ class Performing:
             setup,
             lambda effect: self._host.send(name, effect, None),
             lambda effect, on_chunk: self._host.send(name, effect, on_chunk),
+            endpoint=await self._endpoint(),
         )
         emitter = Emitter(self._host.on_event, self._state, workflow.name)
         watching: Watching = {"ask": self._asked, "on_chunk": _unheard if self._host.on_event else None}
         inner = interpreting(workflow, connection, watching, self._raised, emitter)
 
         async def interpret(effect: Effect) -> Outcome:
-            return await self._performed(effect, lambda: inner(effect))
+            return await self._performed(effect, lambda: inner(effect), emitter)
 
         async def keep(state: State) -> None:
             self._state = state
 
         try:
-            return await drive(turn_of(workflow.compiled, setup), self._state, interpret, emitter=emitter, keep=keep)
+            ended = await drive(turn_of(workflow.compiled, setup), self._state, interpret, emitter=emitter, keep=keep)
         except _Left:
             return None
         except _Cancelled as end:
-            return Failure(cancelled(interrupt(self._state, begun=end.begun)))
+            ended = Failure(cancelled(interrupt(self._state, begun=end.begun)))
+        if isinstance(ended, Failure):
+            self._end = RunHalted(halt=ended.failure().halt)
+        else:
+            self._end = RunFinished(outcome=ended.unwrap().outcome)
+        return ended
 
-    async def _performed(self, effect: Effect, perform: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    async def _endpoint(self) -> Endpoint | None:
+        """Where the model is, for telemetry; the run does not depend on it."""
+        if not observation.observing():
+            return None
+        try:
+            return (await self._host.connection(self._segment.workflow)).endpoint
+        except BackendError:
+            return None
+
+    async def _performed(self, effect: Effect, perform: Callable[[], Awaitable[Outcome]], emitter: Emitter) -> Outcome:
         """The outcome of the effect, recorded now or before."""
         opening = self._effects == 0 and self._segment.number > 0
         if self._effects >= _EFFECTS or (isinstance(effect, Ask) and not opening):
@@ -205,7 +242,11 @@ class Performing:
             self._refuse_another(begun.effect, known)
             mark = begun.nonce
 
+        recorded = True
+
         async def act() -> str:
+            nonlocal recorded
+            recorded = False
             if isinstance(effect, Execute) and mark != self._nonce:
                 return written(Performed(effect=known, outcome=_unknown(effect)))
             if self._cancel.is_set():
@@ -218,6 +259,7 @@ class Performing:
             return written(Performed(effect=known, outcome=outcome))
 
         done = STEP.decode(await _step(type(effect).__name__.lower(), act))
+        emitter.recovering = recorded
         self._refuse_another(done.effect, known)
         if isinstance(done, Interrupted):
             raise _Cancelled(begun=done.begun)
@@ -266,7 +308,15 @@ class Performing:
         """The next segment, enqueued: at once, or for when a question is answered or its time is over."""
         segment = self._segment
         number = segment.number + 1
-        following = replace(segment, number=number, state=packed(self._state), setup=setup, heard=self._heard)
+        following = replace(
+            segment,
+            number=number,
+            state=packed(self._state),
+            setup=setup,
+            heard=self._heard,
+            traceparent=segment.traceparent or self._here,
+            follows=self._here,
+        )
         delay = segment.within if self._asks() else None
         run_id = segment_id(segment.run, number)
         with SetWorkflowID(run_id), SetEnqueueOptions(delay_seconds=delay):

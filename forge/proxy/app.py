@@ -4,6 +4,7 @@ import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from forge.door.access import Reach, is_loopback
 from forge.door.asgi import Asked, Headers, Leaving, Outlet, Receive, Scope, Send, attended, read_body
 from forge.errors import ForgeError
+from forge.observation import Answered, Observed, Requested
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import AGENT_LENGTH, Notes, Passage
 from stages.wire.served import RequestError, WireAnswer
@@ -89,8 +91,10 @@ class App:
 
         try:
             what = f"{asked.method} {asked.path}"
-            early = await attended(handle, receive, out, fail=wire.encode_error, log=log, what=what)
-            out.notes.outcome = early or out.notes.outcome
+            with _observed(asked, route) as observed:
+                early = await attended(handle, receive, out, fail=wire.encode_error, log=log, what=what)
+                out.notes.outcome = early or out.notes.outcome
+                observed.outcome = _answered(out)
         finally:
             agent, seconds = asked.header("user-agent")[:AGENT_LENGTH], time.monotonic() - began
             self._watch(Passage(time.time(), asked.method, asked.path, agent, out.status, seconds, out.notes))
@@ -134,6 +138,25 @@ class App:
         if found is not None:
             return found
         return next((route for prefix, route in self._below.items() if path.startswith(prefix)), None)
+
+
+def _observed(asked: Asked, route: Route | None) -> Observed | nullcontext[Observed]:
+    """The request, observed where it asks for what the model does: probes of health and metrics are not."""
+    requested = Requested(method=asked.method, route=f"/v1{asked.path}", headers=asked.headers)
+    asks = route is not None and asked.method == "POST" and asked.method in route.handlers
+    return Observed(requested) if asks else nullcontext(Observed(requested))
+
+
+def _answered(out: NotedOutlet) -> Answered:
+    notes = out.notes
+    return Answered(
+        status=out.status,
+        outcome=notes.outcome,
+        attempts=notes.attempts,
+        compacted=notes.compacted,
+        rescued=notes.rescued,
+        refused=notes.refused,
+    )
 
 
 def _path(path: str) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from forge.backends import named
 from forge.connection import AnyBackend, Connection, Setup
 from forge.door.listening import Listening, listening_socket, running, url_of
+from forge.observation import observe_with
 from forge.proxy.app import App, refuse_open_house
 from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.http_upstream import Served
@@ -135,12 +136,14 @@ async def _application(
             policy=policy,
             growing=GrowingContext(setup.context_tokens, limit) if limit else None,
             count=connection.count,
+            endpoint=endpoint,
             fallback=_fallback(connection, options) if setup.mode == "native" else None,
         )
         has = endpoint.slots if endpoint else 0
         slots = Slots(options.slots or has or _SLOTS, options.queue, options.queue_timeout)
         service = Service(model, slots, options)
         info = Info(connection, client, service, tally)
+        opened.callback(observe_with(tally.series))
 
         def over(passage: Passage) -> None:
             tally.count(passage)
