@@ -245,8 +245,12 @@ class _Worker:
             return await send(effect)
 
     async def said(self, run: str, after: int) -> Sequence[str]:
-        """What users have said to the run."""
-        return await asyncio.to_thread(self._database.said, run, after)
+        """What users have said to the run. Asked until the database answers: a fault would be the step's outcome."""
+        while True:
+            try:
+                return await asyncio.to_thread(self._database.said, run, after)
+            except DBAPIError:
+                await asyncio.sleep(_POLL)
 
     async def continued(self, first: str, following: str, number: int) -> None:
         """Note the run's last segment; wake it if the run is to be cancelled, for it may wait for a person."""

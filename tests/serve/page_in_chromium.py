@@ -131,7 +131,7 @@ def test_a_run_is_started_watched_approved_with_a_change_and_read(opened: Page, 
     picture(opened, "question")
     question(opened).get_by_role("button", name="Approve with these changes").click()
     expect(state(opened)).to_have_text("Completed")
-    card = opened.locator(".call.write")
+    card = opened.locator("#turns .call.write")
     expect(card).to_contain_text("arguments changed by a person")
     expect(card.locator(".arguments")).to_contain_text("As agreed")
     expect(card.locator(".result")).to_contain_text("refunded 100")

@@ -45,7 +45,7 @@ const tell = async (where, control, act) => {
   }
 };
 
-const badge = (state) => make("span", `badge ${state}`, STATES[state] ?? state);
+const badge = (state, words = STATES[state] ?? state) => make("span", `badge ${state}`, words);
 
 const sure = (title, text, label) => {
   const dialog = by("sure");
@@ -125,7 +125,7 @@ const write = (row, run) => {
   row.link.href = `#/runs/${encodeURIComponent(run.id)}`;
   if (row.id !== run.id) row.name.replaceChildren(inert(run.id));
   row.id = run.id;
-  row.state.replaceChildren(badge(run.state));
+  row.state.replaceChildren(run.state === "waiting" ? badge("waiting", "Waiting") : badge(run.state));
   row.facts.replaceChildren(inert(run.workflow), " · ", timeOf(run.updated));
   mark(row);
 };
@@ -290,7 +290,7 @@ const watch = async (run) => {
     else run.timeline.hear(event);
     if (event.type === "steered") by("steer-note").textContent = "The model has been given your message.";
     measure(run);
-    if (follows && by("turns").lastElementChild) scrollTo({ top: document.documentElement.scrollHeight });
+    if (follows && event.type !== "state") scrollTo({ top: document.documentElement.scrollHeight });
   };
   const connected = (is) => {
     if (signal.aborted) return;
@@ -329,7 +329,7 @@ const describe = (run, view) => {
   by("timeline-note").textContent = { queued: "It waits for a worker.", waiting: "It waits for a person." }[view.state] ?? "";
   if (before && before !== view.state) announce(`The run is ${(STATES[view.state] ?? view.state).toLowerCase()}`);
   end(view);
-  ask(run, view);
+  ask(run, view, before === undefined);
   const row = list.rows.get(view.id);
   if (row) write(row, view);
 };
@@ -370,7 +370,7 @@ const answer = (run) => async (body) => {
 };
 
 /** What the run asks; left alone while it is the same, for a person may be typing. */
-const ask = (run, view) => {
+const ask = (run, view, first) => {
   const { question, outcome } = view;
   const inputs = asksInput(view);
   const asks = question ? JSON.stringify([question.digest, question.problem]) : inputs ? "input" : "";
@@ -385,6 +385,7 @@ const ask = (run, view) => {
         ? asking(outcome, answer(run))
         : null;
   by("question").replaceChildren(...(form ? [form] : []));
+  if (form && !first) form.scrollIntoView({ block: "nearest" }); // whoever follows the run is at its end
   if (question) announce(question.in_doubt ? "The run asks about an unknown call" : `The run asks: may ${question.call.name} run?`);
 };
 
