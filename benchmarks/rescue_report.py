@@ -54,7 +54,7 @@ In the loop (`on_text="accept"`, tools that write), of the 331 negatives of the 
 A real 0.5B model (Qwen2.5-Coder, temperature 0), given such a reply as its own, confirms what it is told to do. \
 Confirmed of calls that it had only shown, and of those that it had meant: 1 of 29 and 2 of 6 as the question is \
 worded now; 2 of 30 and 2 of 7 with 'If not, reply "no"'; 8 of 12 and 5 of 12 with "Otherwise, answer in words"; \
-10 of 11 and 10 of 12 with "To run it now, reply with the call". So it does not tell the two apart, and the question is \
+10 of 11 and 10 of 12 with "To run it now, reply with the call". So it does not tell the two apart; the question is \
 worded for safety. The 1.5B model was not asked.
 
 Time is linear for well-formed calls of the shapes and for runs of single signs (100 kB against 10 kB: 8 to 13 \
