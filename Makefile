@@ -13,7 +13,7 @@ test: .venv/dev.ready
 	@.venv/bin/ruff format --check --quiet
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/python docs/typed.py
-	@.venv/bin/lint-imports --config pyproject.toml > .venv/imports.txt || { cat .venv/imports.txt; exit 1; }
+	@.venv/bin/lint-imports > .venv/imports.txt || { cat .venv/imports.txt; exit 1; }
 	@.venv/bin/pytest --numprocesses=2 --dist=loadgroup --no-loadscope-reorder
 
 # Clients of others, unchanged, against the proxy: Linux, Node 22 or newer, 4 GB of the cache. The checks take two
@@ -33,7 +33,7 @@ pages: .venv/dev.ready
 	@command -v chromium > /dev/null || \
 	  { echo "the tests of pages need Chromium, which this machine does not have: apt-get install chromium"; exit 1; }
 	@$(PIP) install 'playwright>=1.50'
-	@.venv/bin/pytest tests/evals/page_in_chromium.py
+	@.venv/bin/pytest tests/evals/page_in_chromium.py tests/serve/page_in_chromium.py
 
 # The laws of stores on a real Postgres: Debian's, started by the test in a folder of its own, on a free port.
 postgres: .venv/dev.ready
@@ -62,7 +62,7 @@ evals-report: .venv/dev.ready
 docs: .venv/docs.ready
 	@.venv/bin/python docs/map.py
 	@.venv/bin/python docs/scenarios.py
-	@.venv/bin/python docs/api.py site
+	@.venv/bin/python docs/site.py
 	@echo "docs: docs/MAP.md, docs/scenarios.md and site/index.html"
 
 clean:
@@ -81,9 +81,8 @@ clean:
 	@$(PIP) install --editable '.[chat,local,proxy]'
 	@touch $@
 
-# A page of each module needs what each imports: psycopg, for which not every processor that runs the tests has a wheel.
 .venv/docs.ready: .venv/dev.ready
-	@$(PIP) install --editable '.[postgres]'
+	@$(PIP) install --editable '.[docs]'
 	@touch $@
 
 .venv/dev.ready: .venv/python.ready pyproject.toml

@@ -5,12 +5,17 @@ The model answers at once, so that all of the time is forge's, DBOS's and the da
 
 import asyncio
 import resource
+import signal
+import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
 from pathlib import Path
 from tempfile import mkdtemp
+
+import sqlalchemy as sa
 
 from forge import Limits, Workflow, call, durable, tool
 from forge.connection import Connection, Setup
@@ -111,6 +116,78 @@ async def many(count: int, turns: int, database: str) -> None:
         print(f"{count} runs of {turns} turns: {effects / took:.0f} effects/s; start {1000 * entered / count:.1f} ms")
 
 
+@contextmanager
+def workers(count: int, database: str) -> Iterator[None]:
+    """Worker processes of their own, ready."""
+    command = [sys.executable, "-m", "benchmarks.durable", "--worker", database]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(count)]  # noqa: S603
+    try:
+        for one in started:
+            assert one.stdout is not None
+            one.stdout.readline()
+        yield
+    finally:
+        for one in started:
+            one.terminate()
+        for one in started:
+            one.wait()
+
+
+async def work(database: str) -> None:
+    """Work on runs of reads until a signal comes."""
+    done = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
+    async with durable.worker(reads, database=database, backend=Quick("look", 10), concurrency=50):
+        print("ready", flush=True)
+        await done.wait()
+
+
+async def fleet(count: int, runs: int, database: str) -> None:
+    """Effects a second of several workers on one database."""
+    with workers(count, database):
+        async with durable.client(database) as client:
+            begun = time.perf_counter()
+            started = [await client.start(reads, "Go.") for _ in range(runs)]
+            for run in started:
+                await client.result(run)
+            took = time.perf_counter() - begun
+    print(f"{count} worker processes: {runs} runs of 10 turns, {22 * runs / took:.0f} effects/s")
+
+
+async def ended(count: int, database: str) -> None:
+    """Pages of very many ended runs: rows of one that has ended, copied."""
+    async with durable.worker(reads, database=database, backend=Quick("look", 1)) as runs:
+        run = await runs.start(reads, "Go.")
+        await runs.result(run)
+        await asyncio.to_thread(_copied, runs, run, count)
+        page = await runs.list(most=50)
+        for name in ("the first", "the second", "the third"):
+            begun = time.perf_counter()
+            page = await runs.list(most=50, cursor=page.cursor)
+            print(f"{count} ended runs: {name} page in {1000 * (time.perf_counter() - begun):.0f} ms")
+        row = (await runs.list(most=1)).runs[0]
+        middle = datetime.fromisoformat(row.begun).timestamp() - count / 2
+        begun = time.perf_counter()
+        assert len((await runs.list(most=50, cursor=f"{middle:.3f}/x")).runs) == 50
+        print(f"{count} ended runs: a page in the middle in {1000 * (time.perf_counter() - begun):.0f} ms")
+
+
+def _copied(runs: Runs, run: str, count: int) -> None:
+    database = runs._database  # noqa: SLF001 - the rows that so many runs would have made, a second apart
+    schema = None if database.sqlite else "dbos"
+    numbers = f"WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {count})"  # noqa: S608
+    changed = {"workflow_uuid": "'copy-' || n || ':0'", "created_at": "created_at - 1000 * n"}
+    with database.engine.begin() as connection:
+        for table in ("workflow_status", "workflow_input", "workflow_output"):
+            columns = [column["name"] for column in sa.inspect(connection).get_columns(table, schema)]
+            where = f"{schema}.{table}" if schema else table
+            taken = ", ".join(changed.get(name, name) for name in columns)
+            connection.exec_driver_sql(
+                f"{numbers} INSERT INTO {where} ({', '.join(columns)}) "  # noqa: S608 - names of columns
+                f"SELECT {taken} FROM {where}, n WHERE workflow_uuid = '{run}:0'"
+            )
+
+
 async def waiting(count: int, database: str) -> None:
     """Runs that wait for a person: memory and processor, with and without."""
     async with durable.worker(waits, database=database, backend=Quick("pay", 1), concurrency=50) as runs:
@@ -144,16 +221,21 @@ def _size(database: str) -> int:
     return sum(file.stat().st_size for file in Path(database).parent.glob(f"{Path(database).name}*"))
 
 
-async def main() -> None:
+async def main(database: str) -> None:
     """All measurements."""
-    given = sys.argv[1:]
-    database = given[0] if given else str(Path(mkdtemp()) / "runs.db")
     for turns in (25, 50, 100, 200):
         await one_run(reads, "look", turns, database)
     await one_run(writes, "write", 100, database)
     await many(100, 10, database)
+    for count in (1, 2, 3):
+        await fleet(count, 100, database)
     await waiting(1000, database)
+    await ended(10_000, database)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    match sys.argv[1:]:
+        case ["--worker", where]:
+            asyncio.run(work(where))
+        case given:
+            asyncio.run(main(given[0] if given else str(Path(mkdtemp()) / "runs.db")))

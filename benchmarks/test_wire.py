@@ -10,10 +10,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.histories import history
 from stages.effect import Fault, RawCall, Reply
 from stages.message import History, ToolCall
+from stages.wire import prompted
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
-from stages.wire.prompted import forms as prompted
 from stages.wire.valid import alternating_history, valid_history
 
 ENCODERS: dict[str, Callable[[History], tuple[Raw, ...]]] = {

@@ -14,7 +14,7 @@ from stages.effect import Replied, Send, Undelivered
 from stages.rescue.chat_template import Markers
 from stages.rescue.found import Format
 from stages.wire.deltas import Sampling
-from stages.wire.prompted.forms import FormName
+from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
 
@@ -89,7 +89,7 @@ class Connection(Struct, frozen=True):
 
     `stream` is `send` that tells a watcher of the reply while it comes; without it a watcher is told when the whole is
     there. `count` asks the server's own tokenizer what a request takes, in tokens. `endpoint`: where it is,
-    if it is a server.
+    if it is a server; `endpoints`: where the other models are, by target.
     """
 
     setup: Setup
@@ -97,6 +97,7 @@ class Connection(Struct, frozen=True):
     stream: Callable[[Send, OnChunk], Awaitable[Replied | Undelivered]] | None = None
     count: Callable[[bytes], Awaitable[int | None]] | None = None
     endpoint: Endpoint | None = None
+    endpoints: Mapping[str, Endpoint] = {}
 
     def told(self, on_chunk: OnChunk | None) -> Sender:
         """What sends requests and tells the watcher, if there is one, of the replies."""

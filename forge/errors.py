@@ -1,12 +1,15 @@
 """Exceptions, for code that prefers them to `Result`; docs/names.md lists their names."""
 
-from typing import assert_never
+from typing import Literal, assert_never
 
 from stages import halt as halts
 from stages.effect import Fault, Outcome
 from stages.halt import Halt
 from stages.options import OptionError
 from stages.state import State
+
+RunProblem = Literal["unknown", "reused-id", "wrong-state", "not-asked", "changed", "wrong-cursor"]
+"""What is wrong with what is asked of a durable run."""
 
 
 class ForgeError(Exception):
@@ -101,6 +104,14 @@ class UnrecordedError(JournalError):
     def __init__(self, message: str, outcome: Outcome | None = None) -> None:
         super().__init__(message)
         self.outcome = outcome
+
+
+class RunError(ForgeError):
+    """What is asked of a durable run cannot be done; `kind` says why, for programs."""
+
+    def __init__(self, message: str, kind: RunProblem) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class StoreError(ForgeError):

@@ -22,7 +22,6 @@ from stages.repair.decoding import decode
 from stages.schema import Check, Fits, Misfit, checker
 from stages.schema.value import Json
 from stages.seen import (
-    Evidence,
     Given,
     decimal_of,
     everything_given,
@@ -288,13 +287,12 @@ def constraint_of(tool: ToolSpec, given: Collection[Decimal] = ()) -> Raw:
     schema: dict[str, Json] = msgspec.json.decode(tool.parameters, type=dict)
     properties = schema.get("properties")
     kinds = properties if isinstance(properties, dict) else {}
-    asked = {c.argument: _limited(kinds[c.argument], tool, c, given) for c in tool.calculated if c.argument in kinds}
+    asked: dict[str, Json] = {}
+    for bound in tool.calculated:
+        if isinstance(kind := kinds.get(bound.argument), dict):
+            numbers = {abs(n) for n in (*given, *evidence(_documents_of(tool, bound)).numbers)} if given else set()
+            asked[bound.argument] = {**kind, "pattern": calculation_pattern(numbers)}
     return Raw(msgspec.json.encode({**schema, "properties": {**kinds, **asked}}))
-
-
-def _limited(kind: Json, tool: ToolSpec, bound: Calculated, given: Collection[Decimal]) -> Json:
-    numbers = {abs(n) for n in (*given, *_documentation_of(tool, bound).numbers)} if given else set()
-    return {**kind, "pattern": calculation_pattern(numbers)} if isinstance(kind, dict) else kind
 
 
 def calculation_pattern(numbers: Collection[Decimal]) -> str:
@@ -313,11 +311,6 @@ def calculation_pattern(numbers: Collection[Decimal]) -> str:
 def _spelt(number: Decimal) -> str:
     whole, _, rest = f"{number:f}".partition(".")
     return f"{whole}[.]{rest}" if (rest := rest.rstrip("0")) else whole
-
-
-def _documentation_of(tool: ToolSpec, bound: Calculated) -> Evidence:
-    """What the tool's author says about the tool and the argument."""
-    return evidence(_documents_of(tool, bound))
 
 
 def _documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
@@ -436,20 +429,17 @@ def _overused(
     several = [(number, n) for added in sums for number, n in Counter(added).items() if n > 1]
     if not several:
         return None
-    counts = number_counts((*(one.text for one in _given_once(state)), *_documents_of(tool, bound)))
+    given_texts = everything_given(state)
+    # An answer that the same call got again gives no number once more.
+    once = unique((one for one in given_texts if one.tool), key=lambda one: (one.tool, one.text, _call_of(one)))
+    said = [one.text for one in (*(one for one in given_texts if not one.tool), *once)]
+    counts = number_counts((*said, *_documents_of(tool, bound)))
     for number, used in several:
         given = sum(counts[one] for one in _readings(number))
         if 0 < given < used:
             shown = str(as_json_number(number))
             return NumberOverused(argument=bound.argument, text=text, number=shown, used=used, given=given)
     return None
-
-
-def _given_once(state: State) -> Iterator[Given]:
-    """All that was given; an answer that the same call got again gives no number once more."""
-    given = everything_given(state)
-    yield from (one for one in given if not one.tool)
-    yield from unique((one for one in given if one.tool), key=lambda one: (one.tool, one.text, _call_of(one)))
 
 
 def _call_of(given: Given) -> tuple[str, ...]:
@@ -468,7 +458,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
     left = unseen_values([as_json_number(operand.value) for operand in operands], anywhere, state)
     if not left:
         return ()
-    said = _documentation_of(tool, bound)
+    said = evidence(_documents_of(tool, bound))
     doubted = [
         o
         for o in operands

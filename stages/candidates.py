@@ -14,8 +14,7 @@ from stages.execution import call_digest
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
 from stages.rules import Rules
 from stages.schema.canonical_json import canonical
-from stages.schema.projection import optional_members
-from stages.schema.value import ANY_VALUE, Json
+from stages.schema.value import ANY_VALUE, Json, optional_members
 from stages.seen import (
     Given,
     evidence,
@@ -116,8 +115,12 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
             found += [(name, text) for text in texts if _stands_for(text, name, tools)]
     if not found:
         return ()
-    schema = _properties(tools[call.name])
-    return tuple((n, text) for n, text in found if not _listed(text, schema.get(n)) and not _said(text, state))
+    schema = msgspec.json.decode(tools[call.name].parameters, type=_Schema).properties
+    # What the schema lists, as an enum or a default, is a value; so is what the user said.
+    found = [(n, text) for n, text in found if msgspec.json.encode(text) not in bytes(schema.get(n, Raw(b"")))]
+    users = (m for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
+    said = [normalized(m.text) for m in users] if found else []
+    return tuple((n, text) for n, text in found if not any(normalized(text) in one for one in said))
 
 
 def _examples_in(texts: Iterable[str]) -> tuple[str, ...]:
@@ -146,7 +149,8 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
         return False
     if plain[:1] in _OPENS and (wrapped := _WRAPPED.fullmatch(plain)):
         words = _words(next(group for group in wrapped.groups() if group is not None))
-        return not words.isdisjoint(_SPEAKS_OF_RESULTS) or _names(words, name, tools)
+        named = any(_words(one) <= words for one in (name, *tools))
+        return named or not words.isdisjoint(_SPEAKS_OF_RESULTS)
     # Most values stand for nothing else, and a look at the first word shows it.
     if _first_word(name) in plain.lower() and _words(plain) - _AROUND == _words(name):
         return True
@@ -174,28 +178,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-def _names(words: frozenset[str], name: str, tools: Mapping[str, ToolSpec]) -> bool:
-    """Whether the words name the argument or any tool."""
-    return _words(name) <= words or any(_words(tool) <= words for tool in tools)
-
-
-def _listed(text: str, schema: Raw | None) -> bool:
-    """Whether the argument's schema lists the text: as an enum or a default."""
-    return schema is not None and msgspec.json.encode(text) in bytes(schema)
-
-
-def _said(text: str, state: State) -> bool:
-    wanted = normalized(text)
-    said = (m.text for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
-    return any(wanted in normalized(one) for one in said)
-
-
 class _Schema(msgspec.Struct):
     properties: dict[str, Raw] = {}
-
-
-def _properties(tool: ToolSpec) -> dict[str, Raw]:
-    return msgspec.json.decode(tool.parameters, type=_Schema).properties
 
 
 # Untried values: what a model may try instead, if it keeps calling a tool with the same value.

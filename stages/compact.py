@@ -1,14 +1,12 @@
 """The stage `compact`: before a turn, make the history fit its budget."""
 
-from msgspec.structs import replace
-
-from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
+from stages.compaction.budget import Compacted, Compactor, ContextBudget
 from stages.halt import CannotFit, Halt
 from stages.options import checked
 from stages.pipeline import Stage, on
-from stages.state import Compaction, Ready, State
+from stages.state import Ready, State
 from stages.tokens import tokens_of
-from stages.view.recall import with_cut_results
+from stages.view.recall import with_compaction
 
 
 @checked
@@ -36,27 +34,8 @@ def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
             case Compacted(phase=0):
                 return known
             case Compacted() as compacted:
-                return _noted(known, compacted, now, now.tokens_of(characters))
+                return with_compaction(known, compacted.history, now, compacted.phase, now.tokens_of(characters))
             case other:
                 raise TypeError(f"a compactor returned {type(other).__name__}; it must be Compacted(…) or CannotFit(…)")
 
     return stage
-
-
-def _noted(state: State, compacted: Compacted, budget: ContextBudget, tokens_before: int) -> State:
-    event = Compaction(
-        turn=state.ledger.turn,
-        phase=compacted.phase,
-        tokens_before=tokens_before,
-        tokens_after=estimate(compacted.history, budget),
-        budget_tokens=budget.tokens,
-        messages_before=len(state.history),
-        messages_after=len(compacted.history),
-    )
-    record = (
-        with_cut_results(state.cleared, state.history, compacted.history)
-        if budget.recall or budget.record
-        else state.cleared
-    )
-    shorter = replace(state.reshape(compacted.history), cleared=record)
-    return shorter.note(compactions=(*state.ledger.compactions, event), seen=b"")

@@ -28,7 +28,7 @@ from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
 from stages.retry import with_spending
 from stages.rules import digests
-from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ledger, Ready, State
+from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized
 
@@ -54,10 +54,17 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
     match outcome:
         case Replied() if isinstance(effect, Send):
             return Success(_replied(state, phase, outcome))
-        case Results(results=back) if isinstance(effect, Execute) and _are_of(back, effect.calls):
+        case Results(results=back) if isinstance(effect, Execute) and (
+            [result.call_id for result in back] == [call.id for call in effect.calls]
+        ):
             return Success(_executed(state, phase.batch, effect, outcome))
         case Undelivered() if isinstance(effect, Send):
-            return _undelivered(state, phase, outcome)
+            fault = outcome.fault
+            if phase.summary:
+                return Success(unsummarized(state, f"it did not come: {fault.detail}"))
+            if fault.kind == "no_tools" and not state.ledger.fallback and phase.asked.target == MAIN:
+                return Success(state.note(fallback=fault.detail).to(Ready()))
+            return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             return Success(_decided(state, phase.batch, effect, outcome))
         case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
@@ -69,26 +76,27 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
             raise ValueError(f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited")
 
 
-def _are_of(results: tuple[CallResult, ...], calls: tuple[ToolCall, ...]) -> bool:
-    return [result.call_id for result in results] == [call.id for call in calls]
-
-
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
-    ledger = _charged(state.ledger, outcome)
-    if phase.asked.target == MAIN:  # the tokens of another model say nothing of what a prompt takes here
-        ledger = _counted(ledger, outcome.reply.usage, state.prompt.size)
+    """The state after a reply: its tokens and seconds are spent, and what the prompt took is known."""
+    ledger, reported = state.ledger, outcome.reply.usage
+    budget = _later(ledger.budget, outcome.seconds)
+    if reported is not None:
+        # No server can mean less than nothing: a budget only shrinks.
+        prompt, completion, cached = (max(0, n) for n in (reported.prompt, reported.completion, reported.cached))
+        used, cost = prompt + completion, budget.price.of(Usage(prompt=prompt, completion=completion, cached=cached))
+        if budget.tokens is not None:
+            budget = replace(budget, tokens=max(0, budget.tokens - used))
+        if budget.cost is not None:
+            budget = replace(budget, cost=max(0.0, budget.cost - cost))
+        ledger = replace(ledger, tokens_used=ledger.tokens_used + used, cost=ledger.cost + cost)
+        if phase.asked.target == MAIN:  # the tokens of another model say nothing of what a prompt takes here
+            new = Report(characters=ledger.prompt_size, tokens=prompt)
+            rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, state.prompt.size)
+            ledger = replace(ledger, tokens_per_character=rate, report=report)
+    ledger = replace(ledger, budget=budget)
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
     return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply, asked=phase.asked))
-
-
-def _undelivered(state: State, phase: Awaiting, outcome: Undelivered) -> Result[State, Halt]:
-    fault = outcome.fault
-    if phase.summary:
-        return Success(unsummarized(state, f"it did not come: {fault.detail}"))
-    if fault.kind == "no_tools" and not state.ledger.fallback and phase.asked.target == MAIN:
-        return Success(state.note(fallback=fault.detail).to(Ready()))
-    return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
 
 
 def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> State:
@@ -157,36 +165,6 @@ def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     if awaited.retriable:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_READ}")
     return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, _NOT_READ))
-
-
-def _charged(ledger: Ledger, outcome: Replied) -> Ledger:
-    """The ledger after a reply: its tokens and seconds are spent."""
-    budget = _later(ledger.budget, outcome.seconds)
-    if outcome.reply.usage is None:
-        return replace(ledger, budget=budget)
-    usage = _positive(outcome.reply.usage)
-    used, cost = usage.prompt + usage.completion, budget.price.of(usage)
-    if budget.tokens is not None:
-        budget = replace(budget, tokens=max(0, budget.tokens - used))
-    if budget.cost is not None:
-        budget = replace(budget, cost=max(0.0, budget.cost - cost))
-    return replace(ledger, budget=budget, tokens_used=ledger.tokens_used + used, cost=ledger.cost + cost)
-
-
-def _counted(ledger: Ledger, usage: Usage | None, shown: int) -> Ledger:
-    """The ledger that knows what the prompt took; `shown` is the size of the messages in it."""
-    if usage is None:
-        return ledger
-    new = Report(characters=ledger.prompt_size, tokens=_positive(usage).prompt)
-    rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, shown)
-    return replace(ledger, tokens_per_character=rate, report=report)
-
-
-def _positive(usage: Usage) -> Usage:
-    """The usage, without what no server can mean: a budget only shrinks."""
-    if usage.prompt >= 0 and usage.completion >= 0 and usage.cached >= 0:
-        return usage
-    return Usage(prompt=max(0, usage.prompt), completion=max(0, usage.completion), cached=max(0, usage.cached))
 
 
 def _later(budget: Budget, seconds: float) -> Budget:

@@ -44,7 +44,9 @@ def enforce(
 
     def vetted(state: State, phase: Vetted) -> State | Halt:
         if keep is not None and len(phase.calls) > 1:
-            phase = _kept(phase, *keep(state, phase.calls))
+            kept, notice = keep(state, phase.calls)
+            told = "\n".join(filter(None, (notice, phase.notice)))
+            phase = replace(phase, said=replace(phase.said, calls=kept), notice=told)
         calls, refused = phase.calls, phase.refused
         for guard in guards:
             verdict = _asked(guard, state, calls)
@@ -60,7 +62,10 @@ def enforce(
             if not calls:
                 break
         judged = replace(phase, refused=refused, allowed=True)
-        return state.to(judged) if calls else _refused(state, judged)
+        if calls:
+            return state.to(judged)
+        new = batch_record(judged.batch)
+        return state.say(*new.messages).note(attempts=state.ledger.attempts + new.attempts).to(Ready())
 
     def edited(state: State, phase: Edited) -> State | Halt:
         if not phase.fit:
@@ -81,10 +86,6 @@ def enforce(
     return stage
 
 
-def _kept(phase: Vetted, calls: tuple[ToolCall, ...], notice: str) -> Vetted:
-    return replace(phase, said=replace(phase.said, calls=calls), notice="\n".join(filter(None, (notice, phase.notice))))
-
-
 def _asked(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Verdict:
     verdict = guard(state, calls)
     if wrong := not_a_verdict(verdict, calls):
@@ -97,9 +98,3 @@ def _came_back(state: State, objections: Sequence[Objection], calls: tuple[ToolC
     before = {(a.name, canonical(a.arguments)) for a in attempts_since_progress(state.ledger) if not a.answer}
     wrong = {objection.call.id for objection in objections if objection.call}
     return bool(before) and any((c.name, canonical(c.arguments)) in before for c in calls if c.id not in wrong)
-
-
-def _refused(state: State, phase: Vetted) -> State:
-    """The next turn, with every call answered by what is wrong with it."""
-    new = batch_record(phase.batch)
-    return state.say(*new.messages).note(attempts=state.ledger.attempts + new.attempts).to(Ready())

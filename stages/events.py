@@ -370,10 +370,6 @@ def new_messages(before: State, after: State) -> History:
     return after.history[count:] if after.history[:count] == before.history else ()
 
 
-def _warnings(notes: History) -> tuple[Warned, ...]:
-    return tuple(Warned(kind=m.kind, text=m.text) for m in notes if isinstance(m, User))
-
-
 def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ...]:
     lost = prefix_loss(before, after)
     if lost is None:
@@ -400,7 +396,12 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
                 turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left, target=asked.target
             )
             held = _held_back(before, after, asked.target, turn)
-            return (*_prefix_lost(before, after, turn), *_warnings(asked.notes), *held, started)
+            return (
+                *_prefix_lost(before, after, turn),
+                *(Warned(kind=m.kind, text=m.text) for m in asked.notes if isinstance(m, User)),
+                *held,
+                started,
+            )
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             return (CallsAccepted(calls=calls, text=batch.said.text),)
         case Awaiting(effect=Ask(call=call, in_doubt=in_doubt, problem=problem)):

@@ -26,7 +26,7 @@ from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.rules import Rules, blocking_unknown_outcome, repeating_tools, unknown_outcome, with_calls
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
-from stages.tool import RECALL, ToolSpec
+from stages.tool import RECALL
 from stages.view.recall import answer_recalls
 
 
@@ -63,7 +63,23 @@ def execute(rules: Rules) -> Stage:
         if batch.heard:
             ledger = replace(ledger, progress=ledger.turn)  # what the user asks for again is no repetition
         said = replace(state, history=state.history + new.messages, ledger=ledger)
-        return _settled(said, batch, specs, rules.limits.max_tool_errors)
+        # Count what went wrong, and end the run if a terminal tool succeeded.
+        state = said
+        wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
+        errors = state.ledger.tool_errors + 1 if wrong else 0
+        if wrong:
+            state = state.note(tool_errors=errors)
+        else:
+            state = state.note(tool_errors=0, premature=0, prerequisite_violations=0)
+        if ended := terminal_success(batch, specs):
+            tool, result = ended
+            return state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value)))
+        if errors > rules.limits.max_tool_errors:
+            last = wrong[-1]
+            name = next(call.name for call in batch.calls if call.id == last.call_id)
+            error = f"{last.error}: {last.message}"
+            return ToolsFailing(tool=name, attempts=errors, error=error, call_id=last.call_id)
+        return state.to(Ready())
 
     return stage
 
@@ -101,13 +117,13 @@ def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
     if not no:
         return batch
     unasked = (call for call in unanswered_calls(batch) if call.id not in batch.approved and call_digest(call) in no)
-    wanting = (call for call in unasked if (spec := specs.get(call.name)) and _needs_a_yes(spec, state))
+    wanting = (
+        call
+        for call in unasked
+        if (spec := specs.get(call.name)) and (spec.approval or unknown_outcome(spec, state.ledger) is not None)
+    )
     unrun = tuple(NotRun(call_id=call.id, reason=nudges.rejected_before(call.name)) for call in wanting)
     return replace(batch, results=batch.results + unrun)
-
-
-def _needs_a_yes(spec: ToolSpec, state: State) -> bool:
-    return spec.approval or unknown_outcome(spec, state.ledger) is not None
 
 
 def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
@@ -116,22 +132,3 @@ def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
         return state.ledger.in_doubt
     needed = blocking_unknown_outcome(rules, state)
     return () if needed is None else (needed,)
-
-
-def _settled(state: State, batch: Batch, specs: Specs, max_errors: int) -> State | Halt:
-    """Count what went wrong, and end the run if a terminal tool succeeded."""
-    wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
-    errors = state.ledger.tool_errors + 1 if wrong else 0
-    if wrong:
-        state = state.note(tool_errors=errors)
-    else:
-        state = state.note(tool_errors=0, premature=0, prerequisite_violations=0)
-    if ended := terminal_success(batch, specs):
-        tool, result = ended
-        return state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value)))
-    if errors > max_errors:
-        last = wrong[-1]
-        name = next(call.name for call in batch.calls if call.id == last.call_id)
-        error = f"{last.error}: {last.message}"
-        return ToolsFailing(tool=name, attempts=errors, error=error, call_id=last.call_id)
-    return state.to(Ready())

@@ -240,13 +240,13 @@ def paused_call(batch: Batch) -> Paused | None:
 def without_lost_pauses(batch: Batch, tools: Collection[str]) -> Batch:
     """The batch, in which calls with a question are given up whose tool is gone meanwhile."""
     gone = {call.id for call in batch.calls if call.name not in tools}
-    kept = tuple(_given_up(r) if isinstance(r, Paused) and r.call_id in gone else r for r in batch.results)
-    return batch if kept == batch.results else replace(batch, results=kept)
-
-
-def _given_up(paused: Paused) -> NotRun:
-    asked = after_answer(paused.asks.question, paused.answer)
-    return NotRun(call_id=paused.call_id, reason=f"There is no such tool any more. {asked}")
+    lost = {
+        r.call_id: f"There is no such tool any more. {after_answer(r.asks.question, r.answer)}"
+        for r in batch.results
+        if isinstance(r, Paused) and r.call_id in gone
+    }
+    told = (NotRun(call_id=r.call_id, reason=lost[r.call_id]) if r.call_id in lost else r for r in batch.results)
+    return replace(batch, results=tuple(told)) if lost else batch
 
 
 def without_pause(batch: Batch, paused: Paused) -> Batch:
@@ -367,12 +367,15 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     ledger = replace(ledger, in_doubt=tuple(known for known in ledger.in_doubt if known.id != unsure.id))
     if not found.happened:
         return ledger, _instead(batch, NotRun(call_id=unsure.id, reason=nudges.did_not_happen(unsure.name)))
-    success = _result(unsure.id, found)
+    value = msgspec.json.encode(found.result) if found.result else b"null"
+    success = Succeeded(call_id=unsure.id, text=nudges.happened(found.result), value=Raw(value))
     cleared = _instead(batch, success)
     if cleared is batch and call_digest(unsure) == call_digest(ask.call):
         return ledger, replace(batch, results=(*batch.results, replace(success, call_id=ask.call.id)))
     if cleared is batch:
-        ledger = with_calls(ledger, (_success(unsure, success.text, ledger.turn),), (), Repeating())
+        digest = answer_digest(unsure.name, unsure.arguments, success.text)
+        done = Success(name=unsure.name, arguments=unsure.arguments, answer=digest, turn=ledger.turn)
+        ledger = with_calls(ledger, (done,), (), Repeating())
     unrun = NotRun(call_id=ask.call.id, reason=nudges.happened_before(ask.call.name, unsure.arguments))
     return ledger, replace(cleared, results=(*cleared.results, unrun))
 
@@ -382,13 +385,3 @@ def _instead(batch: Batch, found: CallResult) -> Batch:
     if not any(isinstance(result, InDoubt) and result.call_id == found.call_id for result in batch.results):
         return batch
     return replace(batch, results=tuple(found if r.call_id == found.call_id else r for r in batch.results))
-
-
-def _result(call_id: str, found: Settled) -> Succeeded:
-    value = msgspec.json.encode(found.result) if found.result else b"null"
-    return Succeeded(call_id=call_id, text=nudges.happened(found.result), value=Raw(value))
-
-
-def _success(call: ToolCall, text: str, turn: int) -> Success:
-    answer = answer_digest(call.name, call.arguments, text)
-    return Success(name=call.name, arguments=call.arguments, answer=answer, turn=turn)

@@ -69,8 +69,7 @@ from stages.rules import (
 )
 from stages.schema import Check, Misfit, checker
 from stages.schema.canonical_json import canonical
-from stages.schema.projection import optional_members
-from stages.schema.value import Json
+from stages.schema.value import Json, optional_members
 from stages.seen import (
     everything_given,
     given_latest_first,
@@ -81,7 +80,7 @@ from stages.seen import (
     values_given_by,
 )
 from stages.state import Edited, Ledger, State
-from stages.tool import Calculated, Grounded, ToolSpec
+from stages.tool import Grounded, ToolSpec
 
 # Required steps: no terminal call before every one of them has succeeded.
 
@@ -147,33 +146,26 @@ def order(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        reasons = _reasons(rules, state, calls)
-        if not reasons:
+        # What is wrong with calls of a reply, by id, in the order in which they would run: what ends the run comes
+        # last. A call that is refused does not run, so none after it depends on it.
+        withheld = still_withheld(rules, state)
+        ahead: tuple[ToolCall, ...] = ()
+        found: dict[str, str] = {}
+        for call in sorted(calls, key=lambda call: call.name in rules.terminal):
+            if reason := _WITHHELD if call.name in withheld else _reason(rules, state.ledger, call, ahead):
+                found[call.id] = reason
+            else:
+                ahead = (*ahead, call)
+        if not found:
             return []
         allowed = tuple(tool.name for tool in offered_tools(rules, state))
         return [
-            Objection(call=call, wrong=OutOfOrder(reason=reasons[call.id], allowed=allowed))
+            Objection(call=call, wrong=OutOfOrder(reason=found[call.id], allowed=allowed))
             for call in calls
-            if call.id in reasons
+            if call.id in found
         ]
 
     return guard
-
-
-def _reasons(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> dict[str, str]:
-    """What is wrong with calls of a reply, by id, in the order in which they would run: what ends the run comes last.
-
-    A call that is refused does not run, so none after it depends on it.
-    """
-    withheld = still_withheld(rules, state)
-    ahead: tuple[ToolCall, ...] = ()
-    found: dict[str, str] = {}
-    for call in sorted(calls, key=lambda call: call.name in rules.terminal):
-        if reason := _WITHHELD if call.name in withheld else _reason(rules, state.ledger, call, ahead):
-            found[call.id] = reason
-        else:
-            ahead = (*ahead, call)
-    return found
 
 
 def _reason(rules: Rules, ledger: Ledger, call: ToolCall, ahead: tuple[ToolCall, ...]) -> str | None:
@@ -399,12 +391,15 @@ def no_placeholders(rules: Rules) -> Guard:
     tools = {tool.name: tool for tool in rules.tools}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        known = [(call, tools[call.name]) for call in calls if call.name in tools]
-        return [Objection(call=call, wrong=wrong) for call, tool in known if (wrong := judged(call, tool, state))]
-
-    def judged(call: ToolCall, tool: ToolSpec, state: State) -> Placeholder | None:
-        found = placeholder_arguments(call, tools, state)
-        return Placeholder(arguments=found, again=not unknown_outcome(tool, state.ledger)) if found else None
+        found = [(call, placeholder_arguments(call, tools, state)) for call in calls if call.name in tools]
+        return [
+            Objection(
+                call=call,
+                wrong=Placeholder(arguments=values, again=not unknown_outcome(tools[call.name], state.ledger)),
+            )
+            for call, values in found
+            if values
+        ]
 
     return guard
 
@@ -423,15 +418,13 @@ def no_echoes(tool: str, argument: str) -> Guard:
         return [
             Objection(call=call, wrong=Custom(text=asked_back(tool)))
             for call in calls
-            if call.name == tool and words and _words(_value(call, argument)) == words
+            if call.name == tool
+            and words
+            and isinstance(asked := decode(_members, call.arguments).get(argument), str)
+            and _words(asked) == words
         ]
 
     return guard
-
-
-def _value(call: ToolCall, argument: str) -> str:
-    value = msgspec.json.decode(call.arguments, type=dict[str, object]).get(argument)
-    return value if isinstance(value, str) else ""
 
 
 def _words(text: str) -> list[str]:
@@ -474,7 +467,10 @@ def repetition(rules: Rules) -> Guard:
                 wrong=Repeated(
                     times=count,
                     others=others,
-                    values=_values(bound[call.name], state),
+                    # What it could be called with instead; nothing while a person has to decide about a call of it.
+                    values=()
+                    if unknown_outcome(bound[call.name], ledger)
+                    else values_to_try(bound[call.name], state)[:_PROPOSED_CALLS],
                     written=call.name in once and answered_differently(ledger, call.name, call.arguments),
                 ),
             )
@@ -498,11 +494,6 @@ def _times(call: ToolCall, state: State, *, written: bool, most: int) -> int:
     return max(answered, sum(turn > asked for turn in turns))
 
 
-def _values(tool: ToolSpec, state: State) -> tuple[str, ...]:
-    """What it could be called with instead; nothing while a person has to decide about a call of it."""
-    return () if unknown_outcome(tool, state.ledger) else values_to_try(tool, state)[:_PROPOSED_CALLS]
-
-
 # Calculated: no call with a calculation that cannot be worked out, or whose numbers nobody gave.
 #
 # The model writes the calculation, forge does it (`stages.arithmetic`, where it is also said what counts as given).
@@ -516,7 +507,11 @@ _Checks = dict[tuple[str, str], Check]
 def calculated(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it."""
     bound = {tool.name: tool for tool in rules.tools if tool.calculated}
-    checks = {(t.name, c.argument): _check(c) for t in bound.values() for c in t.calculated}
+    checks = {
+        (t.name, c.argument): checker(msgspec.json.encode({"type": "object", "properties": {c.argument: c.number}}))
+        for t in bound.values()
+        for c in t.calculated
+    }
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         return [
@@ -528,19 +523,11 @@ def calculated(rules: Rules) -> Guard:
     return guard
 
 
-def _check(bound: Calculated) -> Check:
-    """The check of the result, as the only argument of that name."""
-    return checker(msgspec.json.encode({"type": "object", "properties": {bound.argument: bound.number}}))
-
-
 def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[Miscalculation, ...]:
+    """What is wrong with the calculations; if nothing is, each result that does not fit what the argument may be."""
     # A person who writes a number means it; how they came to it is their own affair.
-    found = () if isinstance(state.phase, Edited) else calculation_problems(tool, arguments, state)
-    return found or _misfits(tool, arguments, checks)
-
-
-def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[Miscalculation, ...]:
-    """Each result that does not fit what the argument may be."""
+    if not isinstance(state.phase, Edited) and (wrong := calculation_problems(tool, arguments, state)):
+        return wrong
     found: list[Miscalculation] = []
     for bound, text in calculations_in(tool, arguments):
         name = bound.argument
@@ -556,19 +543,17 @@ def _misfits(tool: ToolSpec, arguments: str, checks: _Checks) -> tuple[Miscalcul
 
 def _miscalculated(rules: Rules, state: State, tool: ToolSpec, problems: tuple[Miscalculation, ...]) -> Miscalculated:
     # What it could be called with instead is not said while a person has to decide about a call of it.
-    numbers = () if unknown_outcome(tool, state.ledger) else _numbers(state)
-    seen = tuple(Seen(name=name, value=_json(value), tool=source) for name, value, source in numbers)
+    given = () if unknown_outcome(tool, state.ledger) else everything_given(state)
+    numbers = dict.fromkeys(
+        (name, leaf, one.tool)
+        for one in given
+        if one.tool
+        for name, leaf in values_given_by(one)
+        if name and isinstance(leaf, int | float) and not isinstance(leaf, bool)
+    )
+    seen = tuple(Seen(name=name, value=_json(value), tool=source) for name, value, source in [*numbers][-_SHOWN:])
     others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
     return Miscalculated(problems=problems, seen=seen, others=others)
-
-
-def _numbers(state: State) -> tuple[tuple[str, Json, str], ...]:
-    """The latest numbers that tools gave, with their names and the tools, in the order in which they were given."""
-    known = [
-        (n, leaf, one.tool) for one in everything_given(state) if one.tool for n, leaf in values_given_by(one) if n
-    ]
-    numbers = [entry for entry in known if isinstance(entry[1], int | float) and not isinstance(entry[1], bool)]
-    return tuple(dict.fromkeys(numbers))[-_SHOWN:]
 
 
 class _Rule(Struct, frozen=True):

@@ -38,7 +38,7 @@ def facts_message(facts: Iterable[Fact], history: History) -> User | None:
     marking or add a line to it.
     """
     shown = {line for m in history if isinstance(m, User) and m.kind is Kind.REMEMBERED for line in m.text.split("\n")}
-    lines = list(dict.fromkeys(_line(fact) for fact in facts))
+    lines = list(dict.fromkeys(f"- {as_data(fact.text)}" for fact in facts))
     new = [line for line in lines if line not in shown]
     return User(text=remembered(new), kind=Kind.REMEMBERED) if new else None
 
@@ -52,10 +52,6 @@ def with_facts(state: State, facts: Iterable[Fact]) -> State:
     if message is None:
         return state
     return state.reshape((*history[:at], replace(message, turn=turn_of(last) if last else 0), *history[at:]))
-
-
-def _line(fact: Fact) -> str:
-    return f"- {as_data(fact.text)}"
 
 
 # Pruning: a conversation shortened to a number of tokens, calls with their results.

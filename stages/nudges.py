@@ -52,7 +52,7 @@ from stages.objection import (
 from stages.repair.decoding import sound
 from stages.rules import Rules, legal_tools, pending
 from stages.schema.check import Problem
-from stages.state import Listed, State, mistake_count
+from stages.state import State, mistake_count
 
 # Quoting: a model's own words and lists of names, as they stand in a sentence.
 
@@ -94,14 +94,22 @@ def text_for_reply(wrong: NoCall) -> str:
     """The text for the whole reply."""
     match wrong:
         case BareText(allowed=allowed, damage=damage):
-            return _bare_text(allowed, damage)
+            what = (
+                f"Your reply was meant as a tool call but cannot be read: {damage}"
+                if damage
+                else ("Your reply was plain text, and this task is done with tool calls only.")
+            )
+            return f"{what} Reply with one tool call and nothing else.{may_call(allowed)}"
         case MaybeMeant(tools=tools, words=words, damage=damage):
             return _maybe_meant(tools, damage, words=words)
         case NothingDone():
             what = "Nothing has been done so far."
             return f"{what} If this asks for something to be done, call the tool that does it."
         case CutOff(allowed=allowed):
-            return _cut_off(allowed)
+            return (
+                "Your reply was cut off by its length limit before a tool call was complete. "
+                f"Reply with one tool call only, with short arguments and no explanation.{may_call(allowed)}"
+            )
         case Empty(allowed=allowed):
             return f"Your reply was empty. Reply with one tool call.{may_call(allowed)}"
         case Echo(allowed=allowed):
@@ -123,15 +131,6 @@ def no_such_tool(name: str, nearest: str | None) -> str:
     return f"there is no tool named {quote(name, 60)!r}" + (f"; did you mean {nearest}?" if nearest else "")
 
 
-def _bare_text(allowed: Sequence[str], damage: str | None) -> str:
-    what = (
-        f"Your reply was meant as a tool call but cannot be read: {damage}"
-        if damage
-        else ("Your reply was plain text, and this task is done with tool calls only.")
-    )
-    return f"{what} Reply with one tool call and nothing else.{may_call(allowed)}"
-
-
 def _maybe_meant(tools: Sequence[str], damage: str | None, *, words: bool) -> str:
     """A question that takes nothing for granted: a small model that is told to reply with the call does so."""
     which = listed(tools) or "a tool"
@@ -143,13 +142,6 @@ def _maybe_meant(tools: Sequence[str], damage: str | None, *, words: bool) -> st
     return (
         f"Your reply has {what}{why} {taken} Only if you still want to run {which} now, reply with the call and "
         "nothing else."
-    )
-
-
-def _cut_off(allowed: Sequence[str]) -> str:
-    return (
-        "Your reply was cut off by its length limit before a tool call was complete. "
-        f"Reply with one tool call only, with short arguments and no explanation.{may_call(allowed)}"
     )
 
 
@@ -192,7 +184,11 @@ def text_for_unfit(tool: str, wrong: Unfit) -> str:
         case UnknownTool(known=known, nearest=nearest):
             return f"Not run: {no_such_tool(tool, nearest)}. Call one of: {listed(known)}."
         case BadArguments(problems=problems, cut=cut):
-            return _bad_arguments(tool, problems, cut=cut)
+            cause = "Your reply was cut off by its length limit, so the arguments are incomplete. " if cut else ""
+            return (
+                f"{cause}The call of {tool} was not run: {in_a_sentence(problems)}. "
+                f"Call {tool} again with all of its arguments put right."
+            )
         case Guessed(repairs=repairs):
             return (
                 f"The call of {tool} was not run: its text is damaged ({listed(repairs)}), and {tool} "
@@ -218,28 +214,7 @@ def in_a_sentence(problems: Sequence[Problem]) -> str:
     return "; ".join(f"{where}expected {one.expected}, got {one.found}" for where, one in found)
 
 
-def _bad_arguments(tool: str, problems: Sequence[Problem], *, cut: bool) -> str:
-    cause = "Your reply was cut off by its length limit, so the arguments are incomplete. " if cut else ""
-    return (
-        f"{cause}The call of {tool} was not run: {in_a_sentence(problems)}. "
-        f"Call {tool} again with all of its arguments put right."
-    )
-
-
 # What the model is told of calls that did not run because of others in the same reply.
-
-
-def beside_a_refused_call(name: str) -> str:
-    """For a call that was fine, in a batch that was refused because of another."""
-    return f"[NotRun] {name} was not run, because another call of the same reply was refused. Call it again if needed."
-
-
-def beside_a_skipped_step(name: str, tool: str) -> str:
-    """For a call in a batch that was refused because its terminal call came too early."""
-    return (
-        f"[StepEnforcementError] {name} was not run, because {tool} in the same reply came too early. "
-        f"Repeat it without {tool} if it is still needed; {tool} comes after you have seen the results that it needs."
-    )
 
 
 def cut_beside(damage: str) -> str:
@@ -344,21 +319,49 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
     """The text for a call of that tool."""
     match wrong:
         case StepsPending(steps=steps, attempt=attempt, again=again, left=left, denied=denied):
-            return _step(tool, steps, attempt, denied) + _out_of_date(again) + _values_left(left)
+            return (
+                _step(tool, steps, attempt, denied)
+                + _out_of_date(again)
+                + "".join(
+                    f" {step.tool} has still to be called for each of: {first_few(step.values)}." for step in left
+                )
+            )
         case PrerequisiteMissing(tools=missing, match=match, again=again, denied=denied):
-            return _prerequisite(tool, missing, match, denied) + _out_of_date(again)
+            same = f" with the same {listed(match)}" if match else ""
+            if denied:
+                first = f"It needs {listed(missing)}{same}.{_denied(denied)}"
+            else:
+                first = f"First call {listed(missing)}{same}; call {missing[0]} now."
+            return f"You cannot call {tool} yet. {first}{_out_of_date(again)}"
         case NeedsDecision(tools=needed, allowed=allowed):
-            return _needs_a_decision(tool, needed, allowed)
+            return (
+                f"You cannot call {tool} yet. It needs {listed(needed)}, and nobody knows whether that took "
+                f"effect: a person has to find out.{may_call(allowed)}"
+            )
         case OutOfOrder(reason=reason, allowed=allowed):
             return f"{tool} was not run: {reason}.{may_call(allowed)}"
         case Placeholder(arguments=found, again=again):
-            return _placeholder(tool, found, again=again)
+            what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
+            then = f"; then call {tool} with it" if again else ""
+            return (
+                f"{tool} was not run: {what}, which stands for a value and is none. First call the tool that "
+                f"finds the value and wait for its result{then}."
+            )
         case Ungrounded():
             return ungrounded(tool, wrong)
         case Miscalculated():
             return miscalculated(tool, wrong)
         case Repeated():
-            return _repeated(tool, wrong)
+            instead = [other for other in wrong.others if other != tool]
+            new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
+            other = f"call one of: {listed(instead)}" if instead else ""
+            then = " or ".join(filter(None, (other, new))) or "call it with other arguments"
+            made = "you have made this very call" + (f" {wrong.times} times" if wrong.times > 1 else "")
+            if wrong.written:
+                why = f"{made}, and it was done. Do not do it again;"
+            else:
+                why = f"{made}, and its answer stays the same. Use that answer; then"
+            return f"{tool} was not run: {why} {then}."
         case Incomplete(problem=problem):
             return f"{tool} was not accepted: {problem} Put that right, then call {tool} again."
         case Custom(text=text):
@@ -395,46 +398,6 @@ def _out_of_date(again: Sequence[str]) -> str:
     return f" What {listed(again)} found has changed since." if again else ""
 
 
-def _values_left(left: Sequence[Listed]) -> str:
-    return "".join(f" {step.tool} has still to be called for each of: {first_few(step.values)}." for step in left)
-
-
-def _prerequisite(tool: str, missing: Sequence[str], match: Sequence[str], denied: Sequence[str]) -> str:
-    same = f" with the same {listed(match)}" if match else ""
-    if denied:
-        return f"You cannot call {tool} yet. It needs {listed(missing)}{same}.{_denied(denied)}"
-    return f"You cannot call {tool} yet. First call {listed(missing)}{same}; call {missing[0]} now."
-
-
-def _needs_a_decision(tool: str, needed: Sequence[str], allowed: Sequence[str]) -> str:
-    return (
-        f"You cannot call {tool} yet. It needs {listed(needed)}, and nobody knows whether that took "
-        f"effect: a person has to find out.{may_call(allowed)}"
-    )
-
-
-def _placeholder(tool: str, found: Sequence[tuple[str, str]], *, again: bool) -> str:
-    what = "; ".join(f"{argument} is {quote(text, 80)!r}" for argument, text in found)
-    then = f"; then call {tool} with it" if again else ""
-    return (
-        f"{tool} was not run: {what}, which stands for a value and is none. First call the tool that "
-        f"finds the value and wait for its result{then}."
-    )
-
-
-def _repeated(tool: str, wrong: Repeated) -> str:
-    instead = [other for other in wrong.others if other != tool]
-    new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
-    other = f"call one of: {listed(instead)}" if instead else ""
-    then = " or ".join(filter(None, (other, new))) or "call it with other arguments"
-    made = "you have made this very call" + (f" {wrong.times} times" if wrong.times > 1 else "")
-    if wrong.written:
-        why = f"{made}, and it was done. Do not do it again;"
-    else:
-        why = f"{made}, and its answer stays the same. Use that answer; then"
-    return f"{tool} was not run: {why} {then}."
-
-
 # Rendering: objections in forge's own words, for the model; `stages.nudges` puts a user's in their place.
 
 
@@ -462,8 +425,12 @@ def prefixed(objection: Objection, text: str) -> str:
 def render_beside(name: str, first: Objection) -> str:
     """What is told of a call that there is nothing against, in a batch that is refused; `first` says why."""
     if isinstance(first.wrong, StepsPending):
-        return beside_a_skipped_step(name, first.tool)
-    return beside_a_refused_call(name)
+        return (
+            f"[StepEnforcementError] {name} was not run, because {first.tool} in the same reply came too early. Repeat "
+            f"it without {first.tool} if it is still needed; {first.tool} comes after you have seen the results that "
+            "it needs."
+        )
+    return f"[NotRun] {name} was not run, because another call of the same reply was refused. Call it again if needed."
 
 
 # Wording: a user's own words in the place of forge's, by the kind of objection. It is counted all the same.

@@ -186,6 +186,19 @@ def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
     return replace(so_far, tools=tuple(tools))
 
 
+def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Only the pending steps that the last reply did not call, once replies bring nothing new.
+
+    A small model that is stuck makes the same call again, or guesses another value for it, until the budget is spent.
+    What it was stuck on is back in the next reply but one. Not where the answer of a step may call for something else.
+    """
+    if not _gets_nowhere(state.ledger) or unsettled_steps(rules, state):
+        return so_far
+    called = {attempt.name for attempt in state.ledger.attempts if attempt.turn == state.ledger.turn}
+    left = {*pending(rules, state.ledger)} - called
+    return _only(so_far, lambda tool: tool.name in left)
+
+
 def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the call that the last reply made in vain, for this one reply.
 
@@ -230,6 +243,9 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
             look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
         ),
         "one_by_one": Narrowing(one_by_one),
+        "other_steps": Narrowing(
+            other_steps, 'replies brought nothing new, and other steps are pending; without=["other_steps"] offers all'
+        ),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
         "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
     }

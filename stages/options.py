@@ -6,7 +6,7 @@ from functools import cache, wraps
 from itertools import chain, islice
 from math import isnan
 from operator import contains
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -35,6 +35,11 @@ from stages.repair.decoding import is_sound
 
 def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
     """Why that cannot be called with these arguments for an answer at once, as a sentence; None where it may be."""
+    # Guards and stages are made anew for each run, most as plain functions, for which `inspect` takes 20 times as long.
+    if type(given) is FunctionType and not given.__dict__:
+        code = given.__code__
+        if code.co_argcount == len(arguments) and not code.co_kwonlyargcount and not code.co_flags & _ASYNC:
+            return None
     name = getattr(given, "__name__", type(given).__name__)
     if is_async(given):
         return f"{name} is async; it is asked for its answer at once, so define it with `def`"
@@ -47,8 +52,13 @@ def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
     return None
 
 
+_ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
 def is_async(given: Callable[..., object]) -> bool:
     """Whether calling it gives something to await instead of its answer."""
+    if type(given) is FunctionType and not given.__dict__:
+        return bool(given.__code__.co_flags & _ASYNC)
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return any(kind(function) for kind in kinds for function in (given, type(given).__call__))
 

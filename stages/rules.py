@@ -674,14 +674,9 @@ def _answered_before(ledger: Ledger, name: str, arguments: str) -> bool:
     """
     if _call_digest(name, arguments) in ledger.seen:
         return True
-    since, progress = _forgotten(ledger), ledger.progress
+    since, progress = (ledger.compactions[-1].turn if ledger.compactions else -1), ledger.progress
     vain = [a.arguments for a in ledger.attempts if a.answer and a.name == name and since < a.turn <= progress]
     return canonical(arguments) in map(canonical, vain)
-
-
-def _forgotten(ledger: Ledger) -> int:
-    """The turn up to which answers may have been cut."""
-    return ledger.compactions[-1].turn if ledger.compactions else -1
 
 
 # The rules of a workflow, and what is legal now: asked by enforce, serialize and nudges alike.

@@ -20,8 +20,7 @@ from stages.seen import all_numbers, with_values
 from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, SourceValues, State, Written
 from stages.tokens import length
 from stages.tool import ToolSpec
-from stages.wire import valid, wires
-from stages.wire.prompted import forms as prompted
+from stages.wire import prompted, valid, wires
 from stages.wire.target import Target
 from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls, without_arguments
 from stages.wire.wires import Branch, Wire, loosened
@@ -82,7 +81,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     def write(state: State, phase: Folded) -> State:
         state = remember(rules, state)
         view, history = phase.view, state.history
-        seen = _as_seen(state, view)
+        seen = replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
         now = offer(rules, seen) if mode == "constrained" and not phase.summary else Offer(tools=rules.tools)
         last = next((one for one in state.memo.written if one.prompt.target == name), Written())
         same = (last.prompt.mode, last.wire) == (mode, spoken)
@@ -125,11 +124,6 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
 
 def _digest(*parts: bytes) -> bytes:
     return blake2b(b"".join(parts), digest_size=8).digest()
-
-
-def _as_seen(state: State, view: History) -> State:
-    """The state with nothing but what the model is shown: no value of a schema comes from anywhere else."""
-    return replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
 
 
 def _held(rules: Rules, state: State, constraint: Offer | None) -> tuple[Held, ...]:

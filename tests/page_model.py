@@ -22,6 +22,7 @@ VALUES = {
     "customer_id": "C-204",
     "city": "Lisbon",
     "total": 129.9,
+    "amount": 129.9,
     "path": "src/stats.py",
     "old_snippet": "len(values) / 2",
     "new_snippet": "len(values) // 2",

@@ -4,7 +4,10 @@ import re
 import runpy
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
+from forge import Scripted, run_sync
+from stages.message import Assistant, Tool
 from stages.state import State
 
 ROOT = Path(__file__).parent.parent
@@ -18,13 +21,28 @@ def test_every_python_block_of_the_readme_runs_one_after_the_other() -> None:
     """As a newcomer would paste them: later blocks use what earlier ones defined."""
     names: dict[str, object] = {"__name__": "readme"}
     blocks = [code for language, code in BLOCKS if language == "python"]
-    assert len(blocks) == 7
+    assert len(blocks) == 5
     for code in blocks:
         exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - our own README
 
 
+def test_the_readme_shows_what_its_workflow_does_with_what_the_model_wrote() -> None:
+    code, shown = (next(code for of, code in BLOCKS if of == language) for language in ("python", "text"))
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - our own README
+    run = next(code for of, code in BLOCKS if of == "text" and "said" in code)
+    said = re.findall(r"^ +said +(.*)$", run, re.MULTILINE)
+    ended = run_sync(names["workflow"], "Report on order A-17", backend=Scripted(said)).unwrap()
+    assert ended.value == "Report sent: 129.9"
+    calls = [one for message in ended.state.history if isinstance(message, Assistant) for one in message.calls]
+    results = [message.text for message in ended.state.history if isinstance(message, Tool)]
+    assert re.findall(r"^ +runs +(.*)$", run, re.MULTILINE) == [f"{one.name} {one.arguments}" for one in calls]
+    assert re.findall(r"^ +result +(.*)$", run, re.MULTILINE) == results
+    assert [line.split("  ")[0] for line in shown.splitlines()] == [f"{one.name} {one.arguments}" for one in calls]
+
+
 def test_no_block_is_in_a_language_that_is_not_tested() -> None:
-    assert {language for language, _ in BLOCKS} == {"python", "sh"}
+    assert {language for language, _ in BLOCKS} == {"python", "sh", "json", "text"}
 
 
 def test_links_lead_somewhere() -> None:

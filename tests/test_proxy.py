@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from forge.backends import named
+from forge.door.asgi import Asked, Message, Scope
 from forge.errors import ForgeError
 from forge.proxy import ProxyOptions, ProxyServer
-from forge.proxy.app import App, Route
-from forge.proxy.asgi import Asked, Message, Outlet, Scope
+from forge.proxy.app import App, NotedOutlet, Route
 from forge.proxy.policy_file import policy_from_toml
 from forge.proxy.tally import Tally
 from forge.testing import Scripted
@@ -684,7 +684,7 @@ def test_hostile_requests_get_an_answer() -> None:
 
 
 def test_a_request_that_fails_within_is_answered_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(_: Asked, __: Outlet) -> None:
+    async def broken(_: Asked, __: NotedOutlet) -> None:
         raise LookupError("a fault of the proxy's own")
 
     sent: list[Message] = []

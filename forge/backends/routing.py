@@ -85,4 +85,5 @@ def routed(main: Connection, **others: Connection) -> Connection:
 
     known = {name: replace(other.setup, falls_back=False, targets={}) for name, other in others.items()}
     setup = replace(main.setup, targets={**main.setup.targets, **known})
-    return replace(main, setup=setup, send=send, stream=stream)
+    endpoints = {name: other.endpoint for name, other in others.items() if other.endpoint}
+    return replace(main, setup=setup, send=send, stream=stream, endpoints={**main.endpoints, **endpoints})

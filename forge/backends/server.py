@@ -34,7 +34,7 @@ from forge.runtime.loop import checked_options
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
 from stages.wire.deltas import Sampling
-from stages.wire.prompted.forms import FormName
+from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
 

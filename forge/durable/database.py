@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, Serializer
+from dbos._migration import get_migration_versions, get_sqlite_migration_versions
 from msgspec import Struct
 
 from forge.errors import ForgeError
@@ -60,23 +61,27 @@ def text_of(stored: str | None) -> str:
 
 
 class SegmentRow(Struct, frozen=True, kw_only=True):
-    """One segment of a run, as DBOS knows it. Times are seconds since 1970."""
+    """One segment of a run, as DBOS knows it. Times are seconds since 1970; `until`: it waits no longer than that."""
 
     id: str
     status: str
     created: float
     updated: float
     attributes: Mapping[str, object]
+    version: str = VERSION
+    owner: str = ""
+    until: float | None = None
     output: str | None
     error: str | None
 
 
 class StepRow(Struct, frozen=True, kw_only=True):
-    """One recorded step of a segment."""
+    """One recorded step of a segment; `ended` in seconds since 1970."""
 
     number: int
     name: str
     output: str | None
+    ended: float | None = None
 
 
 class Database:
@@ -90,6 +95,7 @@ class Database:
         self.engine = _sqlite(self.url, durable=durable) if self.sqlite else _postgres(self.url)
         schema = None if self.sqlite else "dbos"
         try:
+            self._refuse_newer()
             if not self.sqlite:
                 DBOS.migrate(self.url)
             self.client = DBOSClient(
@@ -101,7 +107,7 @@ class Database:
             )
             if self.sqlite:
                 self.client._sys_db.run_migrations()  # noqa: SLF001 - `DBOS.migrate` would open the file a second time
-            self._own_table()
+            self._own_tables()
         except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
             self.engine.dispose()
             raise ForgeError(f"cannot open the database of runs {self.shown}: {_first_line(error)}") from None
@@ -109,6 +115,7 @@ class Database:
             "workflow_status",
             *map(sa.column, ("workflow_uuid", "status", "name", "created_at", "updated_at", "completed_at")),
             *map(sa.column, ("executor_id", "parent_workflow_id", "application_version", "output", "error")),
+            *map(sa.column, ("authenticated_user", "queue_name", "delay_until_epoch_ms")),
             sa.column("attributes", sa.JSON()),
             schema=schema,
         )
@@ -118,11 +125,12 @@ class Database:
         self._inputs = sa.table("workflow_input", *map(sa.column, ("workflow_uuid", "inputs")), schema=schema)
         self._steps = sa.table(
             "operation_outputs",
-            *map(sa.column, ("workflow_uuid", "function_id", "function_name", "output")),
+            *map(sa.column, ("workflow_uuid", "function_id", "function_name", "output", "completed_at_epoch_ms")),
             schema=schema,
         )
         self._sent = sa.table("notifications", *map(sa.column, ("destination_uuid", "topic")), schema=schema)
         self._executors = sa.table("forge_executors", sa.column("id"), sa.column("beat"))
+        self._messages = sa.table("forge_messages", *map(sa.column, ("run", "number", "text")))
 
     @property
     def shown(self) -> str:
@@ -141,19 +149,31 @@ class Database:
         runs = self._runs
         return {row.id: row for row in self._rows(runs.c.workflow_uuid.in_(list(ids)), outputs=outputs)}
 
-    def first_segments(self, before: tuple[float, str] | None, most: int) -> list[SegmentRow]:
-        """The first segments of the runs that were begun before that time and id, the latest first."""
+    def first_segments(
+        self, before: tuple[float, str] | None, most: int, *, owner: str | None = None, queue: str | None = None
+    ) -> list[SegmentRow]:
+        """The first segments of the runs that were begun before that time and id, the latest first.
+
+        Only those of that owner and that queue, if these are given.
+        """
         runs = self._runs
         begun = sa.and_(runs.c.name == WORKFLOW, runs.c.parent_workflow_id.is_(None))
+        if owner is not None:
+            begun = sa.and_(begun, sa.func.coalesce(runs.c.authenticated_user, "") == owner)
+        if queue is not None:
+            begun = sa.and_(begun, runs.c.queue_name == queue)
         if before is not None:
-            time, key = int(before[0] * 1000), before[1]
+            time, key = round(before[0] * 1000), before[1]
             earlier = sa.and_(runs.c.created_at == time, runs.c.workflow_uuid < key)
             begun = sa.and_(begun, runs.c.created_at <= time, sa.or_(runs.c.created_at < time, earlier))
         return self._rows(begun, most=most, outputs=False)
 
     def _rows(self, where: sa.ColumnElement[bool], most: int | None = None, *, outputs: bool) -> list[SegmentRow]:
         runs, made = self._runs, self._outputs
-        columns = (runs.c.workflow_uuid, runs.c.status, runs.c.created_at, runs.c.updated_at, runs.c.attributes)
+        columns = (
+            *(runs.c.workflow_uuid, runs.c.status, runs.c.created_at, runs.c.updated_at, runs.c.attributes),
+            *(runs.c.authenticated_user, runs.c.delay_until_epoch_ms, runs.c.application_version),
+        )
         if outputs:
             output = sa.func.coalesce(made.c.output, runs.c.output), sa.func.coalesce(made.c.error, runs.c.error)
             query = sa.select(*columns, *output).select_from(
@@ -170,8 +190,11 @@ class Database:
                     created=row[2] / 1000,
                     updated=row[3] / 1000,
                     attributes=row[4] if isinstance(row[4], dict) else {},
-                    output=row[5],
-                    error=row[6],
+                    owner=row[5] or "",
+                    until=row[6] and row[6] / 1000,
+                    version=row[7] or VERSION,
+                    output=row[8],
+                    error=row[9],
                 )
                 for row in connection.execute(ordered)
             ]
@@ -189,12 +212,31 @@ class Database:
         """The recorded steps of the segment after that number, in order."""
         steps = self._steps
         query = (
-            sa.select(steps.c.function_id, steps.c.function_name, steps.c.output)
+            sa.select(steps.c.function_id, steps.c.function_name, steps.c.output, steps.c.completed_at_epoch_ms)
             .where(steps.c.workflow_uuid == segment, steps.c.function_id > after)
             .order_by(steps.c.function_id)
         )
         with self.engine.connect() as connection:
-            return [StepRow(number=row[0], name=row[1], output=row[2]) for row in connection.execute(query)]
+            return [
+                StepRow(number=row[0], name=row[1], output=row[2], ended=row[3] and row[3] / 1000)
+                for row in connection.execute(query)
+            ]
+
+    def heads(self, segments: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """How far each of the segments is: its status, and the number of its last recorded step (-1: there is none)."""
+        runs, steps = self._runs, self._steps
+        last = sa.select(sa.func.max(steps.c.function_id)).where(steps.c.workflow_uuid == runs.c.workflow_uuid)
+        found = sa.select(runs.c.workflow_uuid, runs.c.status, sa.func.coalesce(last.scalar_subquery(), -1))
+        with self.engine.connect() as connection:
+            rows = connection.execute(found.where(runs.c.workflow_uuid.in_(list(segments))))
+            return {row[0]: (row[1], row[2]) for row in rows}
+
+    def move(self, segment: str) -> None:
+        """Make a segment that waits in its queue, or for a person, one of this version."""
+        runs = self._runs
+        waits = sa.and_(runs.c.workflow_uuid == segment, runs.c.status.in_(("ENQUEUED", "DELAYED")))
+        with self.engine.begin() as connection:
+            connection.execute(sa.update(runs).where(waits).values(application_version=VERSION))
 
     def answered(self, segments: Sequence[str]) -> set[str]:
         """Those of the waiting segments whose answer is there, though they have not gone on yet."""
@@ -210,12 +252,58 @@ class Database:
         found = self.segments(firsts, outputs=False)
         return {one for one, row in found.items() if row.attributes.get("cancel") is True}
 
+    # Messages: what users say to runs that are under way
+
+    def say(self, run: str, text: str) -> int:
+        """Keep a message to the run; its number, from 1."""
+        kept = self._messages
+        while True:
+            try:
+                with self.engine.begin() as connection:
+                    last = connection.execute(sa.select(sa.func.max(kept.c.number)).where(kept.c.run == run)).scalar()
+                    number = int(last or 0) + 1
+                    connection.execute(sa.insert(kept).values(run=run, number=number, text=text))
+                    return number
+            except sa.exc.IntegrityError:
+                continue  # another process has just taken that number
+
+    def said(self, run: str, after: int) -> list[str]:
+        """The messages to the run after that number, in order."""
+        kept = self._messages
+        query = sa.select(kept.c.text).where(kept.c.run == run, kept.c.number > after).order_by(kept.c.number)
+        with self.engine.connect() as connection:
+            return list(connection.execute(query).scalars())
+
+    def unsay(self, runs: Sequence[str]) -> None:
+        """Delete the messages to those runs."""
+        with self.engine.begin() as connection:
+            connection.execute(sa.delete(self._messages).where(self._messages.c.run.in_(list(runs))))
+
     # Executors: the processes that work on runs
 
-    def _own_table(self) -> None:
+    def _refuse_newer(self) -> None:
+        """ForgeError for tables that a newer DBOS has changed: this one would misread them."""
+        if self.sqlite:
+            found, known = get_sqlite_migration_versions(self.engine)
+        else:
+            try:
+                found, known = get_migration_versions(self.engine, "dbos", use_listen_notify=True)
+            except sa.exc.OperationalError:
+                return  # there is no such database yet; if it cannot be reached, its migration says why
+        if found > known:
+            raise ForgeError(
+                f"the database of runs {self.shown} is of a newer version of forge than this one (its tables are at "
+                f"version {found}, and this one knows {known}); update forge, or use another database"
+            )
+
+    def _own_tables(self) -> None:
         with self.engine.begin() as connection:
             connection.exec_driver_sql(
                 "CREATE TABLE IF NOT EXISTS forge_executors (id TEXT PRIMARY KEY, beat BIGINT NOT NULL)"
+            )
+            connection.exec_driver_sql(
+                "CREATE TABLE IF NOT EXISTS forge_messages "
+                "(run TEXT NOT NULL, number BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (run, number))"
             )
 
     def beat(self, executor: str) -> None:
@@ -234,6 +322,14 @@ class Database:
             known = {row[0]: row[1] for row in connection.execute(sa.select(self._executors))}
             owning = {row[0]: -1 for row in connection.execute(owners) if row[0]}
         return owning | known
+
+    def pending(self, executor: str) -> dict[str, str]:
+        """The segments that the executor has taken and not ended, and their queues."""
+        runs = self._runs
+        taken = sa.and_(runs.c.executor_id == executor, runs.c.status == "PENDING", runs.c.name == WORKFLOW)
+        with self.engine.connect() as connection:
+            found = connection.execute(sa.select(runs.c.workflow_uuid, runs.c.queue_name).where(taken))
+            return {row[0]: row[1] for row in found}
 
     def forget(self, executor: str) -> None:
         """Remove the executor's counter."""

@@ -25,7 +25,9 @@ class Segment(Struct, frozen=True, kw_only=True):
     """What a segment of a run is enqueued with: the run goes on from `state`, in a workflow of DBOS of its own.
 
     `definition` is the digest of what the workflow said when the run began. `within`: seconds that a person has to
-    answer a question. `setup` is the first segment's, which all others keep.
+    answer a question. `setup` is the first segment's, which all others keep. `heard`: how many of the messages to the
+    run (`Runs.say`) its model was given. `traceparent` is the trace of who started the run, or of its first segment,
+    and `follows` the span of the segment before; both only where telemetry is switched on.
     """
 
     run: str
@@ -35,6 +37,9 @@ class Segment(Struct, frozen=True, kw_only=True):
     state: str
     within: float
     setup: Setup | None = None
+    heard: int = 0
+    traceparent: str = ""
+    follows: str = ""
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):

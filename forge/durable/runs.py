@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import re
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
+from forge import observation
 from forge.durable.database import ANSWERS, VERSION, WORKFLOW, Database, SegmentRow, StepRow, text_of
 from forge.durable.records import (
     BEGUN,
@@ -36,18 +37,21 @@ from forge.durable.records import (
     unpacked,
     written,
 )
-from forge.errors import ForgeError, JournalError
+from forge.durable.timeline import Timeline
+from forge.errors import ForgeError, RunError, explain
 from forge.interpreters import Answer
 from forge.journal.file import JournalFile
-from forge.journal.records import EffectLine, Entry, Header, Journal, OutcomeLine, Recorded
-from forge.journal.replaying import states
+from forge.journal.records import Entry, Header, Journal, Recorded, bare_lines
 from forge.outcome import Finished, Halted
 from forge.runtime.questions import asking
+from forge.runtime.runs import accepted
 from forge.workflow.workflow import Workflow
-from stages.effect import Ask, Unanswered
+from stages.effect import Ask, Results, Unanswered
 from stages.events import Stamped
-from stages.halt import Cancelled
-from stages.state import Awaiting, Done, State
+from stages.halt import Cancelled, Halt
+from stages.message import User
+from stages.repair.decoding import sound
+from stages.state import Awaiting, Done, Ending, State
 
 How = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
 """Where a run is. `waiting`: for a person. `failed`: by a mistake in a program; `problem` says which."""
@@ -65,12 +69,21 @@ _STATES: Mapping[str, How] = {
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
+_LOOKED_AT = 2000
+"""Runs that are looked at for a page of those in some state."""
+
 _POLL = 0.2
 """Seconds between looks at a run that is waited for."""
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run as it is listed. Times are ISO 8601, UTC. `question` is what a waiting run asks; `segment` is its last."""
+    """A run as it is listed. Times are ISO 8601, UTC. `segment` is its last.
+
+    `question` is what a waiting run asks, until the time `until`; `halt` why it ended without its goal. `owner` is who
+    started it. `follows` is the run whose conversation it goes on with, `followed_by` the one that goes on with its
+    own. `version` is that of the order of its steps. `message`, what it was started with, and `outcome` are what `get`
+    tells beside.
+    """
 
     id: str
     workflow: str
@@ -79,7 +92,15 @@ class Run(Struct, frozen=True, kw_only=True):
     updated: str
     problem: str = ""
     question: Ask | None = None
+    until: str = ""
     segment: int = 0
+    version: str = VERSION
+    owner: str = ""
+    halt: Halt | None = None
+    message: str = ""
+    outcome: Ending | None = None
+    follows: str = ""
+    followed_by: str = ""
 
     @property
     def over(self) -> bool:
@@ -113,48 +134,85 @@ class Runs:
         prompt_vars: Mapping[str, str] | None = None,
         id: str | None = None,  # noqa: A002 - what it is called everywhere else
         priority: int | None = None,
+        owner: str = "",
     ) -> str:
         """Start a run of the workflow for this message; its id.
 
         With an `id`, the same start twice is one run; another start under the same id is refused. A lower `priority`
-        is taken first. It runs as soon as a worker with this workflow has room.
+        is taken first. `owner` says whose run it is. It runs as soon as a worker with this workflow has room.
         """
         if id is not None and not _ID.fullmatch(id):
             raise ForgeError(f"the id {id[:120]!r} is none for a run; use 1 to 100 letters, digits, - and _")
         if priority is not None and not 1 <= priority < 2**31:
             raise ForgeError(f"the priority {priority} is none; use 1 (first) to {2**31 - 1}")
         state = workflow.start(message, prompt_vars)
-        run = id or state.run
-        definition = definition_digest(workflow)
-        asked = msgspec.json.encode([workflow.name, message, prompt_vars or {}], order="deterministic")
-        body = hashlib.sha256(asked).hexdigest()
+        asked = [workflow.name, message, prompt_vars or {}]
+        return await self._enqueued(workflow, replace(state, run=id or state.run), asked, owner, priority=priority)
+
+    async def follow(self, run: str, workflow: Workflow, message: str) -> str:
+        """Start the run that goes on with the conversation of an ended one, or answers what it ended with; its id.
+
+        The same message twice is one run. RunError if the run has not ended, or another message has followed it.
+        """
+        known, row = await self.get(run), await self._last(run)
+        end = _output(row)
+        if not isinstance(end, Ended):
+            raise RunError(f"the run {run} is {known.state}; only a run that has ended is followed", "wrong-state")
+        if known.workflow != workflow.name:
+            raise ForgeError(f"the run {run} is of the workflow {known.workflow}, not of {workflow.name}")
+        state = accepted(workflow, workflow.follow(unpacked(end.state), message))
+        following = hashlib.sha256(f"follows {run}".encode()).hexdigest()[:32]
+        asked = [run, message]
+        made = await self._enqueued(workflow, replace(state, run=following), asked, known.owner, follows=run)
+        first = segment_id(run, 0)
+        await self._database.client.update_workflow_attributes_async(first, {"followed_by": made}, merge=True)
+        return made
+
+    async def _enqueued(
+        self,
+        workflow: Workflow,
+        state: State,
+        asked: object,
+        owner: str,
+        *,
+        priority: int | None = None,
+        follows: str = "",
+    ) -> str:
+        run = state.run
+        body = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
+        with observation.Observed(observation.RunEnqueued(run=run, name=workflow.name)) as observed:
+            traceparent = dict(observed.headers).get("traceparent", "")
         segment = Segment(
             run=run,
             workflow=workflow.name,
-            definition=definition,
-            state=packed(replace(state, run=run)),
+            definition=definition_digest(workflow),
+            state=packed(state),
             within=self._within,
+            traceparent=traceparent,
         )
         first = segment_id(run, 0)
-        client = self._database.client
         options: EnqueueOptions = {
             "workflow_name": WORKFLOW,
             "queue_name": queue_of(workflow.name),
             "workflow_id": first,
             "app_version": VERSION,
-            "attributes": {"workflow": workflow.name, "body": body},
+            "attributes": {"workflow": workflow.name, "body": body, **({"follows": follows} if follows else {})},
         }
+        if owner:
+            options["authenticated_user"] = owner
         if priority is not None:
             options["priority"] = priority
-        await client.enqueue_async(options, written(segment))
-        row = (await self._rows([first]))[first]
-        if row.attributes.get("body") != body:
-            raise ForgeError(f"there is a run {run} already, for another workflow, message or values; use another id")
+        await self._database.client.enqueue_async(options, written(segment))
+        row = (await self.rows([first]))[first]
+        if row.attributes.get("body") != body or row.owner != owner:
+            raise RunError(
+                f"there is a run {run} already, for another workflow, message or values; use another id", "reused-id"
+            )
         return run
 
     async def get(self, run: str) -> Run:
         """The run as it is now. ForgeError if there is none of that id."""
-        return (await self._described([await self._first(run)], questions=True))[0]
+        return (await self._described([await self._first(run)], whole=True))[0]
 
     async def wait(self, run: str) -> Run:
         """The run, once it has ended or waits for a person."""
@@ -164,14 +222,37 @@ class Runs:
                 return known
             await asyncio.sleep(_POLL)
 
-    async def list(self, *, cursor: str = "", most: int = 50) -> Page:
-        """Runs, the latest first, a page of at most `most`."""
+    async def list(
+        self,
+        *,
+        cursor: str = "",
+        most: int = 50,
+        states: Collection[How] = (),
+        workflow: str | None = None,
+        owner: str | None = None,
+    ) -> Page:
+        """Runs, the latest first, a page of at most `most`: those in one of the `states`, of that workflow and owner.
+
+        A state is looked for among some thousand runs at a time, so that a page may have fewer, and a cursor.
+        """
         if not 1 <= most <= 1000:
             raise ForgeError(f"a page has 1 to 1000 runs, not {most}")
-        rows = await asyncio.to_thread(self._database.first_segments, _place(cursor), most + 1)
-        runs = tuple(await self._described(rows[:most], questions=False))
-        after = f"{rows[most - 1].created:.3f}/{rows[most - 1].id}" if len(rows) > most else ""
-        return Page(runs=runs, cursor=after)
+        queue = None if workflow is None else queue_of(workflow)
+        found: list[Run] = []
+        for _ in range(max(1, _LOOKED_AT // most) if states else 1):
+            place = _place(cursor)
+            rows = await asyncio.to_thread(self._database.first_segments, place, most + 1, owner=owner, queue=queue)
+            described = await self._described(rows[:most], whole=False)
+            for row, run in zip(rows[:most], described, strict=True):
+                if not states or run.state in states:
+                    found.append(run)
+                    cursor = _cursor(row)
+                if len(found) == most and row is not rows[-1]:
+                    return Page(runs=tuple(found), cursor=cursor)
+            if len(rows) <= most:
+                return Page(runs=tuple(found))
+            cursor = _cursor(rows[most - 1])
+        return Page(runs=tuple(found), cursor=cursor)
 
     async def result(self, run: str, workflow: Workflow | None = None) -> Result[Finished, Halted]:
         """The run's end, waited for. With its workflow, the value has the workflow's type.
@@ -196,11 +277,12 @@ class Runs:
         known = await self.get(run)
         question = known.question
         if question is None:
-            raise ForgeError(f"the run {run} waits for no answer: it is {known.state}")
+            raise RunError(f"the run {run} waits for no answer: it is {known.state}", "not-asked")
         if answer.digest != question.digest:
-            raise ForgeError(
+            raise RunError(
                 f"the run {run} does not ask that any more; it asks about {question.call.name} "
-                f"{question.call.arguments}, digest {question.digest}"
+                f"{question.call.arguments}, digest {question.digest}",
+                "not-asked",
             )
         if isinstance(answer, Unanswered):
             raise ForgeError("Unanswered is what a run is told when its time is over; approve, reject or settle")
@@ -223,17 +305,65 @@ class Runs:
         if last.status == "DELAYED":
             await client.set_workflow_delay_async(last.id, delay_seconds=0)
 
+    async def say(self, run: str, text: str) -> int:
+        """Say something to a run that has not ended: its model reads it with the results of its next calls.
+
+        How many such messages it has not read yet. What is said to a run that makes no further calls, or only the call
+        that ends it, is not read.
+        """
+        known = await self.get(run)
+        if known.over:
+            raise RunError(f"the run {run} is {known.state}; start another", "wrong-state")
+        number = await asyncio.to_thread(self._database.say, run, sound(text))
+        last = await self._last(run)
+        before = SEGMENT.decode(await asyncio.to_thread(self._database.input_of, last.id)).heard
+        done = [STEP.decode(text_of(row.output)) for row in await self.steps(last.id) if row.name == "execute"]
+        results = [one.outcome for one in done if isinstance(one, Performed)]
+        return number - before - sum(len(one.heard) for one in results if isinstance(one, Results))
+
+    async def upgrade(self, run: str) -> None:
+        """Have workers of this version of forge go on with a run that another version began, from its last step."""
+        row = await self._last(run)
+        if row.version == VERSION or _state(row)[0] in _OVER:
+            known = await self.get(run)
+            raise RunError(
+                f"only a run of another version that has not ended can be upgraded; the run {run} is {known.state}, "
+                f"of {row.version}",
+                "wrong-state",
+            )
+        if row.status == "PENDING":
+            await self._database.client.cancel_workflow_async(row.id)
+            await self._rewound(row)
+        else:
+            await asyncio.to_thread(self._database.move, row.id)
+
+    async def of_other_versions(self) -> AsyncIterator[Run]:
+        """The runs that have not ended and that no worker of this version goes on with."""
+        cursor = ""
+        while True:
+            page = await self.list(cursor=cursor, most=500)
+            for run in page.runs:
+                if run.version != VERSION and not run.over:
+                    yield run
+            if not page.cursor:
+                return
+            cursor = page.cursor
+
     async def retry(self, run: str) -> None:
         """Go on with a failed run from its last recorded step, once what it failed of is mended."""
         row = await self._last(run)
         if _STATES.get(row.status) != "failed":
-            raise ForgeError(f"only a failed run can be retried; the run {run} is {(await self.get(run)).state}")
-        steps = await asyncio.to_thread(self._database.steps, row.id)
-        after = steps[-1].number + 1 if steps else 1
-        first = await self._first(run)
+            state = (await self.get(run)).state
+            raise RunError(f"only a failed run can be retried; the run {run} is {state}", "wrong-state")
+        await self._rewound(row)
+
+    async def _rewound(self, row: SegmentRow) -> None:
+        """Enqueue the segment again, to go on from its last recorded step."""
+        steps = await self.steps(row.id)
+        first = await self._first(_run(row.id))
         await self._database.client.rewind_workflow_async(
             row.id,
-            start_step=after,
+            start_step=steps[-1].number + 1 if steps else 1,
             application_version=VERSION,
             queue_name=queue_of(str(first.attributes.get("workflow", ""))),
         )
@@ -242,8 +372,9 @@ class Runs:
         """Delete all of an ended run. ForgeError for one that has not ended: cancel it first."""
         known = await self.get(run)
         if not known.over:
-            raise ForgeError(f"the run {run} is {known.state}; cancel it first")
+            raise RunError(f"the run {run} is {known.state}; cancel it first", "wrong-state")
         await self._database.client.delete_workflows_async(_segments(run, known.segment))
+        await asyncio.to_thread(self._database.unsay, [run])
 
     async def prune(self, older: timedelta) -> int:
         """Delete the runs that ended longer ago than that; how many they were."""
@@ -256,6 +387,7 @@ class Runs:
             if old:
                 gone = [one for run in old for one in _segments(run.id, run.segment)]
                 await self._database.client.delete_workflows_async(gone)
+                await asyncio.to_thread(self._database.unsay, [run.id for run in old])
                 count += len(old)
             if not page.cursor:
                 return count
@@ -264,7 +396,7 @@ class Runs:
     async def journal(self, run: str) -> Journal:
         """The run so far, as a journal. ForgeError for one that has not begun."""
         first = await self._first(run)
-        rows = [row for one in _segments(run, _number(await self._last(run))) for row in await self._steps(one)]
+        rows = [row for one in _segments(run, _number(await self._last(run))) for row in await self.steps(one)]
         header: Header | None = None
         entries: list[Entry] = []
         pending: Recorded | None = None
@@ -282,57 +414,63 @@ class Runs:
                 case _:
                     pass
         if header is None:
-            raise ForgeError(f"the run {run} has no journal: it has not reached its model yet")
+            raise RunError(f"the run {run} has no journal: it has not reached its model yet", "wrong-state")
         return Journal(header=header, entries=tuple(entries), pending=pending)
 
     async def export(self, run: str, path: str | Path) -> None:
         """Write the run so far as a journal, for `forge replay`, `bisect` and `ablate`. It must not be there yet."""
         journal = await self.journal(run)
         with JournalFile.new(Path(path)) as file:
-            file.append(msgspec.json.encode(journal.header))
-            for entry in journal.entries:
-                file.append(msgspec.json.encode(EffectLine(effect=entry.effect)))
-                file.append(msgspec.json.encode(OutcomeLine(outcome=entry.outcome)))
-            if journal.pending is not None:
-                file.append(msgspec.json.encode(EffectLine(effect=journal.pending)))
+            for line in bare_lines(journal):
+                file.append(line)
 
     async def events(self, run: str, workflow: Workflow, *, after: tuple[int, int] = (0, 0)) -> AsyncIterator[Stamped]:
         """The run's events as they happen, those after the one whose `sequence` is `after`, until it ends.
 
         They are derived from what is recorded, by the run's workflow: no event is lost, and none comes twice.
         """
+        reader = await self.reader(run, workflow)
         while True:
             over = (await self.get(run)).over
-            for stamped in await self._told(run, workflow):
+            for stamped in await reader.more():
                 if stamped.sequence > after:
-                    after = stamped.sequence
                     yield stamped
             if over:
                 return
             await asyncio.sleep(_POLL)
 
-    async def _told(self, run: str, workflow: Workflow) -> Sequence[Stamped]:
-        try:
-            journal = await self.journal(run)
-        except JournalError:
-            raise
-        except ForgeError:
-            return []
-        return [stamped for step in states(journal, workflow) for stamped in step.events]
+    async def reader(self, run: str, workflow: Workflow) -> "EventReader":
+        """What reads the run's events. RunError where its workflow has changed since it began."""
+        await self._first(run)
+        text = await asyncio.to_thread(self._database.input_of, segment_id(run, 0))
+        if SEGMENT.decode(text).definition != definition_digest(workflow):
+            raise RunError(
+                f"the workflow {workflow.name} has changed since the run {run} began; its events can be told only by "
+                "the one that it began with",
+                "changed",
+            )
+        return EventReader(self, Timeline(run, workflow), run)
+
+    async def heads(self, segments: Sequence[str]) -> Mapping[str, tuple[str, int]]:
+        """How far these segments are: what changes whenever there are more events of them."""
+        return await asyncio.to_thread(self._database.heads, segments)
 
     # Rows
 
-    async def _rows(self, ids: Sequence[str]) -> dict[str, SegmentRow]:
+    async def rows(self, ids: Sequence[str]) -> dict[str, SegmentRow]:
+        """Those of the segments that are there."""
         return await asyncio.to_thread(self._database.segments, ids)
 
-    async def _steps(self, segment: str) -> Sequence[StepRow]:
-        return await asyncio.to_thread(self._database.steps, segment)
+    async def steps(self, segment: str, after: int = -1) -> Sequence[StepRow]:
+        """The recorded steps of a segment after that number."""
+        return await asyncio.to_thread(self._database.steps, segment, after)
 
     async def _first(self, run: str) -> SegmentRow:
         first = segment_id(run, 0)
-        row = (await self._rows([first])).get(first)
+        row = (await self.rows([first])).get(first)
         if row is None:
-            raise ForgeError(f"there is no run {run[:120]!r} in {self._database.shown}; `forge runs list` shows them")
+            where = self._database.shown
+            raise RunError(f"there is no run {run[:120]!r} in {where}; `forge runs list` shows them", "unknown")
         return row
 
     async def _last(self, run: str) -> SegmentRow:
@@ -343,47 +481,72 @@ class Runs:
         lasts = {row.id: row for row in firsts}
         noted = {row.id: segment_id(_run(row.id), number) for row in firsts if (number := _noted(row))}
         if noted:
-            found = await self._rows(list(noted.values()))
+            found = await self.rows(list(noted.values()))
             lasts |= {first: found[last] for first, last in noted.items() if last in found}
         while goes_on := {first: end.number for first, row in lasts.items() if isinstance(end := _output(row), Next)}:
             wanted = {first: segment_id(_run(first), number) for first, number in goes_on.items()}
-            found = await self._rows(list(wanted.values()))
+            found = await self.rows(list(wanted.values()))
             if not found:
                 break
             lasts |= {first: found[following] for first, following in wanted.items() if following in found}
         return [lasts[row.id] for row in firsts]
 
-    async def _described(self, firsts: Sequence[SegmentRow], *, questions: bool) -> Sequence[Run]:
-        known = await self._rows([row.id for row in firsts])
-        whole = [known.get(row.id, row) for row in firsts]
-        lasts = await self._lasts(whole)
+    async def _described(self, firsts: Sequence[SegmentRow], *, whole: bool) -> Sequence[Run]:
+        known = await self.rows([row.id for row in firsts])
+        found = [known.get(row.id, row) for row in firsts]
+        lasts = await self._lasts(found)
         delayed = [row.id for row in lasts if row.status == "DELAYED"]
         answered = await asyncio.to_thread(self._database.answered, delayed) if delayed else set[str]()
-        return [
-            await self._run(first, last, answered=last.id in answered, questions=questions)
-            for first, last in zip(whole, lasts, strict=True)
-        ]
+        runs = [_listed(first, last, answered=last.id in answered) for first, last in zip(found, lasts, strict=True)]
+        if not whole:
+            return runs
+        return [await self._whole(run, last) for run, last in zip(runs, lasts, strict=True)]
 
-    async def _run(self, first: SegmentRow, last: SegmentRow, *, answered: bool, questions: bool) -> Run:
-        state, problem = _state(last)
-        if answered:
-            state = "queued"
-        waits = questions and state == "waiting"
-        return Run(
-            id=_run(first.id),
-            workflow=str(first.attributes.get("workflow", "")),
-            state=state,
-            begun=_time(first.created),
-            updated=_time(last.updated),
-            problem=problem,
-            question=await self._question(last.id) if waits else None,
-            segment=_number(last),
+    async def _whole(self, run: Run, last: SegmentRow) -> Run:
+        """The run with what is in its states."""
+        text = await asyncio.to_thread(self._database.input_of, segment_id(run.id, 0))
+        asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
+        question = await self._question(last.id) if run.state == "waiting" else None
+        end = _output(last)
+        phase = unpacked(end.state).phase if isinstance(end, Ended) and end.halt is None else None
+        return replace(
+            run,
+            message=asked[-1].text if asked else "",
+            question=question,
+            until=_time(last.until) if question is not None and last.until else "",
+            outcome=phase.outcome if isinstance(phase, Done) else None,
         )
 
     async def _question(self, segment: str) -> Ask | None:
         text = await asyncio.to_thread(self._database.input_of, segment)
         phase = unpacked(SEGMENT.decode(text).state).phase if text else None
         return phase.effect if isinstance(phase, Awaiting) and isinstance(phase.effect, Ask) else None
+
+
+class EventReader:
+    """Reads a run's events: those that there are now, in order, each once."""
+
+    def __init__(self, runs: Runs, timeline: Timeline, run: str) -> None:
+        self._runs, self._timeline, self._run = runs, timeline, run
+        self._number, self._step = 0, -1
+
+    @property
+    def segment(self) -> str:
+        """The segment that it reads."""
+        return segment_id(self._run, self._number)
+
+    async def more(self) -> Sequence[Stamped]:
+        """The events that have come since."""
+        found: list[Stamped] = []
+        while True:
+            row = (await self._runs.rows([self.segment])).get(self.segment)
+            for step in await self._runs.steps(self.segment, self._step):
+                self._step = step.number
+                found += self._timeline.fed(step)
+                await asyncio.sleep(0)  # a long run is read whole; others go on meanwhile
+            if row is None or not isinstance(end := _output(row), Next):
+                return found
+            self._number, self._step = end.number, -1
 
 
 @asynccontextmanager
@@ -400,6 +563,26 @@ def _output(row: SegmentRow) -> Next | Ended | None:
     return OUTPUT.decode(text_of(row.output)) if row.status == "SUCCESS" and row.output else None
 
 
+def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
+    """The run as far as its rows say it without its states."""
+    state, problem = _state(last)
+    end = _output(last)
+    return Run(
+        id=_run(first.id),
+        workflow=str(first.attributes.get("workflow", "")),
+        state="queued" if answered else state,
+        begun=_time(first.created),
+        updated=_time(last.updated),
+        problem=problem,
+        segment=_number(last),
+        version=last.version,
+        owner=first.owner,
+        halt=end.halt if isinstance(end, Ended) else None,
+        follows=str(first.attributes.get("follows", "")),
+        followed_by=str(first.attributes.get("followed_by", "")),
+    )
+
+
 def _state(row: SegmentRow) -> tuple[How, str]:
     end = _output(row)
     match end:
@@ -408,17 +591,26 @@ def _state(row: SegmentRow) -> tuple[How, str]:
         case Ended(halt=Cancelled()):
             return "cancelled", ""
         case Ended(halt=halt):
-            return "halted", str(halt)
+            return "halted", "" if halt is None else explain(halt)
         case Next():
             return "queued", ""  # its next segment is just being enqueued
         case None:
-            return _STATES.get(row.status, "failed"), _problem(row)
+            return _STATES.get(row.status, "failed"), _problem(row) or _stranded(row)
 
 
 def _problem(row: SegmentRow) -> str:
     if row.error:
         return text_of(row.error)
     return "it was taken up too often without getting on" if row.status.startswith("MAX") else ""
+
+
+def _stranded(row: SegmentRow) -> str:
+    if row.version == VERSION or row.status in {"ERROR", "CANCELLED"}:
+        return ""
+    return (
+        f"{row.version} of forge's durable runs began it, and workers of {VERSION} leave it alone; "
+        f"forge runs upgrade {_run(row.id)} has them go on with it"
+    )
 
 
 def _result(end: Ended, workflow: Workflow | None) -> Result[Finished, Halted]:
@@ -475,4 +667,8 @@ def _place(cursor: str) -> tuple[float, str] | None:
     try:
         return float(moment), key
     except ValueError:
-        raise ForgeError(f"{cursor[:120]!r} is no cursor; take it from the page before") from None
+        raise RunError(f"{cursor[:120]!r} is no cursor; take it from the page before", "wrong-cursor") from None
+
+
+def _cursor(row: SegmentRow) -> str:
+    return f"{row.created:.3f}/{row.id}"

@@ -10,7 +10,7 @@ nothing is drawn, timed or asked outside a step.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Protocol
 from uuid import uuid4
 
@@ -19,7 +19,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 from returns.result import Failure, Result
 
-from forge.connection import Connection, Setup
+from forge import observation
+from forge.connection import Connection, Endpoint, Setup
 from forge.durable.database import ANSWERS
 from forge.durable.records import (
     ANSWER,
@@ -45,10 +46,11 @@ from forge.errors import BackendError, ForgeError
 from forge.interpreters import Answer
 from forge.journal.records import Recorded, SentPart, shortened
 from forge.outcome import Finished, Halted
-from forge.runtime.emitter import Emitter
+from forge.runtime.callbacks import OnChunk
+from forge.runtime.emitter import Emitter, OnEvent
 from forge.runtime.loop import cancelled, drive, uncancelled
 from forge.runtime.reaching import counted
-from forge.runtime.watching import Raised, interpreting
+from forge.runtime.watching import Raised, Watching, interpreting
 from forge.workflow.differences import definition_of
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -67,9 +69,11 @@ from stages.effect import (
     Unanswered,
     Undelivered,
 )
+from stages.events import RunFinished, RunHalted
 from stages.halt import BackendFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
+from stages.wire.deltas import Delta
 
 _EFFECTS = 200
 """Effects of a segment: a recovered one reads every step again, at some milliseconds each."""
@@ -88,8 +92,15 @@ class Host(Protocol):
         """The workflow's model, connected to. BackendError if it cannot be reached."""
         ...
 
-    async def send(self, workflow: str, effect: Send) -> Replied | Undelivered:
+    on_event: OnEvent | None
+    """Told of the deltas of replies and of tools' progress, beside the events."""
+
+    async def send(self, workflow: str, effect: Send, on_chunk: OnChunk | None) -> Replied | Undelivered:
         """Ask the workflow's model, when it has a slot free."""
+        ...
+
+    async def said(self, run: str, after: int) -> Sequence[str]:
+        """What users have said to the run, after so many messages."""
         ...
 
     async def continued(self, first: str, following: str, number: int) -> None:
@@ -119,9 +130,29 @@ class Performing:
         self._raised = Raised(segment.run, redacted=False)
         self._last: Request | None = None
         self._effects = 0
+        self._heard = segment.heard
+        self._end: RunFinished | RunHalted | None = None
+        self._here = ""
+        """The span of this segment, as a traceparent."""
 
     async def run(self, again: Again) -> Next | Ended:
         """Perform it to its end. `again` is the workflow of DBOS that performs a segment, which the next one is for."""
+        segment = self._segment
+        begins = observation.RunBegins(
+            run=segment.run,
+            name=segment.workflow,
+            talks=self._workflow.rules.on_text == "accept",
+            traceparent=segment.traceparent,
+            follows=segment.follows,
+            segment=segment.number,
+        )
+        with observation.Observed(begins) as observed:
+            self._here = dict(observed.headers).get("traceparent", "")
+            ended = await self._run(again)
+            observed.outcome = self._end
+            return ended
+
+    async def _run(self, again: Again) -> Next | Ended:
         segment = self._segment
         # Taken first, so that a run that fails of what follows keeps its answer when it is retried.
         if segment.number and self._asks():
@@ -152,31 +183,53 @@ class Performing:
 
         found = FIRST.decode(await _step("setup", prepare))
         if isinstance(found, Unreached):
-            return Ended(state=self._segment.state, halt=BackendFailed(fault=found.fault, attempts=1))
+            self._end = RunHalted(halt=BackendFailed(fault=found.fault, attempts=1))
+            return Ended(state=self._segment.state, halt=self._end.halt)
         self._state = load(bytes(found.state))
         return found.setup
 
     async def _driven(self, setup: Setup) -> Result[Finished, Halted] | None:
         """The end of the run; None if it goes on in the next segment."""
         workflow = self._workflow
-        connection = Connection(setup, lambda effect: self._host.send(self._segment.workflow, effect))
-        emitter = Emitter(None, self._state, workflow.name)
-        inner = interpreting(workflow, connection, {"ask": self._asked}, self._raised, emitter)
+        name = self._segment.workflow
+        connection = Connection(
+            setup,
+            lambda effect: self._host.send(name, effect, None),
+            lambda effect, on_chunk: self._host.send(name, effect, on_chunk),
+            endpoint=await self._endpoint(),
+        )
+        emitter = Emitter(self._host.on_event, self._state, workflow.name)
+        watching: Watching = {"ask": self._asked, "on_chunk": _unheard if self._host.on_event else None}
+        inner = interpreting(workflow, connection, watching, self._raised, emitter)
 
         async def interpret(effect: Effect) -> Outcome:
-            return await self._performed(effect, lambda: inner(effect))
+            return await self._performed(effect, lambda: inner(effect), emitter)
 
         async def keep(state: State) -> None:
             self._state = state
 
         try:
-            return await drive(turn_of(workflow.compiled, setup), self._state, interpret, emitter=emitter, keep=keep)
+            ended = await drive(turn_of(workflow.compiled, setup), self._state, interpret, emitter=emitter, keep=keep)
         except _Left:
             return None
         except _Cancelled as end:
-            return Failure(cancelled(interrupt(self._state, begun=end.begun)))
+            ended = Failure(cancelled(interrupt(self._state, begun=end.begun)))
+        if isinstance(ended, Failure):
+            self._end = RunHalted(halt=ended.failure().halt)
+        else:
+            self._end = RunFinished(outcome=ended.unwrap().outcome)
+        return ended
 
-    async def _performed(self, effect: Effect, perform: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    async def _endpoint(self) -> Endpoint | None:
+        """Where the model is, for telemetry; the run does not depend on it."""
+        if not observation.observing():
+            return None
+        try:
+            return (await self._host.connection(self._segment.workflow)).endpoint
+        except BackendError:
+            return None
+
+    async def _performed(self, effect: Effect, perform: Callable[[], Awaitable[Outcome]], emitter: Emitter) -> Outcome:
         """The outcome of the effect, recorded now or before."""
         opening = self._effects == 0 and self._segment.number > 0
         if self._effects >= _EFFECTS or (isinstance(effect, Ask) and not opening):
@@ -189,7 +242,11 @@ class Performing:
             self._refuse_another(begun.effect, known)
             mark = begun.nonce
 
+        recorded = True
+
         async def act() -> str:
+            nonlocal recorded
+            recorded = False
             if isinstance(effect, Execute) and mark != self._nonce:
                 return written(Performed(effect=known, outcome=_unknown(effect)))
             if self._cancel.is_set():
@@ -197,13 +254,22 @@ class Performing:
             outcome = await uncancelled(self._cancel, perform())
             if outcome is None:
                 return written(Interrupted(effect=known, begun=True))
+            if isinstance(effect, Execute) and isinstance(outcome, Results) and not self._may_end(effect):
+                outcome = replace(outcome, heard=tuple(await self._host.said(self._segment.run, self._heard)))
             return written(Performed(effect=known, outcome=outcome))
 
         done = STEP.decode(await _step(type(effect).__name__.lower(), act))
+        emitter.recovering = recorded
         self._refuse_another(done.effect, known)
         if isinstance(done, Interrupted):
             raise _Cancelled(begun=done.begun)
+        if isinstance(done.outcome, Results):
+            self._heard += len(done.outcome.heard)
         return done.outcome
+
+    def _may_end(self, effect: Execute) -> bool:
+        """Whether a call may end the run: what was said meanwhile would not be read."""
+        return any(call.name in self._workflow.rules.terminal for call in effect.calls)
 
     def _begin(self, known: Recorded) -> Callable[[], Coroutine[object, object, str]]:
         async def begin() -> str:
@@ -242,13 +308,25 @@ class Performing:
         """The next segment, enqueued: at once, or for when a question is answered or its time is over."""
         segment = self._segment
         number = segment.number + 1
-        following = replace(segment, number=number, state=packed(self._state), setup=setup)
+        following = replace(
+            segment,
+            number=number,
+            state=packed(self._state),
+            setup=setup,
+            heard=self._heard,
+            traceparent=segment.traceparent or self._here,
+            follows=self._here,
+        )
         delay = segment.within if self._asks() else None
         run_id = segment_id(segment.run, number)
         with SetWorkflowID(run_id), SetEnqueueOptions(delay_seconds=delay):
             await DBOS.enqueue_workflow_async(queue_of(segment.workflow), again, written(following))
         await self._host.continued(segment_id(segment.run, 0), run_id, number)
         return Next(number=number)
+
+
+def _unheard(_: Delta) -> None:
+    """What a reply is streamed for is told by the emitter."""
 
 
 async def _step(name: str, act: Callable[[], Coroutine[object, object, str]]) -> str:

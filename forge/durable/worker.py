@@ -14,13 +14,16 @@ from uuid import uuid4
 
 from dbos import DBOS
 from msgspec import Struct
+from sqlalchemy.exc import DBAPIError
 
 from forge.connection import AnyBackend, Connection
 from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, StoredJson
 from forge.durable.records import SEGMENT, queue_of, segment_id, written
 from forge.durable.runs import Runs
 from forge.durable.segment import Performing
-from forge.errors import BackendError, DefinitionError
+from forge.errors import BackendError, DefinitionError, ForgeError
+from forge.runtime.callbacks import OnChunk
+from forge.runtime.emitter import OnEvent
 from forge.runtime.reaching import reached
 from forge.workflow.workflow import Workflow
 from stages.effect import Replied, Send, Undelivered
@@ -49,38 +52,50 @@ async def worker(
     database: str | Path,
     backend: AnyBackend,
     concurrency: int = 16,
+    per_minute: int | None = None,
     slots: int | None = None,
     answer_within: float = 7 * 86400.0,
     drain: float = 10.0,
     rhythm: Rhythm = Rhythm(),  # noqa: B008 - frozen
+    on_event: OnEvent | None = None,
 ) -> AsyncIterator[Runs]:
     """Perform runs of these workflows while the context is open; what it yields starts, answers and cancels them.
 
     `database` is a file, for SQLite, or `postgresql://…`. At most `concurrency` runs are under way, and at most
-    `slots` model calls. A person has `answer_within` seconds to answer a question. At the end, runs have `drain`
-    seconds to end; those that have not go on in the next worker. ForgeError for a database that cannot be opened.
+    `slots` model calls; at most `per_minute` runs of a workflow are begun a minute, by all workers together. A person
+    has `answer_within` seconds to answer a question. At the end, runs have `drain` seconds to end; those that have not
+    go on in the next worker. `on_event` is told of what happens in the runs under way here, with the deltas of replies
+    as they are written; after a recovery it is told again. ForgeError for a database that cannot be opened.
     """
     served = (workflows,) if isinstance(workflows, Workflow) else tuple(workflows)
-    _refuse_wrong(served, concurrency=concurrency, slots=slots, answer_within=answer_within, rhythm=rhythm)
+    bounds = {"concurrency": concurrency, "slots": slots, "per_minute": per_minute}
+    _refuse_wrong(served, bounds, answer_within=answer_within, rhythm=rhythm)
+    if _open:
+        raise ForgeError("this process has a worker of durable runs already, and can have one; give that all workflows")
     opened = await asyncio.to_thread(Database, database)
+    _open.append(opened)
     try:
-        working = _Worker(served, opened, backend, slots)
-        async with working.launched(concurrency, rhythm, drain):
+        working = _Worker(served, opened, backend, slots, on_event)
+        async with working.launched(concurrency, per_minute, rhythm, drain):
             yield Runs(opened, within=answer_within)
     finally:
+        _open.remove(opened)
         await asyncio.to_thread(opened.close)
 
 
+_open: list[Database] = []
+"""The database of this process's worker, while there is one."""
+
+
 def _refuse_wrong(
-    served: Sequence[Workflow], *, concurrency: int, slots: int | None, answer_within: float, rhythm: Rhythm
+    served: Sequence[Workflow], bounds: Mapping[str, int | None], *, answer_within: float, rhythm: Rhythm
 ) -> None:
     names = [workflow.name for workflow in served]
     twice = sorted({name for name in names if names.count(name) > 1})
     found = (
         (not served, "a worker needs a workflow; it was given none"),
         (twice, f"several workflows are named {', '.join(twice)}: runs name theirs, so each needs a name of its own"),
-        (concurrency < 1, f"concurrency is {concurrency}; it must be at least 1"),
-        (slots is not None and slots < 1, f"slots is {slots}; it must be at least 1, or None for no limit"),
+        *((most is not None and most < 1, f"{name} is {most}; it must be at least 1") for name, most in bounds.items()),
         (answer_within <= 0, f"answer_within is {answer_within:g}; it must be more than 0 seconds"),
         (rhythm.heartbeat <= 0, f"rhythm.heartbeat is {rhythm.heartbeat:g}; it must be more than 0 seconds"),
         (
@@ -97,7 +112,15 @@ def _refuse_wrong(
 class _Worker:
     """The host of the segments that this process performs."""
 
-    def __init__(self, served: Sequence[Workflow], database: Database, backend: AnyBackend, slots: int | None) -> None:
+    def __init__(
+        self,
+        served: Sequence[Workflow],
+        database: Database,
+        backend: AnyBackend,
+        slots: int | None,
+        on_event: OnEvent | None,
+    ) -> None:
+        self.on_event = on_event
         self._served: Mapping[str, Workflow] = {workflow.name: workflow for workflow in served}
         self._database, self._backend = database, backend
         self._slots = asyncio.Semaphore(slots) if slots else None
@@ -105,12 +128,16 @@ class _Worker:
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
         self._live: dict[str, asyncio.Event] = {}
+        self._segments: set[str] = set()
+        self._abandoned: dict[str, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         self._leaving = False
         self._id = uuid4().hex
 
     @asynccontextmanager
-    async def launched(self, concurrency: int, rhythm: Rhythm, drain: float) -> AsyncIterator[None]:
+    async def launched(
+        self, concurrency: int, per_minute: int | None, rhythm: Rhythm, drain: float
+    ) -> AsyncIterator[None]:
         """Runs are performed while it is open."""
         database = self._database
         await asyncio.to_thread(database.beat, self._id)
@@ -141,6 +168,7 @@ class _Worker:
                 await DBOS.register_queue_async(
                     queue_of(name),
                     worker_concurrency=concurrency,
+                    limiter=None if per_minute is None else {"limit": per_minute, "period": 60.0},
                     polling_interval_sec=_POLL,
                     on_conflict="always_update",
                 )
@@ -173,10 +201,11 @@ class _Worker:
         segment = SEGMENT.decode(text)
         if self._leaving:
             await asyncio.Event().wait()  # it was taken from the queue while this process ends, and goes on elsewhere
-        first = segment_id(segment.run, 0)
+        first, own = segment_id(segment.run, 0), segment_id(segment.run, segment.number)
         cancel = asyncio.Event()
         task = asyncio.current_task()
         self._live[first] = cancel
+        self._segments.add(own)
         try:
             if task is not None:
                 self._tasks.add(task)
@@ -184,7 +213,14 @@ class _Worker:
                 cancel.set()
             doing = Performing(self, self._served[segment.workflow], segment, cancel)
             return written(await doing.run(again))
+        except DBAPIError as error:
+            # A full disk, say. That does not end the run: the sweeper enqueues the segment again once it can.
+            _log.warning("the run %s cannot be recorded: %s", segment.run, str(error).partition("\n")[0])
+            self._segments.discard(own)
+            await self._abandoned.setdefault(own, asyncio.Event()).wait()
+            raise
         finally:
+            self._segments.discard(own)
             self._live.pop(first, None)
             if task is not None:
                 self._tasks.discard(task)
@@ -196,16 +232,21 @@ class _Worker:
                 self._connection = await self._connections.enter_async_context(reached(self._backend).connect())
             return self._connection
 
-    async def send(self, workflow: str, effect: Send) -> Replied | Undelivered:
+    async def send(self, workflow: str, effect: Send, on_chunk: OnChunk | None) -> Replied | Undelivered:
         """Ask it, when a slot is free."""
         try:
             connection = await self.connection(workflow)
         except BackendError as error:
             return Undelivered(fault=error.fault)
+        send = connection.told(on_chunk)
         if self._slots is None:
-            return await connection.send(effect)
+            return await send(effect)
         async with self._slots:
-            return await connection.send(effect)
+            return await send(effect)
+
+    async def said(self, run: str, after: int) -> Sequence[str]:
+        """What users have said to the run."""
+        return await asyncio.to_thread(self._database.said, run, after)
 
     async def continued(self, first: str, following: str, number: int) -> None:
         """Note the run's last segment; wake it if the run is to be cancelled, for it may wait for a person."""
@@ -226,8 +267,9 @@ class _Worker:
                         self._live[first].set()
 
     async def _sweep(self, rhythm: Rhythm) -> None:
-        """Count, and take over the runs of executors that have stopped counting."""
+        """Count, and take over the runs of executors that have stopped counting, and those that this one has lost."""
         seen: dict[str, tuple[int, float]] = {}
+        lost: dict[str, float] = {}
         while True:
             try:
                 await asyncio.to_thread(self._database.beat, self._id)
@@ -238,6 +280,12 @@ class _Worker:
                         seen[executor] = (count, now)
                     if count < 0 or (executor != self._id and now - seen[executor][1] >= rhythm.dead_after):
                         await asyncio.to_thread(self._take_over, executor)
+                taken = await asyncio.to_thread(self._database.pending, self._id)
+                lost = {one: lost.get(one, now) for one in taken if one not in self._segments}
+                for one in [one for one, since in lost.items() if now - since >= rhythm.dead_after]:
+                    await self._database.client.resume_workflow_async(one, queue_name=taken[one])
+                    if (abandoned := self._abandoned.pop(one, None)) is not None:
+                        abandoned.set()
             except Exception as error:  # noqa: BLE001 - it may be away for a while; nothing else ends this
                 _log.warning("the database of runs cannot be asked: %s", str(error).partition("\n")[0])
             await asyncio.sleep(rhythm.heartbeat)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from forge.errors import quantity
-from forge.evals.report import Column, Conclusion, EvalReport, Matchup, harm_claim, right_claim
+from forge.evals.report import Column, Conclusion, EvalReport, harm_claim, right_claim
 from forge.evals.row import Row
 from forge.evals.statistics import Metrics, Proportion, metrics_of
 
@@ -40,10 +40,11 @@ _STEPS = 10
 def _heat_map_of(report: EvalReport) -> str:
     """The map with its filters."""
     tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
+    tag_options = "".join(f"<option value={number}>{escape(tag)}</option>" for number, tag in enumerate(tags))
     return _FILTERS.format(
         models=_options(column.configuration.model for column in report.columns),
         ablations=_options(_ablation_of(column) for column in report.columns),
-        tags="<option value=''>all</option>" + "".join(map(_tag_option, range(len(tags)), tags)),
+        tags="<option value=''>all</option>" + tag_options,
         scale="".join(f"<i class=q{step}></i>" for step in range(_STEPS + 1)),
         head="".join(_head(report)),
         totals=_totals(report, None) + "".join(_totals(report, (number, tag)) for number, tag in enumerate(tags)),
@@ -141,10 +142,6 @@ def _shade(share: Proportion) -> str:
     return f"q{round(_STEPS * share.count / share.of)}" if share.of else "none"
 
 
-def _tag_option(number: int, tag: str) -> str:
-    return f"<option value={number}>{escape(tag)}</option>"
-
-
 # What the script of a report's page works on: every run, every pair's verdict, and the timelines, as JSON.
 
 TimelineSection = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -162,18 +159,20 @@ def _page_json(report: EvalReport, timelines: Timelines) -> str:
         for number, column in enumerate(report.columns)
         for name, cell in column.runs.items()
     }
+    pairs: dict[str, object] = {}
+    for one in report.matchups:
+        each = {names.index(part.part): (part.only_first, part.only_second, part.finding) for part in one.scenarios}
+        claims = (right_claim(one), harm_claim(one))
+        pairs[f"{one.first},{one.second}"] = {"claims": claims, "alone": one.pairing.alone, "scenarios": each}
     made = {
         "columns": [(column.label, column.name, column.configuration.model) for column in report.columns],
         "scenarios": names,
         "runs": runs,
-        "pairs": {f"{one.first},{one.second}": _matchup(one, names) for one in report.matchups},
+        "pairs": pairs,
         "timelines": timelines,
     }
-    return _for_html(msgspec.json.encode(made).decode())
-
-
-def _for_html(text: str) -> str:
-    """The JSON without characters that mean anything in HTML; they occur only in its strings."""
+    # These characters occur only in its strings.
+    text = msgspec.json.encode(made).decode()
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
 
@@ -189,15 +188,6 @@ def _run(row: Row) -> dict[str, object]:
         "seconds": round(row.seconds, 2),
         "tokens": row.input_tokens + row.output_tokens,
         "journals": row.journals,
-    }
-
-
-def _matchup(one: Matchup, names: list[str]) -> dict[str, object]:
-    each = {names.index(part.part): (part.only_first, part.only_second, part.finding) for part in one.scenarios}
-    return {
-        "claims": (right_claim(one), harm_claim(one)),
-        "alone": one.pairing.alone,
-        "scenarios": each,
     }
 
 
@@ -325,18 +315,13 @@ def _metrics(report: EvalReport) -> Iterator[str]:
         yield f"<caption>{model}</caption><thead><tr>{_FIRST_HEADS}{heads}</tr></thead>"
         yield "<tbody>"
         for column, (name, *texts) in zip(one.columns, one.metrics.rows, strict=True):
-            cells = "".join(f"<td>{_broken(text)}</td>" for text in texts)
+            parts = (escape(text).partition(", ") for text in texts)  # the interval on a line of its own
+            cells = "".join(f"<td>{count}{comma and f'<small>{low}</small>'}</td>" for count, comma, low in parts)
             plot = f"<td class=plot>{_whisker(column.metrics.right)}</td>"
             yield f"<tr><th scope=row>{escape(name)}</th>{plot}{cells}</tr>"
         yield "</tbody></table></div>"
     meanings = "".join(f"<dt>{heading}</dt><dd>{meaning}</dd>" for heading, meaning in known.items())
     yield f"<details><summary>What the columns mean</summary><dl class=meanings>{meanings}</dl></details>"
-
-
-def _broken(text: str) -> str:
-    """A metric with its interval on a line of its own."""
-    count, comma, interval = escape(text).partition(", ")
-    return f"{count}{comma and '<small>'}{interval}{comma and '</small>'}"
 
 
 def _notes(report: EvalReport) -> Iterator[str]:

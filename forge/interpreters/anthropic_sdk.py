@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import httpx
 import msgspec
 
+from forge import observation
 from forge.errors import ForgeError, to_install
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class ThroughSdk(httpx.AsyncBaseTransport):
                     answer = (await self._sdk.get(path, cast_to=raw, options=_UNREAD)).http_response
                 else:
                     body: dict[str, object] = msgspec.json.decode(await request.aread())
-                    answer = (await self._sdk.post(path, body=body, cast_to=raw, options=_UNREAD)).http_response
+                    options: RequestOptions = {"headers": {**_UNREAD["headers"], **observation.outgoing()}}
+                    answer = (await self._sdk.post(path, body=body, cast_to=raw, options=options)).http_response
         except _ErrorStatus as refused:
             answer = refused.response
         return httpx.Response(answer.status_code, headers=answer.headers.multi_items(), stream=_Body(answer, request))

@@ -16,11 +16,12 @@ import httpx
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge import observation
 from forge.masking import NOTHING, Hidden
 from forge.runtime.callbacks import OnChunk, Watcher
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.retry import Backoff, RetryPolicy, Tries
-from stages.wire.deltas import BODY_KEPT, Decoder, Ended, Piece, cut_body, gather_reply, reply_pieces
+from stages.wire.deltas import BODY_KEPT, Decoder, Ended, Piece, Retry, cut_body, gather_reply, reply_pieces
 from stages.wire.wires import OPENAI, Wire
 
 # Faults: what httpx raises, and answers with an error status, as values; nothing is retried here.
@@ -309,6 +310,7 @@ class Http:
             wait = self._retry(Tries(faults=faults, waited=waited, chance=random.random()))  # noqa: S311 - no secret
             if wait is None:
                 return Undelivered(fault=fault, attempts=len(faults), seconds=time.monotonic() - began)
+            observation.tell(Retry(fault=fault, attempt=len(faults), seconds=wait))
             if watcher is not None:
                 await watcher.forget(fault, len(faults), wait)
             await asyncio.sleep(wait)
@@ -318,6 +320,7 @@ class Http:
         request = httpx.Request(
             "POST", self._to, headers=self._headers, content=body, extensions=dict(self._extensions)
         )
+        request.headers.update(observation.outgoing())
         try:
             async with asyncio.timeout(self._total) as limit:
                 response = await self._send(request)

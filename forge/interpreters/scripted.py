@@ -13,7 +13,7 @@ from forge.errors import ForgeError, quantity
 from forge.outcome import short_repr
 from forge.runtime.loop import checked_options
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, TokenProbability, Undelivered
-from stages.wire.prompted.forms import FormName
+from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 
 Line = str | Reply | Fault

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from forge.errors import ForgeError, ToolFailed, ToolOutcomeUnknown, ToolResolutionError
 from forge.interpreters import Asker
 from forge.interpreters.threads import Hear, in_thread, unheard
+from forge.observation import Observed
 from forge.tools.definition import (
     Caller,
     Convert,
@@ -249,6 +250,10 @@ Raised = Callable[[ToolCall, Exception], None]
 """Told of each exception of a tool that the tool did not raise for the model to hear."""
 
 
+Around = Callable[[ToolCall, ToolSpec], Observed]
+"""Observes a call of that tool."""
+
+
 def _untold(call: ToolCall, error: Exception) -> None:
     """For those who want to hear of none."""
 
@@ -268,10 +273,12 @@ class Tools:
         raised: Raised = _untold,
         ask: Asker | None = None,
         journal: str | None = None,
+        around: Around | None = None,
     ) -> Results:
         """The results, in the order of the calls; a tool's exception is a result too. `heard` is told of progress.
 
         `raised` is told of unexpected ones. `ask` and `journal` are the run's own, for tools that take a `Caller`.
+        `around` observes each call.
         """
         if not effect.run and (keyed := [call.name for call in effect.calls if self._tools[call.name].keyed]):
             raise ForgeError(
@@ -281,6 +288,9 @@ class Tools:
         spent: list[Spending] = []
         caller = self._caller(effect, spent, ask, journal)
         calls = [self._run(call, effect.run, heard, raised, caller) for call in effect.calls]
+        if around is not None:
+            observed = zip(calls, effect.calls, strict=True)
+            calls = [_observed(running, around(call, self._tools[call.name].spec)) for running, call in observed]
         # A call alone, the most frequent case by far, needs no task of its own.
         results = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
         return Results(results=tuple(results), seconds=time.monotonic() - began, spent=sum_of(spent))
@@ -330,6 +340,12 @@ class Tools:
             if not isinstance(error, ToolResolutionError | ToolFailed):
                 raised(call, error)
             return failed(call.id, error, tool.spec.result_limit)
+
+
+async def _observed(running: Coroutine[None, None, CallResult], around: Observed) -> CallResult:
+    with around as observed:
+        observed.outcome = result = await running
+        return result
 
 
 def _overdue(call: ToolCall, tool: "_Prepared", overdue: Overdue) -> Failed | InDoubt:

@@ -235,6 +235,24 @@ class Journal(Struct, frozen=True, kw_only=True):
         return Send(request=request, turn=wanted.turn, target=wanted.target)
 
 
+def bare_lines(journal: Journal) -> Iterator[bytes]:
+    """The lines that the journal is written as, without their checksums."""
+    yield msgspec.json.encode(journal.header)
+    for entry in journal.entries:
+        yield msgspec.json.encode(EffectLine(effect=entry.effect))
+        yield msgspec.json.encode(OutcomeLine(outcome=entry.outcome))
+    if journal.pending is not None:
+        yield msgspec.json.encode(EffectLine(effect=journal.pending))
+
+
+def checked_lines(journal: Journal) -> Iterator[bytes]:
+    """The lines of its file."""
+    check = ""
+    for bare in bare_lines(journal):
+        line, check = with_checksum(bare, check)
+        yield line
+
+
 def shortened(effect: Effect, before: Request) -> Recorded:
     """The effect as it is recorded: a request as what it adds to the previous one."""
     if not isinstance(effect, Send):

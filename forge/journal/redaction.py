@@ -344,8 +344,28 @@ class Redact(Struct, frozen=True, kw_only=True):
         """
         if wrong := [*_mistakes(self, tools)]:
             raise DefinitionError(tuple(wrong))
+        self.refuse_wrong_patterns()
+
+    def refuse_wrong_patterns(self) -> None:
+        """DefinitionError for a pattern that is not valid."""
         for pattern in self.patterns:
             _finder(pattern)
+
+
+def both(one: Redact | None, other: Redact | None, tools: Mapping[str, tuple[str, ...]]) -> Redact:
+    """What either hides. `other` is not made for one workflow: its rules for tools that there are not are left out."""
+    first, second = one or Redact(), other or Redact()
+    rules = [rule for rule in (first.where, second.where) if rule]
+    return Redact(
+        arguments=(
+            *first.arguments,
+            *(it for it in second.arguments if not [*_mistakes(Redact(arguments=[it]), tools)]),
+        ),
+        results=(*first.results, *(it for it in second.results if it in tools or it == "*")),
+        values=(*first.values, *second.values),
+        patterns=(*first.patterns, *second.patterns),
+        where=(lambda field: any(rule(field) for rule in rules)) if rules else None,
+    )
 
 
 class Redactor:

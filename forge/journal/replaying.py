@@ -347,7 +347,7 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
     yield step
     used, followed = 0, Followed(journal)
     while True:
-        step = _after(step, advanced(turn, step.state), agent, sequence)
+        step = step_after(step, advanced(turn, step.state), agent, sequence)
         sequence = step.events[-1].sequence if step.events else sequence
         if isinstance(step.state.phase, Awaiting) and step.halt is None:
             _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))
@@ -360,7 +360,7 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
             case Awaiting() if step.halt is None and used < len(journal.entries):
                 outcome = journal.entries[used].outcome
                 used += 1
-                step = _after(step, delivered(step.state, outcome, used), agent, sequence, outcome)
+                step = step_after(step, delivered(step.state, outcome, used), agent, sequence, outcome)
                 sequence = step.events[-1].sequence if step.events else sequence
                 yield step
                 if step.halt is not None:
@@ -379,13 +379,14 @@ def delivered(state: State, outcome: Outcome, number: int) -> Result[State, Halt
         raise JournalError(f"the outcome of effect {number} in the journal is another effect's: {error}") from None
 
 
-def _after(
+def step_after(
     before: Step,
     moved: Result[State, Halt],
     agent: str,
     sequence: tuple[int, int],
     outcome: Outcome | None = None,
 ) -> Step:
+    """The step from that one by what moved its state: the pipeline, or an outcome; `sequence` is its last event's."""
     number = before.number + 1
     state = moved.value_or(before.state)
     halt = moved.failure() if isinstance(moved, Failure) else None

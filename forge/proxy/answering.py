@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from forge.proxy.admission import Admission, calls, is_said, shown_text
-from forge.proxy.asgi import Outlet
+from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import nothing_usable, passed_on_too_early, refusal_answer, request_error
 from forge.proxy.exchange import Exchange
 from forge.proxy.passage import Notes, RequestOutcome
@@ -113,7 +113,7 @@ class WholeAnswer:
 
     text, called = "", False
 
-    def __init__(self, out: Outlet) -> None:
+    def __init__(self, out: NotedOutlet) -> None:
         self._out, self._answer = out, WireAnswer(body=b"")
 
     async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:  # noqa: ARG002 - see Sink
@@ -153,7 +153,7 @@ class StreamedAnswer:
     `relay` is what writes it.
     """
 
-    def __init__(self, exchange: Exchange, out: Outlet) -> None:
+    def __init__(self, exchange: Exchange, out: NotedOutlet) -> None:
         self._out = out
         self.relay = Relay(exchange, out)
         self.text, self.called = "", False

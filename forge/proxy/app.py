@@ -1,29 +1,41 @@
-"""The ASGI application: a request read to its bound, routed, answered, and given up when its client leaves."""
+"""The proxy's ASGI application: a request routed and answered, errors in the protocol of its client."""
 
-import asyncio
+import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.proxy.access import cors_headers, objection
-from forge.proxy.asgi import Asked, Outlet, Receive, Scope, Send
+from forge.door.access import Reach, is_loopback
+from forge.door.asgi import Asked, Headers, Leaving, Outlet, Receive, Scope, Send, attended, read_body
+from forge.errors import ForgeError
+from forge.observation import Answered, Observed, Requested
 from forge.proxy.options import ProxyOptions
-from forge.proxy.passage import AGENT_LENGTH, Passage
+from forge.proxy.passage import AGENT_LENGTH, Notes, Passage
 from stages.wire.served import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
 
 log = logging.getLogger("forge.proxy")
 
-Handler = Callable[[Asked, Outlet], Awaitable[None]]
-
-_LISTEN_AFTER = 0.02
-"""Seconds after which a request is listened to for its client's leaving: most are answered before."""
+_CORS_HEADERS = "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"
 
 
-STOPPING = RequestError(message="the proxy was stopped before the reply was whole", status=503)
+class NotedOutlet(Outlet):
+    """The answer to one request, with what is noted of it: in headers, and for the log."""
+
+    def __init__(self, send: Send, headers: Headers = ()) -> None:
+        super().__init__(send, headers)
+        self.notes = Notes()
+
+    async def _begin(self, status: int, headers: Headers) -> None:
+        noted = {"x-forge-compacted": self.notes.compacted, "x-forge-left-out": ", ".join(self.notes.left_out)}
+        await super()._begin(status, (*headers, *((name, value) for name, value in noted.items() if value)))
+
+
+Handler = Callable[[Asked, NotedOutlet], Awaitable[None]]
 
 
 class Route(Struct, frozen=True):
@@ -33,8 +45,13 @@ class Route(Struct, frozen=True):
     wire: ServerWire = CHAT
 
 
-class LeftError(Exception):
-    """The client went away."""
+def refuse_open_house(options: ProxyOptions) -> None:
+    """ForgeError for a proxy that other machines reach without a key, unless that is asked for by name."""
+    if not (is_loopback(options.host) or options.api_key or options.insecure):
+        raise ForgeError(
+            f"{options.host} can be reached from other machines, and anybody there could use the model. Give callers a "
+            "key (--api-key-env NAME, ProxyOptions(api_key=…)), or say --insecure"
+        )
 
 
 class App:
@@ -51,6 +68,8 @@ class App:
         watch: Callable[[Passage], None],
     ) -> None:
         self._routes, self._below, self._options, self._watch = routes, below, options, watch
+        keyed = bool(options.api_key)
+        self._reach = Reach(host=options.host, keyed=keyed, origins=options.origins, headers=_CORS_HEADERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -63,40 +82,28 @@ class App:
             headers=dict(scope["headers"]),
             query=scope["query_string"],
         )
-        out = Outlet(send, cors_headers(asked, self._options) if b"origin" in asked.headers else ())
+        out = NotedOutlet(send, self._reach.cors(asked) if b"origin" in asked.headers else ())
+        route = self._route(asked.path)
+        wire = _wire_of(route, asked)
+
+        async def handle(leaving: Leaving) -> None:
+            await self._handled(route, asked, receive, out, leaving)
+
         try:
-            await self._served(asked, receive, out)
+            what = f"{asked.method} {asked.path}"
+            with _observed(asked, route) as observed:
+                early = await attended(handle, receive, out, fail=wire.encode_error, log=log, what=what)
+                out.notes.outcome = early or out.notes.outcome
+                observed.outcome = _answered(out)
         finally:
             agent, seconds = asked.header("user-agent")[:AGENT_LENGTH], time.monotonic() - began
             self._watch(Passage(time.time(), asked.method, asked.path, agent, out.status, seconds, out.notes))
 
-    async def _served(self, asked: Asked, receive: Receive, out: Outlet) -> None:
-        leaving = Leaving(receive)
-        route = self._route(asked.path)
-        try:
-            await self._handled(route, asked, receive, out, leaving)
-        except asyncio.CancelledError:
-            # The client has left, or the server that stops has waited for this request as long as it may.
-            out.notes.outcome = "left" if leaving.left else "stopped"
-            if not leaving.left and not out.begun:
-                await out.answer(_wire_of(route, asked).encode_error(STOPPING))
-        except LeftError:
-            out.notes.outcome = "left"
-        # What nobody has foreseen is told in the client's protocol, and in the log in full.
-        except Exception:
-            log.exception("%s %s failed", asked.method, asked.path)
-            if out.begun:
-                raise  # the server then cuts the connection: half an answer must not look whole
-            error = RequestError(message="the proxy failed at this request; its log says why", status=500)
-            await out.answer(_wire_of(route, asked).encode_error(error))
-        finally:
-            leaving.stop()
-
     async def _handled(
-        self, route: Route | None, asked: Asked, receive: Receive, out: Outlet, leaving: "Leaving"
+        self, route: Route | None, asked: Asked, receive: Receive, out: NotedOutlet, leaving: Leaving
     ) -> None:
         wire = _wire_of(route, asked)
-        if error := objection(asked, self._options):
+        if error := self._reach.objection(asked) or self._keyless(asked):
             await out.answer(wire.encode_error(error))
         elif asked.method == "OPTIONS":
             await out.answer(WireAnswer(status=204, body=b""))
@@ -109,32 +116,22 @@ class App:
             answer = wire.encode_error(error)
             await out.answer(replace(answer, headers=(*answer.headers, ("allow", allowed))))
         else:
-            body = await self._body(asked, receive)
+            body = await read_body(asked, receive, self._options.body_limit)
             if isinstance(body, RequestError):
                 await out.answer(wire.encode_error(body))
                 return
             leaving.begin()
             await handler(replace(asked, body=body), out)
 
-    async def _body(self, asked: Asked, receive: Receive) -> bytes | RequestError:
-        """The body, to its bound. LeftError where the client goes before its end."""
-        limit = self._options.body_limit
-        said = asked.header("content-length")
-        if said.isdigit() and int(said[:20]) > limit:
-            return _too_large(limit)
-        chunks: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise LeftError
-            chunk = message.get("body", b"")
-            size += len(chunk)
-            if size > limit:
-                return _too_large(limit)
-            if not message.get("more_body", False):
-                return b"".join((*chunks, chunk)) if chunks else chunk
-            chunks.append(chunk)
+    def _keyless(self, asked: Asked) -> RequestError | None:
+        """The error of a request without the key that it needs."""
+        own = self._options.api_key
+        if not own or asked.method == "OPTIONS" or asked.path in ("/health", "/forge/health"):
+            return None
+        given = (asked.header("authorization").partition(" ")[2].strip(), asked.header("x-api-key").strip())
+        if any(hmac.compare_digest(key.encode(), own.encode()) for key in given):
+            return None
+        return RequestError(message="this server wants its API key, as a bearer token or in x-api-key", status=401)
 
     def _route(self, path: str) -> Route | None:
         found = self._routes.get(path)
@@ -143,36 +140,23 @@ class App:
         return next((route for prefix, route in self._below.items() if path.startswith(prefix)), None)
 
 
-class Leaving:
-    """Listens for the client's leaving, and then cancels the task that serves it."""
+def _observed(asked: Asked, route: Route | None) -> Observed | nullcontext[Observed]:
+    """The request, observed where it asks for what the model does: probes of health and metrics are not."""
+    requested = Requested(method=asked.method, route=f"/v1{asked.path}", headers=asked.headers)
+    asks = route is not None and asked.method == "POST" and asked.method in route.handlers
+    return Observed(requested) if asks else nullcontext(Observed(requested))
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self.left = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._listening: asyncio.Task[None] | None = None
 
-    def begin(self) -> None:
-        """Listen from a moment on."""
-        self._serving = asyncio.current_task()
-        self._timer = asyncio.get_running_loop().call_later(_LISTEN_AFTER, self._listen)
-
-    def stop(self) -> None:
-        """Listen no more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._listening is not None:
-            self._listening.cancel()
-
-    def _listen(self) -> None:
-        self._listening = asyncio.get_running_loop().create_task(self._wait())
-
-    async def _wait(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        if self._serving is not None:
-            self.left = True
-            self._serving.cancel()
+def _answered(out: NotedOutlet) -> Answered:
+    notes = out.notes
+    return Answered(
+        status=out.status,
+        outcome=notes.outcome,
+        attempts=notes.attempts,
+        compacted=notes.compacted,
+        rescued=notes.rescued,
+        refused=notes.refused,
+    )
 
 
 def _path(path: str) -> str:
@@ -186,7 +170,3 @@ def _wire_of(route: Route | None, asked: Asked) -> ServerWire:
     if route is not None and route.wire is not CHAT:
         return route.wire
     return MESSAGES if b"anthropic-version" in asked.headers else CHAT
-
-
-def _too_large(limit: int) -> RequestError:
-    return RequestError(message=f"the request has more than {limit} bytes", status=413)

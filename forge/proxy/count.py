@@ -5,7 +5,8 @@ import math
 import msgspec
 
 from forge.connection import Connection
-from forge.proxy.asgi import Asked, Outlet
+from forge.door.asgi import Asked
+from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import refusal_answer
 from forge.proxy.exchange import pinned
 from forge.proxy.service import Service
@@ -18,7 +19,7 @@ from stages.wire.served import RequestError, WireAnswer
 from stages.wire.server_wires import MESSAGES
 
 
-async def count_tokens(service: Service, connection: Connection, asked: Asked, out: Outlet) -> None:
+async def count_tokens(service: Service, connection: Connection, asked: Asked, out: NotedOutlet) -> None:
     """WireAnswer with the tokens of a prompt."""
     request = decode_count_request(asked.body)
     if isinstance(request, RequestError):
@@ -42,5 +43,5 @@ async def count_tokens(service: Service, connection: Connection, asked: Asked, o
     await _tell(out, tokens)
 
 
-async def _tell(out: Outlet, tokens: int) -> None:
+async def _tell(out: NotedOutlet, tokens: int) -> None:
     await out.answer(WireAnswer(body=msgspec.json.encode({"input_tokens": tokens})))

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from forge.connection import Endpoint
-from forge.proxy.asgi import Headers
+from forge.door.asgi import Headers
 from forge.proxy.http_answer import BrokenAnswerError, HttpAnswer, UnansweredError
 from forge.proxy.http_connection import HttpConnection
 from forge.proxy.http_connector import Connector
@@ -39,14 +39,18 @@ class EndpointClient:
         self._idle: deque[HttpConnection] = deque()
         self._heads: dict[tuple[str, str, Headers], bytes] = {}
 
-    async def ask(self, method: str, url: str, key: str, body: bytes = b"", own: Headers = ()) -> "OpenRequest":
+    async def ask(
+        self, method: str, url: str, key: str, body: bytes = b"", own: Headers = (), *, trace: Headers = ()
+    ) -> "OpenRequest":
         """A request whose answer has begun, to be closed by the caller; `own` are headers instead of the endpoint's.
 
+        `trace` are further ones, of this request alone.
         UnreachableError, ssl.SSLError, TimeoutError, BrokenAnswerError or UnansweredError where there is none.
         """
-        request = b"%b%bcontent-length: %d\r\n\r\n%b" % (
+        request = b"%b%b%bcontent-length: %d\r\n\r\n%b" % (
             self._head(method, url, own),
             self._credential(key),
+            b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in trace),
             len(body),
             body,
         )

@@ -24,7 +24,7 @@ from forge.proxy.turn import (
     opening,
     unanswered,
 )
-from forge.proxy.upstream import Caller, Post, Refusal, Upstream
+from forge.proxy.upstream import Caller, ObservedUpstream, Post, Refusal, Upstream
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.rules import pending
@@ -81,7 +81,9 @@ class Exchange(Struct, frozen=True, kw_only=True):
     @property
     def upstream(self) -> Upstream:
         """The backend."""
-        return self.model.upstream
+        model, request = self.model, self.request
+        name = model.name_for(request) or request.model or model.setup.model
+        return ObservedUpstream(model.upstream, model.endpoint, name)
 
     @property
     def policy(self) -> ModelPolicy:

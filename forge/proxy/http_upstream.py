@@ -119,7 +119,7 @@ class Served:
 
     async def _posted(self, post: Post, body: bytes) -> OpenRequest:
         headers = post.caller.headers if post.body else ()
-        return await self._client.ask("POST", self._url, post.caller.key, body, headers)
+        return await self._client.ask("POST", self._url, post.caller.key, body, headers, trace=post.trace)
 
     def _packed(self, answer: HttpAnswer) -> Refusal | None:
         """The refusal of a body that is packed, although none was asked for so."""

@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from forge.connection import Connection
-from forge.proxy.asgi import Asked, Outlet
+from forge.door.asgi import Asked
+from forge.proxy.app import NotedOutlet
 from forge.proxy.endpoint_client import EndpointClient
 from forge.proxy.http_upstream import REQUEST_ERRORS
 from forge.proxy.options import BODY_LIMIT
@@ -43,7 +44,7 @@ class Info:
         self.connection, self._client, self._service, self._tally = connection, client, service, tally
         self._began = int(time.time())
 
-    async def models(self, asked: Asked, out: Outlet) -> None:
+    async def models(self, asked: Asked, out: NotedOutlet) -> None:
         """GET /v1/models, in Anthropic's form for its clients."""
         found = await self._models(asked)
         if b"anthropic-version" not in asked.headers:
@@ -54,7 +55,7 @@ class Info:
         ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"]} if models else {}
         await _tell(out, {"data": models, "has_more": False, **ends})
 
-    async def model(self, asked: Asked, out: Outlet) -> None:
+    async def model(self, asked: Asked, out: NotedOutlet) -> None:
         """GET /v1/models/{id}."""
         name = asked.path.removeprefix("/models/")
         anthropic = b"anthropic-version" in asked.headers
@@ -77,14 +78,14 @@ class Info:
         own = {"id": self.connection.setup.model or "forge", "object": "model", "created": self._began}
         return found or [msgspec.json.encode({**own, "owned_by": "forge"})]
 
-    async def health(self, asked: Asked, out: Outlet) -> None:
+    async def health(self, asked: Asked, out: NotedOutlet) -> None:
         """GET /health: the backend's, where it has one."""
         status, body = await self._got("/health", asked)
         if status in (0, 404):
             status, body = (503, b'{"status":"unreachable"}') if self._client and not status else (200, b"")
         await out.answer(WireAnswer(status=status, body=body or b'{"status":"ok"}'))
 
-    async def props(self, asked: Asked, out: Outlet) -> None:
+    async def props(self, asked: Asked, out: NotedOutlet) -> None:
         """GET /props, of llama.cpp; else what forge knows of it."""
         status, body = await self._got("/props", asked)
         if status == 200:
@@ -94,18 +95,18 @@ class Info:
         generation = {"n_ctx": self._service.model.window}
         await _tell(out, {"default_generation_settings": generation, "total_slots": slots, "model_alias": setup.model})
 
-    async def metrics(self, asked: Asked, out: Outlet) -> None:
+    async def metrics(self, asked: Asked, out: NotedOutlet) -> None:
         """GET /metrics: forge's own, and those of the backend after them."""
         status, body = await self._got("/metrics", asked)
         own = self._tally.metrics(self._service.slots.waiting, self._service.slots.working).encode()
         await out.answer(WireAnswer(body=own + (body if status == 200 else b"")), "text/plain; version=0.0.4")
 
-    async def alive(self, _: Asked, out: Outlet) -> None:
+    async def alive(self, _: Asked, out: NotedOutlet) -> None:
         """GET /forge/health: the proxy itself."""
         slots = self._service.slots
         await _tell(out, {"status": "ok", "slots": slots.slots, "working": slots.working, "waiting": slots.waiting})
 
-    async def usage(self, _: Asked, out: Outlet) -> None:
+    async def usage(self, _: Asked, out: NotedOutlet) -> None:
         """GET /forge/usage: the context that the last request took, or 204."""
         last = self._service.last
         if last is None:
@@ -131,7 +132,7 @@ class Info:
             return 0, b""
 
 
-async def _tell(out: Outlet, told: object) -> None:
+async def _tell(out: NotedOutlet, told: object) -> None:
     await out.answer(WireAnswer(body=msgspec.json.encode(told)))
 
 

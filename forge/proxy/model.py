@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.http_client import refuses_tools
-from forge.connection import Setup
+from forge.connection import Endpoint, Setup
 from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.shaping import GrowingContext
 from forge.proxy.tools import Guards
@@ -70,6 +70,7 @@ class Model(Struct, frozen=True, kw_only=True):
     fallback: ToolFallback | None = None
     count: Callable[[bytes], Awaitable[int | None]] | None = None
     """Counts the tokens of a request by the server's own tokenizer, where it has one."""
+    endpoint: Endpoint | None = None
 
     @property
     def window(self) -> int:

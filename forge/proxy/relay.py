@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from forge.proxy.asgi import Outlet
+from forge.proxy.app import NotedOutlet
 from forge.proxy.exchange import Exchange
 from forge.proxy.upstream import Heard
 from stages.effect import Fault
@@ -22,7 +22,7 @@ PING = b": keep-alive\n\n"
 class Relay:
     """The stream of one exchange."""
 
-    def __init__(self, exchange: Exchange, out: Outlet) -> None:
+    def __init__(self, exchange: Exchange, out: NotedOutlet) -> None:
         self._out, envelope = out, exchange.envelope()
         # Several choices, and what forge has no noun for: the backend's own events to the end.
         self._as_it_is = exchange.same and (exchange.request.n > 1 or exchange.request.logprobs)

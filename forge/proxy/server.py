@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from forge.backends import named
 from forge.connection import AnyBackend, Connection, Setup
-from forge.proxy.access import refuse_open_house
-from forge.proxy.app import App
+from forge.door.listening import Listening, listening_socket, running, url_of
+from forge.observation import observe_with
+from forge.proxy.app import App, refuse_open_house
 from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.http_upstream import Served
 from forge.proxy.info import Info
-from forge.proxy.listening import listening_socket, running, url_of
 from forge.proxy.model import VERBATIM, Model, ToolFallback
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, summary_line
@@ -69,9 +69,17 @@ class ProxyServer:
             app, self._service = await opening.enter_async_context(
                 _application(connection, self._options, policy, self._watch)
             )
-            listening = opening.enter_context(listening_socket(self._options))
+            told = self._options
+            where = Listening(
+                host=told.host,
+                port=told.port,
+                request_timeout=told.request_timeout,
+                stall_timeout=told.stall_timeout,
+                grace=told.grace,
+            )
+            listening = opening.enter_context(listening_socket(where))
             self.url = url_of(listening)
-            self._server = await opening.enter_async_context(running(app, listening, self._options))
+            self._server = await opening.enter_async_context(running(app, listening, where))
             self._open = opening.pop_all()
         return self
 
@@ -128,12 +136,14 @@ async def _application(
             policy=policy,
             growing=GrowingContext(setup.context_tokens, limit) if limit else None,
             count=connection.count,
+            endpoint=endpoint,
             fallback=_fallback(connection, options) if setup.mode == "native" else None,
         )
         has = endpoint.slots if endpoint else 0
         slots = Slots(options.slots or has or _SLOTS, options.queue, options.queue_timeout)
         service = Service(model, slots, options)
         info = Info(connection, client, service, tally)
+        opened.callback(observe_with(tally.series))
 
         def over(passage: Passage) -> None:
             tally.count(passage)

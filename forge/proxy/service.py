@@ -6,9 +6,9 @@ from contextlib import nullcontext
 
 from msgspec import Struct
 
+from forge.door.asgi import STOPPING, Asked
 from forge.proxy.answering import StreamedAnswer, WholeAnswer, answer
-from forge.proxy.app import STOPPING
-from forge.proxy.asgi import Asked, Outlet
+from forge.proxy.app import NotedOutlet
 from forge.proxy.exchange import exchange_of
 from forge.proxy.http_upstream import caller_of, credential_of
 from forge.proxy.model import Model
@@ -34,7 +34,7 @@ class Service:
         self.model, self.slots, self._options = model, slots, options
         self.last: Last | None = None
 
-    async def serve(self, wire: ServerWire, asked: Asked, out: Outlet) -> None:
+    async def serve(self, wire: ServerWire, asked: Asked, out: NotedOutlet) -> None:
         """WireAnswer a request of that protocol."""
         caller = self.caller_of(asked)
         request = wire.decode_request(asked.body)
@@ -58,7 +58,9 @@ class Service:
                 await stream.relay.fail(STOPPING)
             raise
 
-    async def _refuse(self, wire: ServerWire, error: RequestError, out: Outlet, stream: StreamedAnswer | None) -> None:
+    async def _refuse(
+        self, wire: ServerWire, error: RequestError, out: NotedOutlet, stream: StreamedAnswer | None
+    ) -> None:
         if stream is not None and out.begun:
             await stream.relay.fail(error)
         else:
@@ -78,7 +80,7 @@ class Service:
 class Pulse:
     """Pings a stream that has been silent for too long, from within a `with`."""
 
-    def __init__(self, out: Outlet, stream: StreamedAnswer) -> None:
+    def __init__(self, out: NotedOutlet, stream: StreamedAnswer) -> None:
         self._out, self._stream = out, stream
         self._loop = asyncio.get_running_loop()
         self._ping: asyncio.Task[None] | None = None

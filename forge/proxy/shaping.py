@@ -24,7 +24,7 @@ from stages.tokens import STARTING_RATE
 from stages.wire.anthropic.messages import OPTION_NAMES
 from stages.wire.deltas import DEFAULT_MAX_TOKENS, Overflow, Sampling
 from stages.wire.openai.chat_server import SentTool
-from stages.wire.prompted.forms import FORMS
+from stages.wire.prompted import FORMS
 from stages.wire.served import OfferedTool, RequestError, ServerRequest, Thinking, as_sent, fields
 from stages.wire.target import Target
 from stages.wire.valid import alternating_history

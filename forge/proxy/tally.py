@@ -1,38 +1,36 @@
-"""Tally: the counts of /metrics, of the requests that are over."""
-
-from collections import Counter
+"""Tally: the counts of /metrics, of the requests that are over and of the model calls that they took."""
 
 from forge.proxy.passage import Passage
+from forge.telemetry.prometheus import Metrics
 
 
 class Tally:
-    """What was served since the proxy began."""
+    """What was served since the proxy began. `series` observes the model calls (`forge.observation`)."""
 
     def __init__(self) -> None:
-        self._statuses: Counter[tuple[str, int]] = Counter()
-        self._outcomes: Counter[str] = Counter()
-        self._retries = 0
+        self.series = Metrics()
 
     def count(self, passage: Passage) -> None:
         """Note a request that is over."""
-        self._statuses[_known(passage.path), passage.status] += 1
-        if passage.notes.outcome:
-            self._outcomes[passage.notes.outcome] += 1
-        self._retries += passage.notes.attempts - 1
+        series, notes = self.series, passage.notes
+        series.requests.labels(_known(passage.path), str(passage.status)).inc()
+        if notes.outcome:
+            series.outcomes.labels(notes.outcome).inc()
+        again = notes.attempts - 1
+        series.retries.inc(again)
+        if again:
+            series.repairs.labels("corrected").inc(again)
+        if notes.rescued:
+            series.repairs.labels("rescued").inc(len(notes.rescued))
+        if notes.compacted:
+            series.compactions.inc()
 
     def metrics(self, waiting: int, working: int) -> str:
         """The counts in the text format of Prometheus."""
-        lines = ["# TYPE forge_requests_total counter"]
-        lines += [
-            f'forge_requests_total{{path="{path}",status="{status}"}} {number}'
-            for (path, status), number in sorted(self._statuses.items())
-        ]
-        lines += ["# TYPE forge_outcomes_total counter"]
-        lines += [f'forge_outcomes_total{{outcome="{name}"}} {n}' for name, n in sorted(self._outcomes.items())]
-        lines += ["# TYPE forge_retries_total counter", f"forge_retries_total {self._retries}"]
-        lines += ["# TYPE forge_requests_waiting gauge", f"forge_requests_waiting {waiting}"]
-        lines += ["# TYPE forge_requests_working gauge", f"forge_requests_working {working}"]
-        return "\n".join((*lines, ""))
+        self.series.waiting.set(waiting)
+        self.series.queue_depth.set(waiting)
+        self.series.working.set(working)
+        return self.series.text().decode()
 
 
 _PATHS = frozenset({"/chat/completions", "/responses", "/messages", "/messages/count_tokens", "/models"})

@@ -23,7 +23,7 @@ from stages.rules import Calls, Limits, Rules
 from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
-from stages.wire.prompted.forms import FORMS, FormName
+from stages.wire.prompted import FORMS, FormName
 from stages.wire.served import NO_PARAMETERS, ServerRequest
 from stages.wire.target import Mode, Target
 

@@ -9,7 +9,7 @@ from stages.effect import Request
 from stages.rules import Rules
 from stages.state import Folded, Prepared, State
 from stages.wire.deltas import Sampling
-from stages.wire.prompted.forms import FORMS
+from stages.wire.prompted import FORMS
 from stages.wire.served import ServerRequest, format_field, translated_sampling
 from stages.wire.target import Target
 from stages.wire.valid import system_first

@@ -11,11 +11,12 @@ from typing import NamedTuple, Never, Self, TypeVar
 
 from returns.result import Failure, Result
 
+from forge import observation
 from forge.outcome import Halted
 from forge.runtime.log import log_event, logging_turns
 from stages.deliver import interrupt
 from stages.effect import Outcome
-from stages.events import Event, RunFailed, RunHalted, RunStarted, Stamped, closing, following, observe
+from stages.events import Event, RunFailed, RunFinished, RunHalted, RunStarted, Stamped, closing, following, observe
 from stages.state import State
 from stages.wire.deltas import Delta
 
@@ -61,31 +62,39 @@ calling: ContextVar[Calling | None] = ContextVar("forge_calling", default=None)
 
 
 class Emitter:
-    """Stamps the events of one run. `agent` is the name of its workflow."""
+    """Stamps the events of one run. `agent` is the name of its workflow; `talks`: words are an answer to it.
 
-    def __init__(self, on_event: OnEvent | None, state: State, agent: str = "") -> None:
+    `recovering`: what happens has happened before, in a process that died, and telemetry was told of it there.
+    """
+
+    def __init__(self, on_event: OnEvent | None, state: State, agent: str = "", *, talks: bool = False) -> None:
         self.on_event = on_event
         self.run = state.run
-        self._agent = agent
+        self._agent, self._talks = agent, talks
         self._parent = calling.get()
         self._state = state
         self._sequence = (state.ledger.effects, 0)
-        self.listening = on_event is not None or logging_turns()
+        self.listening = on_event is not None or logging_turns() or observation.observing()
+        self.recovering = False
+        self._end: Event | None = None
 
     @contextmanager
     def working(self, message: str = "") -> Iterator[Self]:
         """The work of the run: it begins, and what it raises is told as its end."""
-        self.pass_on(RunStarted(message=message))
-        before = calling.set(Calling(self))
-        try:
-            yield self
-        except BaseException as error:  # also of a cancelled task the run has an end
-            # What is no Exception is a cancellation or a signal, depending on where it arrives: nobody's error.
-            said = str(error) or type(error).__name__ if isinstance(error, Exception) else "the work was cancelled"
-            self._tell(*closing(self._state), RunFailed(problem=said))
-            raise
-        finally:
-            calling.reset(before)
+        begins = observation.RunBegins(run=self.run, name=self._agent, talks=self._talks, message=message)
+        with observation.Observed(begins) as observed:
+            self.pass_on(RunStarted(message=message))
+            before = calling.set(Calling(self))
+            try:
+                yield self
+            except BaseException as error:  # also of a cancelled task the run has an end
+                # What is no Exception is a cancellation or a signal, depending on where it arrives: nobody's error.
+                said = str(error) or type(error).__name__ if isinstance(error, Exception) else "the work was cancelled"
+                self._tell(*closing(self._state), RunFailed(problem=said))
+                raise
+            finally:
+                observed.outcome = self._end
+                calling.reset(before)
 
     def pass_on(self, *events: Event | Delta) -> None:
         """Tell of what no state knows: it has the number of the event before it."""
@@ -104,6 +113,10 @@ class Emitter:
                 event=event,
             )
             log_event(stamped)
+            if isinstance(event, RunFinished | RunHalted | RunFailed):
+                self._end = event
+            if not self.recovering:
+                observation.tell(stamped)
             if self.on_event is not None:
                 notify(self.on_event, stamped, event)
 

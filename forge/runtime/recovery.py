@@ -18,7 +18,7 @@ from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
 from forge.runtime.loop import checked_options, drive
 from forge.runtime.reaching import Stopped, connected, met, stopped
-from forge.runtime.watching import Raised, Watching, interpreting, listening
+from forge.runtime.watching import Raised, Watching, emitting, interpreting
 from forge.workflow.differences import changed_since
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
@@ -59,7 +59,7 @@ async def resume_journal(
     (last,) = deque(states(journal, workflow), maxlen=1)  # all of them at once would take memory by the run's square
     if changed := changed_since(journal, workflow):
         _log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
-    with Emitter(listening(watching), last.state, workflow.name).working() as emitter:
+    with emitting(workflow, last.state, watching).working() as emitter:
         if ended := _ended(last, emitter):
             return ended.map(workflow.typed)
         try:

@@ -13,10 +13,9 @@ from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Interpreter
 from forge.journal.records import Header
 from forge.outcome import Finished, Halted
-from forge.runtime.emitter import Emitter
 from forge.runtime.loop import checked_options, drive
 from forge.runtime.reaching import Stopped, connected, counted, met, stopped, unless
-from forge.runtime.watching import Raised, Watching, interpreting, listening
+from forge.runtime.watching import Raised, Watching, emitting, interpreting
 from forge.workflow.turn import reading, turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
@@ -192,7 +191,7 @@ async def carried_on(
     # The last request may have been written for another mode or other tools: this run writes its own, and its
     # journal begins with what decides.
     state = replace(state, prompts=(), memo=Memo())
-    with Emitter(listening(watching), state, workflow.name).working(message) as emitter:
+    with emitting(workflow, state, watching).working(message) as emitter:
         emitter.pass_on(*(MessageAdded(message=one) for one in opening))
         try:
             async with connected(backend, watching) as connection:

@@ -11,10 +11,13 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, TypedDict
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
+from forge import observation
 from forge.connection import Connection
-from forge.interpreters import Asker, Interpreter, Runner, interpreter, nobody
+from forge.interpreters import Asker, Interpreter, Runner, Sender, interpreter, nobody
 from forge.interpreters.threads import unheard
 from forge.interpreters.tools import words_of
 from forge.masking import MASK, Hidden
@@ -24,14 +27,16 @@ from forge.runtime.emitter import Emitter, OnEvent, notify
 from forge.runtime.log import escaped, printable
 from forge.runtime.loop import Keep
 from forge.runtime.questions import asking
+from forge.workflow.turn import reading
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.effect import Execute, Results
+from stages.effect import Effect, Execute, Outcome, Replied, Results, Send, Undelivered
 from stages.halt import ToolsFailing
 from stages.message import Message, ToolCall
 from stages.rules import Rules
 from stages.seen import leaves
-from stages.state import Compaction
+from stages.state import MAIN, Compaction, State
+from stages.tool import ToolSpec
 from stages.wire.deltas import Delta, Sampling
 
 if TYPE_CHECKING:
@@ -186,18 +191,76 @@ def listening(watching: Watching) -> OnEvent | None:
     return tell
 
 
+def emitting(workflow: Workflow, state: State, watching: Watching) -> Emitter:
+    """The emitter of a run that begins in this state."""
+    return Emitter(listening(watching), state, workflow.name, talks=workflow.rules.on_text == "accept")
+
+
 def interpreting(
     workflow: Workflow, connection: Connection, watching: Watching, raised: Raised, emitter: Emitter
 ) -> Interpreter:
     """The interpreter of the run's effects; deltas and tools' progress are events, `raised` gets exceptions."""
     heard = emitter.pass_on if emitter.listening else unheard
-    send = connection.told(_chunks(watching.get("on_chunk"), emitter))
+    on_chunk = _chunks(watching.get("on_chunk"), emitter)
+    send, around = connection.told(on_chunk), None
     # Its rules of what to hide name this run's tools: they would not do for the journals of agents within.
     journal = None if watching.get("redact") else watching.get("journal")
     path = fspath(journal) if journal else None
-    run = partial(workflow.execute, heard=heard, raised=raised, ask=watching.get("ask"), journal=path)
+    if observation.observing():
+        writer = _writer(workflow, connection, watching.get("redact"))
+        send = _observed(send, connection, writer, streamed=on_chunk is not None)
+        around = partial(_tool_observed, writer)
+    run = partial(workflow.execute, heard=heard, raised=raised, ask=watching.get("ask"), journal=path, around=around)
     execute = _hearing(run, workflow.rules, watching.get("hear"))
     return interpreter(send, execute, asking(watching.get("ask") or nobody))
+
+
+def _observed(send: Sender, connection: Connection, writer: observation.Writer, *, streamed: bool) -> Sender:
+    """What sends, each model call observed."""
+
+    async def observed_send(effect: Send) -> Replied | Undelivered:
+        setup, target = connection.setup, effect.target
+        setup = setup.targets.get(target, setup)
+        asked = observation.ModelAsked(
+            model=setup.model,
+            endpoint=connection.endpoint if target == MAIN else connection.endpoints.get(target),
+            sampling=setup.sampling,
+            effect=effect,
+            target=target,
+            streamed=streamed,
+            writer=writer,
+        )
+        with observation.Observed(asked) as observed:
+            observed.outcome = outcome = await send(effect)
+            return outcome
+
+    return observed_send
+
+
+def _tool_observed(writer: observation.Writer, call: ToolCall, spec: ToolSpec) -> observation.Observed:
+    return observation.Observed(observation.ToolCalled(call=call, spec=spec, writer=writer))
+
+
+def _writer(workflow: Workflow, connection: Connection, own: "Redact | None") -> observation.Writer:
+    """What writes parts of the run for who observes it, with what the run hides, and what they hide themselves."""
+    made: list[observation.Write] = []
+
+    def writer(more: "Redact | None") -> observation.Write:
+        if not made:
+            made.append(_written_plainly if own is None and more is None else redactor(more))
+        return made[0]
+
+    def redactor(more: "Redact | None") -> observation.Write:
+        from forge.journal.redaction import Redactor, both  # noqa: PLC0415 - most runs hide nothing
+
+        parameters = workflow.compiled.tools.parameters
+        return Redactor(both(own, more, parameters), reading(workflow.compiled, connection.setup), parameters).written
+
+    return writer
+
+
+def _written_plainly(line: Struct, _: Effect | Outcome | None) -> bytes:
+    return msgspec.json.encode(line)
 
 
 def _chunks(own: OnChunk | None, emitter: Emitter) -> OnChunk | None:

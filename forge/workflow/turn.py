@@ -26,7 +26,7 @@ from stages.state import MAIN, Ready, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
 from stages.view.summary import SUMMARY, ask_for_summary
 from stages.wire.deltas import Sampling
-from stages.wire.prompted.forms import FORMS, LIST
+from stages.wire.prompted import FORMS, LIST
 from stages.wire.target import Target
 from stages.wire.wires import Wire, wire
 

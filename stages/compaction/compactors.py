@@ -10,7 +10,6 @@ from stages import nudges
 from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.history import (
     Measured,
-    Part,
     Parts,
     Span,
     Words,
@@ -111,14 +110,6 @@ def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
     return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
 
-def _long(messages: Parts) -> Iterator[tuple[int, Tool]]:
-    """The results that truncation may make shorter."""
-    results = Kind.TOOL_RESULT
-    for index, message in enumerate(messages):
-        if type(message) is Tool and len(message.text) > _SHORT and message.kind is results and not message.pinned:
-            yield index, message
-
-
 def _frame(result: Tool) -> int:
     """What an answer takes beside its text."""
     return AROUND_MESSAGE + AROUND_RESULT + length(result.name)
@@ -152,13 +143,6 @@ def _stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
                 if left <= 0:
                     break
     return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
-
-
-def _bare_texts(old: Measured, excess: int) -> list[Span]:
-    """The spans of bare text."""
-    bare = [i for i, m in enumerate(old.messages) if type(m) is Assistant and not m.calls and not m.pinned]
-    before = accumulate((old.sizes[index] for index in bare), initial=0)
-    return [(index, index + 1) for index, saved in zip(bare, before, strict=False) if saved < excess]
 
 
 def _without_thoughts(old: Measured, excess: int) -> Measured:
@@ -202,9 +186,13 @@ def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
 def _cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
     """Long results cut by as much as saves `excess` characters together, the oldest first."""
     messages, sizes = list(recent.messages), list(recent.sizes)
-    for index, result in _long(recent.messages):
+    for index, result in enumerate(recent.messages):
         if excess <= 0:
             break
+        if type(result) is not Tool or len(result.text) <= _SHORT or result.kind is not Kind.TOOL_RESULT:
+            continue
+        if result.pinned:
+            continue
         # The mark takes room too: a result of nothing but the mark says how much.
         most = sizes[index] - excess - size(_beginning(result, 0, recall=recall))
         shorter = _beginning(result, max(_TRUNCATE_AT, fitting_length(result.text, most)), recall=recall)
@@ -284,17 +272,10 @@ def _with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: boo
     return shorter if shorter.size < old.size else old.without(spans)
 
 
-def _without_call_list(part: Measured) -> Measured:
-    """Without a call list."""
-    return part.without(_lists(part.messages))
-
-
 def _lists(messages: Parts) -> list[Span]:
-    return [(i, i + 1) for i, m in enumerate(messages) if type(m) is User and _is_list(m)]
-
-
-def _is_list(message: User) -> bool:
-    return message.kind is Kind.SUMMARY and message.text.startswith(nudges.CALLED)
+    """The spans of earlier call lists."""
+    summaries = ((i, m) for i, m in enumerate(messages) if type(m) is User and m.kind is Kind.SUMMARY)
+    return [(i, i + 1) for i, m in summaries if m.text.startswith(nudges.CALLED)]
 
 
 def _text(before: str, newest_first: Iterator[str], limit: int, *, recall: bool) -> str:
@@ -352,17 +333,14 @@ def failed_attempts(messages: Parts, marks: list[int]) -> list[Span]:
     found: list[Span] = []
     end = 0
     for index in marks:
-        if index < end or not _worthless(messages[index]):
+        one = messages[index]
+        if index < end or isinstance(one, System | Words) or one.kind not in _WORTHLESS:
             continue  # it says something, or stands in the exchange that was looked at last
         start, end = exchange_around(messages, index)
         exchange = messages[start:end]
         if (len(exchange) == 1 or is_failed_attempt(exchange)) and not any(map(is_protected, exchange)):
             found.append((start, end))
     return found
-
-
-def _worthless(message: Part) -> bool:
-    return not isinstance(message, System | Words) and message.kind in _WORTHLESS
 
 
 def _minimum_size(old: Measured, each: int) -> int:
@@ -459,13 +437,18 @@ class TieredCompact(Options, frozen=True, kw_only=True):
 
     def cut(self, whole: Measured, budget: ContextBudget) -> tuple[Measured, int] | CannotFit:
         """The parts that fit, and how far it had to go: a conversation has spans among them, which stay or go whole."""
-        if budget.tokens_of(whole.size) < self._trigger(budget):
+        due = self.phase_thresholds
+        if budget.tokens_of(whole.size) < (budget.trigger if due is None else int(budget.tokens * due[0])):
             return whole, 0
         old, recent = whole.cut_at(recent_from(whole.messages, self.keep_recent))
         aim = _Aim(budget=budget, opening=_opening_size(old), rest=recent.size, thresholds=self.phase_thresholds)
         marks = marked(old.messages)
         first = old.without(failed_attempts(old.messages, marks))
-        now, phase = (first, 0) if _hopeless(first, aim) else _tiers(first, aim)
+        # Where more has to go even after all phases, none is tried; the cheapest question comes first.
+        hopeless = aim.missed(_STUB_MINIMUM * len(first.sizes)) and aim.missed(
+            _minimum_size_with_calls(first, _STUB_MINIMUM)
+        )
+        now, phase = (first, 0) if hopeless else _tiers(first, aim)
         phase = phase or int(first.size < old.size)
         if aim.missed(now.size):
             marks = marks if first is old else marked(first.messages)
@@ -475,9 +458,6 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         if (tokens := budget.tokens_of(shorter.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         return shorter, phase
-
-    def _trigger(self, budget: ContextBudget) -> int:
-        return budget.trigger if self.phase_thresholds is None else int(budget.tokens * self.phase_thresholds[0])
 
 
 def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
@@ -493,17 +473,12 @@ def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
     phase = 2 if second.size < first.size else phase
     if not (excess := aim.excess(3, second.size)):
         return second, phase
-    third = second.without(_bare_texts(second, excess))
+    bare = [i for i, m in enumerate(second.messages) if type(m) is Assistant and not m.calls and not m.pinned]
+    before = accumulate((second.sizes[index] for index in bare), initial=0)
+    third = second.without([(i, i + 1) for i, saved in zip(bare, before, strict=False) if saved < excess])
     if aim.budget.reasoning:
         third = _without_thoughts(third, aim.excess(3, third.size))
     return third, 3 if third.size < second.size else phase
-
-
-def _hopeless(old: Measured, aim: _Aim) -> bool:
-    """Whether more has to go even after all phases; the cheapest question comes first."""
-    if not aim.missed(_STUB_MINIMUM * len(old.sizes)):
-        return False
-    return aim.missed(_minimum_size_with_calls(old, _STUB_MINIMUM))
 
 
 def _last_resort(
@@ -515,6 +490,6 @@ def _last_resort(
     now, reached = _tiers(kept, aim)
     left = recent.without(_failed_exchanges(recent, budget.excess(now.size + recent.size, budget.tokens)))
     left = _cut_to_fit(left, budget.excess(now.size + left.size, budget.tokens), recall=budget.recall)
-    bare = _without_call_list(now) if budget.excess(now.size + left.size, budget.tokens) else now
+    bare = now.without(_lists(now.messages)) if budget.excess(now.size + left.size, budget.tokens) else now
     dropped = kept.size < old.size or left.size < recent.size or bare.size < now.size
     return bare, left, _LAST_RESORT if dropped else max(phase, reached)

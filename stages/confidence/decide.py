@@ -12,7 +12,6 @@ from stages.confidence.measure import (
     CONSTRAINTS,
     AskLarger,
     AskPerson,
-    Choice,
     MeasuredCall,
     StopRun,
     ThinkFirst,
@@ -105,19 +104,11 @@ def question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, MeasuredC
         said = ", ".join(f"{call.name} {call.arguments}" for call in calls)
         return NeedsInput(question=f"Is this what is meant: {said}?", suggestions=("yes", "no"))
     tool, choice = min(choices, key=lambda one: one[1].probability)
-    suggestions = _offered(choice)
+    others = [text for text in choice.offered if text != choice.chosen]
+    shown = (choice.chosen, *others)[:_SUGGESTED]
+    suggestions = tuple(value if isinstance(value := msgspec.json.decode(text), str) else text for text in shown)
     what = f"Which {choice.argument} is meant for {tool}" if choice.argument else "What is meant"
     return NeedsInput(question=f"{what}: {' or '.join(suggestions)}?", suggestions=suggestions)
-
-
-def _offered(choice: Choice) -> tuple[str, ...]:
-    others = [text for text in choice.offered if text != choice.chosen]
-    return tuple(map(_plain, (choice.chosen, *others)[:_SUGGESTED]))
-
-
-def _plain(text: str) -> str:
-    value: object = msgspec.json.decode(text)
-    return value if isinstance(value, str) else text
 
 
 # The request for a decision that is taken again: the same as before, but for what its step changes of it.
@@ -141,7 +132,8 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
         head, tail = decode(_fields, bytes(phase.request.head)), decode(_fields, bytes(phase.request.tail))
         match _step(when, decision):
             case ThinkFirst(tokens=tokens) if decision.asks == "thought":
-                head, tail = _shorter(head, names.get("max_tokens", "max_tokens"), tokens), _without_schema(tail)
+                head = _shorter(head, names.get("max_tokens", "max_tokens"), tokens)
+                tail = {field: value for field, value in tail.items() if field not in (*CONSTRAINTS, "tool_choice")}
             case Vote(temperature=temperature):
                 head = _varied(head, decision, names, temperature)
             case _:
@@ -161,10 +153,6 @@ def _shorter(head: _Fields, name: str, tokens: int) -> _Fields:
     known = msgspec.json.decode(head.get(name, b"null"), type=int | None)
     fewer = {name: _raw(tokens if known is None else min(known, tokens))}
     return {field: value for field, value in head.items() if field not in ("logprobs", "top_logprobs")} | fewer
-
-
-def _without_schema(tail: _Fields) -> _Fields:
-    return {field: value for field, value in tail.items() if field not in (*CONSTRAINTS, "tool_choice")}
 
 
 def _varied(head: _Fields, decision: Decision, names: Mapping[str, str], temperature: float) -> _Fields:
@@ -281,11 +269,6 @@ def settle(when: WhenUnsure) -> Stage:
     return stage
 
 
-def _least_sure(calls: tuple[ToolCall, ...], sure: Mapping[str, float]) -> float | None:
-    """How sure the least sure call of a reply is; None: of one, nothing is known."""
-    return min((sure[call.id] for call in calls), default=None) if all(call.id in sure for call in calls) else None
-
-
 def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
     """The first of the most frequent answers, and its share of them all."""
     said = [tuple((call.name, canonical(call.arguments)) for call in vote.calls) for vote in votes]
@@ -296,7 +279,9 @@ def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
 def _judged(
     state: State, phase: Vetted, sure: Mapping[str, float], decision: Decision | None, when: WhenUnsure
 ) -> State | Halt:
-    least = _least_sure(phase.calls, sure)
+    # Of a reply with one call of which nothing is known, nothing is known.
+    known = all(call.id in sure for call in phase.calls)
+    least = min((sure[call.id] for call in phase.calls), default=None) if known else None
     larger = decision is not None and decision.asks == "larger"
     if (least is None and (larger or not when.below)) or (least is not None and least >= when.below):
         return _settled(state, phase, sure)

@@ -201,7 +201,7 @@ def json_places(text: str) -> Iterator[JsonPlace]:
         elif part == ",":
             path[-1:] = [] if not path else [inner + 1] if isinstance(inner, int) else [None]
         elif inner is None:
-            path[-1] = _name(part)
+            path[-1] = _text(part) or ""
         elif part != ":" and 0 < len(path) <= _DEEP:
             at = tuple(one for one in path if one is not None)
             yield JsonPlace(path=at, start=start, value=part, number=number)
@@ -221,13 +221,6 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
                 yield text.index(bare, since), bare
             yield at, mark[0]
             since = at + 1
-
-
-def _name(key: str) -> str:
-    try:
-        return decode(_string, key)
-    except msgspec.DecodeError:
-        return ""
 
 
 # Offers: the tools and values that a request let its reply choose from, read from the request itself.
@@ -466,12 +459,11 @@ def priors_of(calls: Iterable[MeasuredCall]) -> tuple[Prior, ...]:
             if choice.argument:
                 shares = dict(zip(choice.offered, choice.shares, strict=True))
                 found.setdefault((call.tool, choice.argument, tuple(sorted(shares))), []).append(shares)
-    return tuple(_prior(*key, replies) for key, replies in found.items())
-
-
-def _prior(tool: str, argument: str, values: tuple[str, ...], replies: list[Shares]) -> Prior:
-    means = ((sum(shares[value] for shares in replies) + 1 / len(values)) / (len(replies) + 1) for value in values)
-    return Prior(tool=tool, argument=argument, values=values, shares=tuple(means), replies=len(replies))
+    priors = list[Prior]()
+    for (tool, argument, values), replies in found.items():
+        means = [(sum(shares[value] for shares in replies) + 1 / len(values)) / (len(replies) + 1) for value in values]
+        priors.append(Prior(tool=tool, argument=argument, values=values, shares=tuple(means), replies=len(replies)))
+    return tuple(priors)
 
 
 def without_priors(call: MeasuredCall, priors: Iterable[Prior]) -> MeasuredCall:

@@ -21,7 +21,7 @@ from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.markers import Openers
 from stages.rules import RESPOND, RepairLimits, Rules
 from stages.schema import Fits, Misfit
-from stages.wire.prompted import forms as prompted
+from stages.wire import prompted
 
 _COMPARED = 200
 """Maximum number of tools that a wrong name is compared with."""
@@ -81,7 +81,7 @@ def reader(
 ) -> ReplyRead:
     """A function from replies to readings; the tools' schemas are compiled here, unless `tools` has them.
 
-    `in_text`: calls are asked for as text (`stages.wire.prompted.forms`), so that very form is read even where
+    `in_text`: calls are asked for as text (`stages.wire.prompted`), so that very form is read even where
     rescue is off. `families` are the grammars that rescue knows; without any it is off.
     """
     judge = _Judge(tools=tools or toolset_of(rules.tools), limits=rules.calls.repair_limits)

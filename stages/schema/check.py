@@ -11,7 +11,20 @@ from msgspec import Raw, Struct
 from stages.repair.decoding import decode, nested, sound
 from stages.schema.coercion import coerce
 from stages.schema.judging import Fuel, Judge, Place, SchemaError, compiled
-from stages.schema.value import MAX_DEPTH, Json, cut_text, dotted, kinds, pairs_lost, shallow, shown_value, too_deep
+from stages.schema.value import (
+    MAX_DEPTH,
+    Json,
+    cut_text,
+    dotted,
+    kinds,
+    members_of,
+    names_in,
+    pairs_lost,
+    shallow,
+    shown_value,
+    too_deep,
+    types_of,
+)
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -38,15 +51,13 @@ def readable(parameters: bytes | Raw) -> Raw:
     schema = _object_in(parameters)
     shared = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
     shared = shared if _compiles(_encoded(shared)) else {}
-    properties, required, others = (schema.get(name) for name in ("properties", "required", "additionalProperties"))
-    members = properties if isinstance(properties, dict) else {}
     kept: dict[str, Json] = {}
     left = _MOST_BYTES
-    for name, one in members.items():
+    for name, one in members_of(schema).items():
         alone = _encoded(shared, {name: one}) if left > 0 else b""
         left -= len(bytes(alone))
         kept[name] = one if left > 0 and _compiles(alone) else True
-    names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    names, others = names_in(schema.get("required")), schema.get("additionalProperties")
     rest: dict[str, Json] = {"additionalProperties": others} if isinstance(others, bool) else {}
     return _encoded({**shared, "required": [*dict.fromkeys(names)], **rest}, kept)
 
@@ -166,14 +177,6 @@ def _not_an_object(value: Json) -> Problem:
     return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown_value(value))
 
 
-def _not_json(text: str, reason: str) -> Problem:
-    """The problem of arguments that are not JSON; `reason` is the decoder's."""
-    expected = f"one JSON object with the arguments, {{}} for none ({reason})"
-    # Half a surrogate pair would spoil every later text that quotes it.
-    found = sound(cut_text(text))
-    return Problem(path="", rule="json", expected=expected, found=found or "nothing")
-
-
 # Where a value doesn't fit its schema: the smallest places, each with the rule that it breaks.
 #
 # The validator's own list of errors is not used for the whole value: it grows exponentially with the depth where a
@@ -268,7 +271,7 @@ def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
     """Whether the value has the right type for the part, and the members that mark its kind."""
     if not fuel.lasts(at) or not all(_plausible(value, place, fuel) for place in at.conjuncts()):
         return False
-    types = _types(at)
+    types = types_of(at.rules)
     if types and not kinds(value) & set(types):
         return False
     return not isinstance(value, dict) or all(
@@ -278,24 +281,13 @@ def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
 
 def _marks(at: Place) -> set[str]:
     """The members with only one possible value or few, which tell kinds of objects apart."""
-    declared = at.rules.get("properties")
-    listed = declared.items() if isinstance(declared, dict) else ()
+    listed = members_of(at.rules).items()
     return {name for name, part in listed if isinstance(part, dict) and ("const" in part or "enum" in part)}
-
-
-def _types(at: Place) -> list[str]:
-    match at.rules.get("type"):
-        case str(name):
-            return [name]
-        case list(names):
-            return [name for name in names if isinstance(name, str)]
-        case _:
-            return []
 
 
 def _wanted(at: Place, fuel: Fuel) -> str:
     """What the part asks for, in a word or two."""
-    part, types = at.rules, _types(at)
+    part, types = at.rules, types_of(at.rules)
     if "const" in part:
         return shown_value(part["const"])
     if isinstance(options := part.get("enum"), list):
@@ -309,7 +301,16 @@ def _wanted(at: Place, fuel: Fuel) -> str:
 def _here(value: Json, at: Place) -> Iterator[Problem]:
     """The problems with the part's own rules."""
     if isinstance(value, dict):
-        yield from _of_names(value, at)
+        # The problems with the names of an object's members.
+        for name in names_in(at.rules.get("required")):
+            if name not in value:
+                yield missing(name, at.path)
+        if at.rules.get("additionalProperties") is False:
+            known, patterns = members_of(at.rules), at.rules.get("patternProperties")
+            named = patterns if isinstance(patterns, dict) else {}
+            for name, child in value.items():
+                if name not in known and not any(at.judge.finds(pattern, name) for pattern in named):
+                    yield unexpected(name, child, at.path)
     for error in at.judge.own(at.rules, _LOCAL - _TOLD_HERE).iter_errors(value):
         yield in_words(error, at.path)
     pattern = at.rules.get("pattern")
@@ -317,20 +318,6 @@ def _here(value: Json, at: Place) -> Iterator[Problem]:
         yield _unmatched(pattern, value, at.path)
     if not at.judge.lists(at.rules, value):
         yield unlisted(at.rules, value, at.path)
-
-
-def _of_names(value: dict[str, Json], at: Place) -> Iterator[Problem]:
-    """The problems with the names of an object's members."""
-    required, declared, patterns = (at.rules.get(k) for k in ("required", "properties", "patternProperties"))
-    for name in required if isinstance(required, list) else ():
-        if isinstance(name, str) and name not in value:
-            yield missing(name, at.path)
-    if at.rules.get("additionalProperties") is False:
-        known = declared if isinstance(declared, dict) else {}
-        named = patterns if isinstance(patterns, dict) else {}
-        for name, child in value.items():
-            if name not in known and not any(at.judge.finds(pattern, name) for pattern in named):
-                yield unexpected(name, child, at.path)
 
 
 # The check of a tool's arguments: from JSON text to canonical JSON that fits the schema, or the problems.
@@ -430,7 +417,12 @@ def _decoded(text: str) -> Json | Problem:
     try:
         value = decode(_any, text)
     except msgspec.DecodeError as error:
-        return _not_json(text, str(error))
+        # The problem of arguments that are not JSON; `reason` is the decoder's.
+        reason = str(error)
+        expected = f"one JSON object with the arguments, {{}} for none ({reason})"
+        # Half a surrogate pair would spoil every later text that quotes it.
+        found = sound(cut_text(text))
+        return Problem(path="", rule="json", expected=expected, found=found or "nothing")
     if not shallow(text) and too_deep(value):
         return _deep(text)
     if pairs_lost(text, value):

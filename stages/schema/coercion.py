@@ -1,7 +1,7 @@
 """Arguments coerced to what a schema wants, where no meaning is lost."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import product
 
@@ -10,7 +10,7 @@ import msgspec
 from stages.repair.decoding import decode
 from stages.repair.json_text import FoundJson, json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
-from stages.schema.value import Json, dotted, kinds, pairs_lost, too_deep
+from stages.schema.value import Json, dotted, kinds, optional_members, pairs_lost, too_deep, types_of
 
 # Retype one value: the lossless coercions of a single value to the type that a part of a schema asks for.
 
@@ -32,7 +32,7 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
     `lists`: whether a value is one that the part lists, or the part lists none.
     """
     if not isinstance(value, str):
-        if part.get("format") == "decimal" and _types(part) == {"string"} and kinds(value) & {"number", "integer"}:
+        if part.get("format") == "decimal" and types_of(part) == ("string",) and kinds(value) & {"number", "integer"}:
             return msgspec.json.encode(value).decode(), "number to decimal"
         whole = _whole(value, part)
         if whole is not value:
@@ -41,7 +41,7 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
             return str(value), "integer to string"
         option = _option(value, part, lists)
         return (value, "") if option is None else (option, f"{_kind(value)} to option")
-    if value in ("null", "None") and "null" in _types(part) and "enum" not in part and "const" not in part:
+    if value in ("null", "None") and "null" in types_of(part) and "enum" not in part and "const" not in part:
         # Where null is allowed, no model means the text "null".
         return None, "string to null"
     if _of_type(value, part) and lists(value):
@@ -51,16 +51,16 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
         whole = _whole(spelt, part)
         return whole, f"{_source(spelt)} to {_kind(whole)}"
     # Text that begins like JSON was meant as JSON, not as the only item of a list.
-    if "array" in _types(part) and (items := _XML_ITEMS.fullmatch(value)):
+    if "array" in types_of(part) and (items := _XML_ITEMS.fullmatch(value)):
         return list(_XML_ITEM.findall(items[0])), "items to array"
-    if "array" in _types(part) and value and not value.lstrip().startswith(("[", "{")):
+    if "array" in types_of(part) and value and not value.lstrip().startswith(("[", "{")):
         return [value], _LIST_OF_ONE
     return value, ""
 
 
 def _is_text(part: Mapping[str, Json]) -> bool:
     """Whether the part wants a text and no number."""
-    return "string" in (types := _types(part)) and types.isdisjoint({"integer", "number"})
+    return "string" in (types := types_of(part)) and not {"integer", "number"} & {*types}
 
 
 def _option(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> str | None:
@@ -70,34 +70,19 @@ def _option(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
     if _of_type(value, part) and lists(value):
         return None
     spelt = msgspec.json.encode(value).decode()
-    found = [one for one in _spellings(spelt) if lists(one)]
+    found = [one for one in map("".join, product(*({letter, letter.upper()} for letter in spelt))) if lists(one)]
     return found[0] if len(found) == 1 else None
-
-
-def _spellings(text: str) -> Iterable[str]:
-    """The text in all mixtures of upper and lower case: `1e5`, `True`."""
-    return map("".join, product(*({letter, letter.upper()} for letter in text)))
-
-
-def _types(part: Mapping[str, Json]) -> frozenset[str]:
-    match part.get("type"):
-        case str(name):
-            return frozenset({name})
-        case list(names):
-            return frozenset(name for name in names if isinstance(name, str))
-        case _:
-            return frozenset()
 
 
 def _of_type(value: Json, part: Mapping[str, Json]) -> bool:
     """Whether the value has a type that the part allows."""
-    types = _types(part)
-    return not types or bool(kinds(value) & types)
+    types = types_of(part)
+    return not types or not kinds(value).isdisjoint(types)
 
 
 def _whole(value: Json, part: Mapping[str, Json]) -> Json:
     """The integer for a float like 2.0 where integers are allowed and other numbers are not; else the value."""
-    types = _types(part)
+    types = types_of(part)
     whole = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
     return int(value) if whole and isinstance(value, float) and "integer" in types and "number" not in types else value
 
@@ -269,9 +254,7 @@ def _children(value: Json, at: Place, fuel: _Walk) -> _Coerced:
 
 
 def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
-    part = at.rules
-    declared, required = part.get("properties"), part.get("required")
-    optional = declared.keys() - _names(required) if isinstance(declared, dict) else frozenset[str]()
+    optional = optional_members(at.rules)
     coerced: dict[str, Json] = {}
     repairs: list[str] = []
     for name, child in value.items():
@@ -282,10 +265,6 @@ def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
         coerced[name], more = _coerced(child, place, fuel)
         repairs += more
     return (coerced, repairs) if repairs else (value, [])
-
-
-def _names(required: Json) -> frozenset[str]:
-    return frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
 
 
 def _items(value: list[Json], at: Place, fuel: _Walk) -> _Coerced:

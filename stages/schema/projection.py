@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.schema.value import MAX_BYTES, Json, at_pointer, kinds
+from stages.schema.value import MAX_BYTES, Json, at_pointer, kinds, members_of, names_in, optional_members, types_of
 
 # Patterns that llama.cpp's grammars support: from an ECMA regular expression to its plainest equal.
 #
@@ -61,20 +61,17 @@ def _written(token: re.Match[str], depth: int) -> str | None:
         # A class of one: llama.cpp would join an escaped character with the text before it, and repeat both.
         return f"[{token['escaped'][1]}]"
     if token["members"]:
-        return _class(token["members"])
+        # A class of the same characters without escapes, the hyphen last, where it means itself.
+        members = token["members"]
+        found = [*_MEMBER.finditer(members)]
+        if any(m["range"] and m["range"][0] > m["range"][2] for m in found):
+            return None
+        plainly = [_SETS[m["set"]] if m["set"] else m["range"] or m["escaped"] or m["plain"] for m in found]
+        hyphen = "-" if "-" in plainly else ""
+        return f"[{''.join(text for text in plainly if text != '-')}{hyphen}]"
     if token["low"] and not int(token["low"]) <= int(token["high"] or token["low"]) <= _MOST_REPEATS:
         return None
     return None if (token["either"] or token["close"]) and depth == 0 else token[0]
-
-
-def _class(members: str) -> str | None:
-    """A class of the same characters without escapes, the hyphen last, where it means itself."""
-    found = [*_MEMBER.finditer(members)]
-    if any(m["range"] and m["range"][0] > m["range"][2] for m in found):
-        return None
-    plainly = [_SETS[m["set"]] if m["set"] else m["range"] or m["escaped"] or m["plain"] for m in found]
-    hyphen = "-" if "-" in plainly else ""
-    return f"[{''.join(text for text in plainly if text != '-')}{hyphen}]"
 
 
 # The rules of strings, numbers and lengths that llama.cpp's converter supports.
@@ -161,11 +158,10 @@ _EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
 
 def _object_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The declared or required members, and the rule for others."""
-    declared, required = schema.get("properties", {}), _names(schema.get("required"))
+    members, required = members_of(schema), names_in(schema.get("required"))
     rest = _rest(schema, inner)
     if "properties" not in schema and not required:
         return ({} if rest is None or rest is True else {"additionalProperties": rest}), []
-    members: SchemaPart = declared if isinstance(declared, dict) else {}
     known: SchemaPart = {name: inner(child, f".{name}") for name, child in members.items()}
     # The converter ignores a required member that is not declared, and then no call could fit.
     known |= {name: _any_value() for name in required if name not in members}
@@ -200,31 +196,23 @@ def _speaks_of_members(rule: Json) -> bool:
             return False
 
 
-def _names(names: Json) -> list[str]:
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-
-
 def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The items, and how many of them."""
     items = schema.get("items")
     leading = items if isinstance(items, list) else schema.get("prefixItems")
     if isinstance(leading, list):
-        return _of_tuple(schema, leading, inner)
+        # A tuple of fixed length, which the converter supports only if no item may be missing or added.
+        length: Json = len(leading)
+        if leading and schema.get("minItems") == length == schema.get("maxItems"):
+            places: list[Json] = [inner(place, f"[{i}]") for i, place in enumerate(leading)]
+            return {"prefixItems": places, "minItems": length, "maxItems": length}, []
+        return {}, ["prefixItems"]
     asked, dropped = _length_rules(schema, "minItems", "maxItems")
     if isinstance(items, dict):
         asked["items"] = inner(items, "[]")
     elif asked:
         asked["items"] = _any_value()
     return asked, [*dropped, "items"] if items is False else dropped
-
-
-def _of_tuple(schema: SchemaPart, leading: list[Json], inner: Inner) -> Supported:
-    """A tuple of fixed length, which the converter supports only if no item may be missing or added."""
-    length: Json = len(leading)
-    if leading and schema.get("minItems") == length == schema.get("maxItems"):
-        places: list[Json] = [inner(place, f"[{i}]") for i, place in enumerate(leading)]
-        return {"prefixItems": places, "minItems": length, "maxItems": length}, []
-    return {}, ["prefixItems"]
 
 
 # Definitions that refer to themselves before any value is read: no grammar can follow them.
@@ -359,20 +347,13 @@ MOST_OPTIONAL = 8
 """Maximum number of optional members that are written, or null; writing null for more takes longer than it helps."""
 
 
-def optional_members(schema: dict[str, Json]) -> frozenset[str]:
-    """The names of the members that may be left out."""
-    declared, required = schema.get("properties"), schema.get("required")
-    needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
-    return frozenset(declared) - needed if isinstance(declared, dict) else frozenset()
-
-
 def written_or_null(schema: dict[str, Json]) -> dict[str, Json]:
     """The schema with all members required and null in place of an optional one, which `coerce` leaves out again.
 
     A member that may be null and has another default stays optional: its null would not mean its default.
     """
-    members, optional = schema.get("properties"), optional_members(schema)
-    if not isinstance(members, dict) or not 0 < len(optional) <= MOST_OPTIONAL:
+    members, optional = members_of(schema), optional_members(schema)
+    if not 0 < len(optional) <= MOST_OPTIONAL:
         return schema
     nullable = {name for name in optional if _may_be_null(members[name])}
     open_ = {name for name in nullable if _default(members[name]) is not None}
@@ -483,8 +464,7 @@ def _scalar(value: Json) -> str:
 
 
 def _strict_type(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
-    given = schema.get("type")
-    types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
+    types = {*types_of(schema)}
     # If no type is named, a rule implies it; if none does, anything is allowed.
     types = types or set(_told(schema))
     if not types:
@@ -513,8 +493,7 @@ def _object(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: l
     declared = schema.get("properties")
     if schema.get("additionalProperties", False) is not False or not isinstance(declared, dict):
         raise NotStrict(f"members of any name may stand at {_named(path)}")
-    required = schema.get("required")
-    always = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set[str]()
+    always = names_in(schema.get("required"))
     count.members += len(declared)
     count.text += sum(map(len, declared))
     members: SchemaPart = {
@@ -717,9 +696,8 @@ def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
 
 
 def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
-    given = schema.get("type")
-    types = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
-    asked: SchemaPart = {"type": given} if types else {}
+    types = {*types_of(schema)}
+    asked: SchemaPart = {"type": schema["type"]} if types else {}
     for rule in sorted({"anyOf", "oneOf"} & schema.keys()):
         work.drop(rule, path)
     for rules, dropped in _of_types(schema, types, lambda child, step: _part(child, path + step, work)):

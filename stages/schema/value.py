@@ -1,6 +1,6 @@
 """JSON values: their type, their kinds, and how a text quotes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 import msgspec
@@ -35,6 +35,28 @@ def kinds(value: Json) -> frozenset[str]:
             return frozenset({"array"})
         case dict():
             return frozenset({"object"})
+
+
+def types_of(part: Mapping[str, Json]) -> tuple[str, ...]:
+    """The types that a part of a schema names; none where it names none."""
+    given = part.get("type")
+    return tuple(name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str))
+
+
+def names_in(listed: Json) -> list[str]:
+    """The texts of a list, such as `required` of a schema; none where it is no list."""
+    return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+
+
+def members_of(part: Mapping[str, Json]) -> dict[str, Json]:
+    """The members that a part of a schema declares, with their own parts."""
+    declared = part.get("properties")
+    return declared if isinstance(declared, dict) else {}
+
+
+def optional_members(part: Mapping[str, Json]) -> frozenset[str]:
+    """The names of the declared members that may be left out."""
+    return frozenset(members_of(part)) - frozenset(names_in(part.get("required")))
 
 
 def cut_text(text: str, limit: int = _SHOWN) -> str:

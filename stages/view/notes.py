@@ -136,7 +136,9 @@ def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: Co
     def stage(state: State, phase: Folded) -> State | Halt:
         if budget.tokens <= 0 or phase.summary:
             return state
-        tokens = _tokens(state, budget)
+        ledger = state.ledger
+        now = budget.metered(ledger.tokens_per_character, ledger.report)
+        tokens = now.tokens_of(state.measure(reasoning=budget.reasoning))
         crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
         before = WARNED.get(state)
         if crossed == before:
@@ -213,12 +215,6 @@ def _ends(rules: Rules) -> tuple[str, ...]:
 def _went_well(state: State) -> bool:
     last = state.history[-1] if state.history else None
     return isinstance(last, Tool) and last.kind is Kind.TOOL_RESULT and last.status == "succeeded"
-
-
-def _tokens(state: State, budget: ContextBudget) -> int:
-    ledger = state.ledger
-    now = budget.metered(ledger.tokens_per_character, ledger.report)
-    return now.tokens_of(state.measure(reasoning=budget.reasoning))
 
 
 def _words(text: ContextWarning | None, use: ContextUse) -> str:

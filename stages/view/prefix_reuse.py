@@ -76,15 +76,16 @@ def prefix_loss(before: State, after: State) -> Loss | None:
     """
     sent = after.prompt
     last = next((prompt for prompt in before.prompts if prompt.target == sent.target), Prompt())
-    shared = common_prefix(last.view, sent.view)
-    count = shared.messages
+    count = common_length(last.view, sent.view)
     # The first message counts if both have it: in other modes than native the tools are in it.
     rewritten = bool(last.view) and (last.tools != sent.tools or bool(count and last.first != sent.first))
     if not rewritten and count == len(last.view):
         return None
     ratio = whole_rate(after.ledger.tokens_per_character, after.ledger.report)
     tools = last.whole - last.size
-    kept = 0 if rewritten else tools + shared.characters
+    # Measured only where something was lost: most requests go on from the last one, and a run must not measure all of
+    # its messages again for each.
+    kept = 0 if rewritten else tools + common_prefix(last.view, sent.view).characters
     kept_tokens = int(kept * ratio)
     lost_tokens = int(last.whole * ratio) - kept_tokens
     cause = "serialize" if rewritten else _cause(before, after, last.view[count])

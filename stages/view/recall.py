@@ -5,11 +5,12 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages import nudges
+from stages.compaction.budget import ContextBudget, estimate
 from stages.effect import CallResult, Succeeded, Unresolved
 from stages.execution import unanswered_calls
 from stages.message import Assistant, History, Kind, Tool, ToolCall, size
 from stages.nudges import quote
-from stages.state import Batch, Cleared, State
+from stages.state import Batch, Cleared, Compaction, State
 from stages.tokens import characters_of, fitting_length, length
 from stages.tool import RECALL
 
@@ -23,6 +24,23 @@ _SMALLEST = 200
 class _Arguments(Struct, frozen=True):
     call_id: str
     offset: int = 0
+
+
+def with_compaction(state: State, history: History, budget: ContextBudget, phase: int, tokens_before: int) -> State:
+    """The state with a shorter history, what was cut in the record, and the compaction in the ledger."""
+    event = Compaction(
+        turn=state.ledger.turn,
+        phase=phase,
+        tokens_before=tokens_before,
+        tokens_after=estimate(history, budget),
+        budget_tokens=budget.tokens,
+        messages_before=len(state.history),
+        messages_after=len(history),
+    )
+    kept = budget.recall or budget.record
+    record = with_cut_results(state.cleared, state.history, history) if kept else state.cleared
+    shorter = replace(state.reshape(history), cleared=record)
+    return shorter.note(compactions=(*state.ledger.compactions, event), seen=b"")
 
 
 def with_cut_results(record: tuple[Cleared, ...], before: History, after: History) -> tuple[Cleared, ...]:

@@ -4,7 +4,6 @@ The request is the conversation as it was sent, and one more message, so the ser
 """
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from stages import nudges, rescue
 from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
@@ -14,9 +13,9 @@ from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
-from stages.state import MAIN, Compaction, Ledger, Ready, State, SummaryOrder
+from stages.state import MAIN, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
-from stages.view.recall import with_cut_results
+from stages.view.recall import with_compaction
 from stages.wire import wires
 
 SUMMARY = "summary"
@@ -127,7 +126,9 @@ def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     spans = _replaced(old)
     # In place of the last replaced span, so that nothing comes before the user's request for it.
     before, after = without(old[: spans[-1][0]], spans[:-1]), old[spans[-1][1] :]
-    return _shortened(state, (*before, summary, *after, *rest), order.budget)
+    size = estimate(state.history, order.budget)
+    shorter = with_compaction(state, (*before, summary, *after, *rest), order.budget, SUMMARY_PHASE, size)
+    return shorter.note(summary_failures=()).to(Ready())
 
 
 def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str | None:
@@ -148,20 +149,3 @@ def unsummarized(state: State, problem: str) -> State:
     """The state after a summary that failed: unchanged, with the problem noted."""
     failures = (*state.ledger.summary_failures, problem)
     return state.reshape(state.history).note(summary_failures=failures).to(Ready())
-
-
-def _shortened(state: State, history: History, budget: ContextBudget) -> State:
-    record = (
-        with_cut_results(state.cleared, state.history, history) if budget.recall or budget.record else state.cleared
-    )
-    event = Compaction(
-        turn=state.ledger.turn,
-        phase=SUMMARY_PHASE,
-        tokens_before=estimate(state.history, budget),
-        tokens_after=estimate(history, budget),
-        budget_tokens=budget.tokens,
-        messages_before=len(state.history),
-        messages_after=len(history),
-    )
-    noted = state.note(compactions=(*state.ledger.compactions, event), seen=b"", summary_failures=())
-    return replace(noted.reshape(history), cleared=record).to(Ready())

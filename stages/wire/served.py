@@ -9,14 +9,24 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import asdict, replace
 
-from stages.effect import Fault, RawCall, Request
+from stages.effect import Fault, RawCall, Reply, Request
 from stages.message import Assistant, History
 from stages.repair.decoding import decode, decode_unread, objects
 from stages.tool import ToolSpec
 from stages.wire import wires
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, Sampling, TextDelta, appended
-from stages.wire.wires import Constrain, Wire
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Ended,
+    Piece,
+    ReasoningDelta,
+    Sampling,
+    TextDelta,
+    appended,
+    gather_reply,
+)
+from stages.wire.wires import Wire
 
 # A request that forge serves, in forge's nouns: the same whichever protocol the client speaks.
 #
@@ -255,9 +265,9 @@ class CallIds(Struct, frozen=True, kw_only=True):
 
     def of(self, given: str, number: int) -> tuple[Self, str]:
         """The id of the answer's call number `number`, from 0."""
-        taken = _ids_of(self.envelope.request.history) if self.taken is None else self.taken
+        taken = self._before if self.taken is None else self.taken
         made = given if given and given not in taken else self.envelope.part_id(self.prefix, number)
-        return msgspec.structs.replace(self, taken=taken | {made}), made
+        return replace(self, taken=taken | {made}), made
 
     def of_all(self, calls: tuple[RawCall, ...]) -> tuple[str, ...]:
         """The ids of all calls of a whole reply."""
@@ -269,12 +279,11 @@ class CallIds(Struct, frozen=True, kw_only=True):
 
     def are_new(self, given: tuple[str, ...]) -> bool:
         """Whether each of these may stay as it is."""
-        taken = _ids_of(self.envelope.request.history) if given else frozenset()
-        return len({*given} - taken) == len(given) and "" not in given
+        return not given or (len({*given} - self._before) == len(given) and "" not in given)
 
-
-def _ids_of(history: History) -> frozenset[str]:
-    return frozenset({call.id for message in history if isinstance(message, Assistant) for call in message.calls})
+    @property
+    def _before(self) -> frozenset[str]:
+        return frozenset(named(self.envelope.request.history))
 
 
 def custom_names(request: ServerRequest) -> frozenset[str]:
@@ -340,21 +349,8 @@ class BlockClosed(Struct, frozen=True, kw_only=True):
 BlockEvent = BlockOpened | BlockGrown | BlockClosed
 
 
-class _Call(Struct, frozen=True, kw_only=True):
-    """A call by the index that its pieces have."""
-
-    index: int
-    name: str = ""
-    id: str = ""
-    arguments: tuple[bytes, ...] = ()
-
-
-class _Held(Struct, frozen=True, kw_only=True):
-    """What waits for the end of the reply, each text in few parts."""
-
-    reasoning: tuple[bytes, ...] = ()
-    text: tuple[bytes, ...] = ()
-    calls: tuple[_Call, ...] = ()
+_Held = tuple["_Held", Piece] | None
+"""The pieces that wait for the end of the reply, the last one first: each is added without copying the others."""
 
 
 class Blocks(Struct, frozen=True, kw_only=True):
@@ -363,9 +359,9 @@ class Blocks(Struct, frozen=True, kw_only=True):
     open: Block | None = None
     said: tuple[bytes, ...] = ()
     """What the open block holds so far."""
-    calling: _Call | None = None
+    calling: CallStarted | None = None
     """The call that is being written. Its block opens with its first arguments: until then its name may grow."""
-    held: _Held = _Held()
+    held: _Held = None
     count: int = 0
     calls: int = 0
 
@@ -375,20 +371,20 @@ _Written = tuple[Blocks, tuple[BlockEvent, ...]]
 
 def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
     """The next piece, and what it writes; `Ended` closes all that is open, and writes what was held."""
+    calling = blocks.calling
     match piece:
-        case TextDelta(text=text):
-            return _grown(blocks, "text", text) if blocks.calling is None else (_hold(blocks, piece), ())
-        case ReasoningDelta(text=text):
-            return _grown(blocks, "reasoning", text) if blocks.calling is None else (_hold(blocks, piece), ())
-        case CallStarted(index=index, name=name, id=given):
-            if blocks.calling is None or (blocks.calling.index == index and not _is_written(blocks)):
-                return replace(blocks, calling=_Call(index=index, name=name, id=given)), ()
-            return (blocks if blocks.calling.index == index else _hold(blocks, piece)), ()
-        case CallDelta(index=index, arguments=more):
-            calling = blocks.calling or _Call(index=index)
-            if calling.index != index:
-                return _hold(blocks, piece), ()
-            return _grown(replace(blocks, calling=calling), "call", more)
+        case TextDelta(text=text) if calling is None:
+            return _grown(blocks, "text", text)
+        case ReasoningDelta(text=text) if calling is None:
+            return _grown(blocks, "reasoning", text)
+        case CallStarted() if calling is None or (calling.index == piece.index and not _is_written(blocks)):
+            return replace(blocks, calling=piece), ()
+        case CallStarted(index=index) if calling is not None and calling.index == index:
+            return blocks, ()
+        case CallDelta(index=index, arguments=more) if calling is None or calling.index == index:
+            return _grown(replace(blocks, calling=calling or CallStarted(index=index)), "call", more)
+        case TextDelta() | ReasoningDelta() | CallStarted() | CallDelta():
+            return replace(blocks, held=(blocks.held, piece)), ()
         case Ended():
             return _ended(blocks)
         case _:
@@ -424,7 +420,7 @@ def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
 def close_block(blocks: Blocks) -> _Written:
     if blocks.open is None:
         return blocks, ()
-    closed = BlockClosed(block=blocks.open, text=_joined(blocks.said))
+    closed = BlockClosed(block=blocks.open, text=b"".join(blocks.said).decode())
     return replace(blocks, open=None, said=()), (closed,)
 
 
@@ -436,50 +432,24 @@ def _ended(blocks: Blocks) -> _Written:
         blocks, more = written
         events.extend(more)
 
-    held = blocks.held
     if blocks.calling is not None and not _is_written(blocks):
         add(_opened(blocks, "call"))
     add(close_block(blocks))
-    blocks = replace(blocks, calling=None, held=_Held())
-    add(_grown(blocks, "reasoning", _joined(held.reasoning)))
-    add(_grown(blocks, "text", _joined(held.text)))
-    for call in sorted(held.calls, key=lambda call: call.index):
-        add(_opened(replace(blocks, calling=call), "call"))
-        add(_grown(blocks, "call", _joined(call.arguments)))
+    pieces: list[Piece] = [Ended()]
+    while blocks.held is not None:
+        before, piece = blocks.held
+        pieces.append(piece)
+        blocks = replace(blocks, held=before)
+    held = gather_reply(reversed(pieces))
+    if isinstance(held, Reply):
+        blocks = replace(blocks, calling=None)
+        add(_grown(blocks, "reasoning", held.reasoning))
+        add(_grown(blocks, "text", held.text))
+        for number, call in enumerate(held.calls):
+            add(_opened(replace(blocks, calling=CallStarted(index=number, name=call.name, id=call.id)), "call"))
+            add(_grown(blocks, "call", call.arguments))
     add(close_block(blocks))
     return blocks, tuple(events)
-
-
-def _hold(blocks: Blocks, piece: TextDelta | ReasoningDelta | CallStarted | CallDelta) -> Blocks:
-    return replace(blocks, held=_added(blocks.held, piece))
-
-
-def _added(held: _Held, piece: TextDelta | ReasoningDelta | CallStarted | CallDelta) -> _Held:
-    match piece:
-        case TextDelta(text=text):
-            return replace(held, text=appended(held.text, text.encode()))
-        case ReasoningDelta(text=text):
-            return replace(held, reasoning=appended(held.reasoning, text.encode()))
-        case CallStarted(index=index, name=name, id=given):
-            return _with_call(held, replace(_call(held, index), name=name, id=given))
-        case CallDelta(index=index, arguments=more):
-            call = _call(held, index)
-            return _with_call(held, replace(call, arguments=appended(call.arguments, more.encode())))
-        case _:
-            assert_never(piece)
-
-
-def _call(held: _Held, index: int) -> _Call:
-    return next((call for call in held.calls if call.index == index), _Call(index=index))
-
-
-def _with_call(held: _Held, call: _Call) -> _Held:
-    others = (other for other in held.calls if other.index != call.index)
-    return replace(held, calls=(*others, call))
-
-
-def _joined(parts: tuple[bytes, ...]) -> str:
-    return b"".join(parts).decode()
 
 
 # Custom tools, which take a text instead of JSON: the model is shown a function with one argument, `input`.
@@ -543,8 +513,10 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """The fields of the body. Refused for one too large, too deep or too crowded, and for a field of another type."""
     if len(body) > BODY_LIMIT:
         raise Refused(f"the request has more than {BODY_LIMIT} bytes", status=413)
-    if not body.isascii() and not _is_utf8(body):
-        raise Refused("the request's body is no UTF-8")
+    try:
+        body.decode()  # parts of it are left unread, and go on as they came
+    except UnicodeDecodeError:
+        raise Refused("the request's body is no UTF-8") from None
     if len(body) > _OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > _OBJECTS_LIMIT:
         raise Refused(f"the request has more than {_OBJECTS_LIMIT} JSON objects and arrays", status=413)
     try:
@@ -554,15 +526,6 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise Refused(said if path else f"the request's body: {said}", path) from None
     except msgspec.DecodeError as error:
         raise Refused(f"the request's body is not valid JSON: {error}") from None
-
-
-def _is_utf8(body: bytes) -> bool:
-    """Parts of a body are left unread, and go on as they came."""
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:
@@ -730,7 +693,10 @@ def _extra(request: ServerRequest, wire: Wire) -> dict[str, object]:
             thought = {"reasoning_effort": effort} if effort else {}
             return {**thought, **({"parallel_tool_calls": False} if one else {})}
         case "anthropic":
-            config = {**({"effort": effort} if effort in _EFFORTS else {}), **_output_format(request)}
+            config: dict[str, object] = {"effort": effort} if effort in _EFFORTS else {}
+            # It keeps the text to a schema, and has no word for any object at all.
+            if request.format is not None and request.format.schema is not None:
+                config["format"] = {"type": "json_schema", "schema": request.format.schema}
             output = {"output_config": config} if config else {}
             # A demand of a call is a `tool_choice` of its own.
             alone = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
@@ -742,13 +708,6 @@ def _extra(request: ServerRequest, wire: Wire) -> dict[str, object]:
             assert_never(other)
 
 
-def _output_format(request: ServerRequest) -> dict[str, object]:
-    """Anthropic's API keeps the text to a schema; it has no word for any object at all."""
-    if request.format is None or request.format.schema is None:
-        return {}
-    return {"format": {"type": "json_schema", "schema": request.format.schema}}
-
-
 def format_field(form: Format, wire: Wire) -> bytes:
     """The field of a request that asks for a text of that form; empty for Anthropic's API: see translated_sampling."""
     if wire.name == "anthropic":
@@ -757,16 +716,13 @@ def format_field(form: Format, wire: Wire) -> bytes:
         case "json_object" | "format" | "structured_outputs" | "guided_json" as way:
             return wires.field(form.schema or _OBJECT, way)
         case "none" | "json_schema" | "strict":
-            # Chat completions have the field, whether or not forge would have calls constrained by it.
-            return b'"response_format":' + msgspec.json.encode(_response_format(form, wire.dialect.constrain))
+            # Chat completions have the field, whether or not forge would have calls constrained by it. LM Studio takes
+            # a schema, but no `json_object`.
+            strict = {"strict": True} if form.strict else {}
+            schema = {"name": form.name or "answer", "schema": form.schema or _OBJECT, **strict}
+            asked: dict[str, object] = {"type": "json_schema", "json_schema": schema}
+            if form.schema is None and wire.dialect.constrain != "json_schema":
+                asked = {"type": "json_object"}
+            return b'"response_format":' + msgspec.json.encode(asked)
         case other:
             assert_never(other)
-
-
-def _response_format(form: Format, way: Constrain) -> dict[str, object]:
-    # LM Studio takes a schema, but no `json_object`.
-    if form.schema is None and way != "json_schema":
-        return {"type": "json_object"}
-    strict = {"strict": True} if form.strict else {}
-    schema = {"name": form.name or "answer", "schema": form.schema or _OBJECT, **strict}
-    return {"type": "json_schema", "json_schema": schema}

@@ -6,7 +6,7 @@ from stages.options import Options
 from stages.rescue.found import Family
 from stages.rescue.markers import Openers
 from stages.wire.deltas import Sampling
-from stages.wire.prompted.forms import JSON, Form
+from stages.wire.prompted import JSON, Form
 from stages.wire.tool_schemas import ToolSchemas
 from stages.wire.wires import OPENAI, Wire
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from stages.arithmetic import constraint_of
 from stages.schema import SchemaTarget, project
-from stages.schema.projection import optional_members, written_or_null
-from stages.schema.value import Json
+from stages.schema.projection import written_or_null
+from stages.schema.value import Json, optional_members
 from stages.seen import listed_values, values_for
 from stages.state import SourceValues
 from stages.tool import ToolSpec

@@ -59,13 +59,13 @@ class Person:
 
 
 @asynccontextmanager
-async def chatting(folder: Path, *words: str, **environment: str) -> AsyncIterator[Person]:
-    """A person at `forge chat` in that folder."""
+async def chatting(folder: Path, *words: str, name: str = "chat", **environment: str) -> AsyncIterator[Person]:
+    """A person at `forge chat`, or at another command, in that folder."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
     plainly = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "COLUMNS", "LINES"}}
     env = {**plainly, "FORGE_STATE": str(folder / "state"), "TERM": "xterm-256color", **environment}
-    command = [sys.executable, "-m", "forge", "chat", *words]
+    command = [sys.executable, "-m", "forge", name, *words]
     process = await asyncio.create_subprocess_exec(
         *command, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     )

@@ -38,6 +38,13 @@ agent = Agent("till", backend=os.environ["MODEL"], tools=[pay, note, wait], inst
 '''
 
 
+TILL = """
+from forge import Workflow
+
+till = Workflow("till", tools=[pay], terminal_tool="pay", system_prompt="Pay.")
+"""
+
+
 def words(*parts: str, breaks: bool = False, **gates: asyncio.Event) -> Line:
     """A streamed reply in words."""
     return streamed(*(chunk({"content": part}) for part in parts), chunk({}, "stop"), DONE, breaks=breaks, **gates)
@@ -296,17 +303,15 @@ def test_sigterm_ends_it_and_the_terminal_is_as_it_was(tmp_path: Path) -> None:
     run(go)
 
 
-@pytest.mark.parametrize(
-    ("options", "environment"), [(("--plain",), {}), ((), {"NO_COLOR": "1"}), ((), {"TERM": "dumb"})]
-)
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_plain_lines_where_they_are_wanted_and_a_person_is_asked_all_the_same(
-    tmp_path: Path, options: tuple[str, ...], environment: dict[str, str]
+    tmp_path: Path, environment: dict[str, str]
 ) -> None:
     async def go() -> None:
         (tmp_path / "till.py").write_text(AGENT)
         async with (
             ScriptedModel(calling("pay", '{"amount":5}'), words("**Done.**")) as model,
-            chatting(tmp_path, "till.py:agent", *options, MODEL=model.url, **environment) as person,
+            chatting(tmp_path, "till.py:agent", MODEL=model.url, **environment) as person,
         ):
             await person.sees("> ")
             person.types("Pay 5.\n")
@@ -318,6 +323,24 @@ def test_plain_lines_where_they_are_wanted_and_a_person_is_asked_all_the_same(
             person.types(CTRL_D)
             assert await person.code() == 0
         assert "\x1b" not in person.raw
+
+    run(go)
+
+
+def test_a_run_asks_as_a_chat_does_and_what_was_edited_runs(tmp_path: Path) -> None:
+    async def go() -> None:
+        (tmp_path / "till.py").write_text(AGENT + TILL)
+        async with (
+            ScriptedModel(calling("pay", '{"amount":5}')) as model,
+            chatting(tmp_path, "till.py:till", "Pay 5.", "--backend", model.url, name="run", MODEL=model.url) as person,
+        ):
+            await person.sees('"amount": 5')
+            await person.sees("[e] edit")
+            person.types("e\n")
+            await person.sees("change the arguments")
+            person.types('{"amount": 4}\n')
+            await person.sees("paid 4")
+            assert await person.code() == 0
 
     run(go)
 

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
 import msgspec
 
@@ -25,12 +26,28 @@ from tests.memory.stores_on_postgres import serving
 
 ROOT = Path(__file__).parents[2]
 RUNS = int(os.environ.get("FLEET_RUNS", "60"))
+EVERY = float(os.environ.get("FLEET_EVERY", "1"))
+"""Seconds between kills: more where a worker takes longer to start."""
 
 
-def started(folder: Path, address: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "tests.durable.fleet", str(folder), address]
-    with (folder / "errors").open("ab") as errors, (folder / "said").open("ab") as said:
-        return subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=errors)
+class Worker:
+    """A worker process."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self._said = folder / uuid4().hex
+        command = [sys.executable, "-m", "tests.durable.fleet", str(folder), address]
+        with (folder / "errors").open("ab") as errors, self._said.open("wb") as said:
+            self.process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=errors)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has begun to work: one that is killed before proves nothing."""
+        return self._said.stat().st_size > 0
+
+    def kill(self) -> None:
+        """Kill it (-9)."""
+        self.process.kill()
+        self.process.wait()
 
 
 def written(folder: Path) -> list[str]:
@@ -61,22 +78,24 @@ async def answered(runs: Runs, folder: Path, seen: Counter[str]) -> int:
 
 async def tortured(folder: Path, address: str, restart: Callable[[], None]) -> tuple[Counter[str], float]:
     chance, seen = random.Random(7), Counter[str]()  # noqa: S311 - which worker is killed
-    workers = [started(folder, address) for _ in range(3)]
+    workers = [Worker(folder, address) for _ in range(3)]
     begun = time.monotonic()
     try:
         async with durable.client(address) as runs:
             for number in range(RUNS):
                 await runs.start(fleet.workflow, f"Do run-{number}", id=f"run-{number}")
             while await answered(runs, folder, seen):
-                await asyncio.sleep(chance.uniform(0.5, 1.5))
-                if time.monotonic() - begun > 600:
-                    raise AssertionError(f"after ten minutes: {seen}")
+                await asyncio.sleep(EVERY * chance.uniform(0.5, 1.5))
+                if time.monotonic() - begun > 10 * RUNS * EVERY:
+                    raise AssertionError(f"after {10 * RUNS * EVERY:.0f} seconds: {seen}")
                 victim = chance.randrange(3)
+                if not workers[victim].ready:
+                    continue
                 if chance.random() < 0.2 and not seen[f"paused {victim}"]:
                     # Declared dead while it lives: it is refused when it goes on.
-                    workers[victim].send_signal(signal.SIGSTOP)
+                    workers[victim].process.send_signal(signal.SIGSTOP)
                     await asyncio.sleep(4.5)
-                    workers[victim].send_signal(signal.SIGCONT)
+                    workers[victim].process.send_signal(signal.SIGCONT)
                     # Whoever says that a write did not happen must know that nobody is still about to perform it.
                     await asyncio.sleep(2)
                     seen[f"paused {victim}"] += 1
@@ -87,16 +106,14 @@ async def tortured(folder: Path, address: str, restart: Callable[[], None]) -> t
                     seen["restarts"] += 1
                     continue
                 workers[victim].kill()
-                workers[victim].wait()
                 seen["kills"] += 1
-                workers[victim] = started(folder, address)
+                workers[victim] = Worker(folder, address)
             for number in range(RUNS):
                 ended = (await runs.result(f"run-{number}")).unwrap()
                 assert ended.value == f"run-{number}"
     finally:
         for worker in workers:
             worker.kill()
-            worker.wait()
     return seen, time.monotonic() - begun
 
 

@@ -8,15 +8,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from returns.result import Failure
+from returns.result import Failure, Success
 
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.connection import Connection, Setup
 from forge.durable import Run
 from forge.errors import CallbackError, DefinitionError, ForgeError
-from stages.effect import Replied, Reply, Send
+from stages.effect import NeedsInput, Replied, Reply, Send
+from stages.events import Steered
 from stages.halt import ApprovalNeeded, Cancelled
-from stages.message import Tool
+from stages.message import Tool, User
 from tests.memory.running import asynchronous
 
 
@@ -254,4 +255,165 @@ async def test_what_a_worker_cannot_work_with_is_refused(tmp_path: Path) -> None
     ):
         with pytest.raises(ForgeError, match=said):
             async with durable.client(where):
+                pass
+
+
+@asynchronous
+async def test_what_is_said_to_a_run_is_read_once_with_the_next_results(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
+        run = await runs.start(till, "Pay order A")
+        await runs.wait(run)
+        assert await runs.say(run, "Write a note, too") == 1
+        assert await runs.say(run, "In English") == 2
+        known = await runs.get(run)
+        assert known.message == "Pay order A"
+        assert known.until > known.begun
+        await runs.answer(run, Approved(digest=digest_of(known)))
+    async with durable.worker(till, database=database, backend=Scripted(FULL[2:])) as runs:
+        state = (await runs.result(run, till)).unwrap().state
+        told = [one async for one in runs.events(run, till)]
+        assert [one.event.text for one in told if isinstance(one.event, Steered)] == ["Write a note, too", "In English"]
+        assert [m.text for m in state.history if isinstance(m, User)][-2:] == ["Write a note, too", "In English"]
+        assert all(one.time is not None for one in told)
+        assert "is completed; start another" in await refused(runs.say(run, "More"))
+
+
+@asynchronous
+async def test_runs_are_listed_by_owner_state_and_workflow(tmp_path: Path) -> None:
+    other = Workflow("other", tools=[get_order, finish], terminal_tool="finish")
+    async with durable.client(tmp_path / "runs.db") as runs:
+        for number in range(3):
+            await runs.start(till, "Pay", id=f"ann-{number}", owner="ann")
+            await runs.start(other, "Look", id=f"bob-{number}", owner="bob")
+        assert [run.id for run in (await runs.list(owner="ann")).runs] == ["ann-2", "ann-1", "ann-0"]
+        assert {run.owner for run in (await runs.list(workflow="other")).runs} == {"bob"}
+        page = await runs.list(states=["queued"], most=2)
+        rest = await runs.list(states=["queued"], most=4, cursor=page.cursor)
+        assert [len(page.runs), len(rest.runs), rest.cursor] == [2, 4, ""]
+        assert not {run.id for run in page.runs} & {run.id for run in rest.runs}
+        assert (await runs.list(states=["completed"])).runs == ()
+        assert "for another workflow" in await refused(runs.start(till, "Pay", id="ann-0", owner="bob"))
+
+
+@tool
+def ask_back(order_id: str) -> NeedsInput:
+    """Ask which order is meant."""
+    return NeedsInput(question="Which order?", suggestions=("A", "B"))
+
+
+@asynchronous
+async def test_the_answer_to_a_question_at_the_end_is_a_run_that_follows(tmp_path: Path) -> None:
+    asks = Workflow("asks", tools=[get_order, ask_back], terminal_tool="ask_back")
+    backend = Scripted([call("ask_back", order_id="A"), call("ask_back", order_id="B")])
+    async with durable.worker(asks, database=tmp_path / "runs.db", backend=backend) as runs:
+        run = await runs.start(asks, "Pay order A or B", owner="ann")
+        await runs.wait(run)
+        assert (await runs.get(run)).outcome == NeedsInput(question="Which order?", suggestions=("A", "B"))
+        following = await runs.follow(run, asks, "order B")
+        assert await runs.follow(run, asks, "order B") == following
+        assert "already" in await refused(runs.follow(run, asks, "order A"))
+        state = (await runs.result(following, asks)).unwrap().state
+        assert [m.text for m in state.history if isinstance(m, User)] == ["Pay order A or B", "order B"]
+        assert ((await runs.get(run)).followed_by, (await runs.get(following)).follows) == (following, run)
+        assert (await runs.get(following)).owner == "ann"
+
+
+def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    async def opened() -> None:
+        async with durable.client(tmp_path / "runs.db"):
+            pass
+
+    asyncio.run(opened())
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        connection.execute("UPDATE dbos_migrations SET version = version + 1")
+    with pytest.raises(ForgeError, match="is of a newer version of forge than this one"):
+        asyncio.run(opened())
+
+
+class ByTurn:
+    """A model that goes by the number of the turn, whichever run asks."""
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async def send(effect: Send) -> Replied:
+            return Replied(reply=FULL[effect.turn - 1])
+
+        yield Connection(Setup(context_tokens=8192), send)
+
+
+def begun_by_another_version(database: Path) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE workflow_status SET application_version = 'forge-0'")
+    connection.close()
+
+
+@asynchronous
+async def test_runs_of_another_version_say_so_and_are_upgraded(tmp_path: Path) -> None:
+    database, model = tmp_path / "runs.db", Hanging()
+    async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
+        waits = await runs.start(till, "Pay order A")
+        waiting = await runs.wait(waits)
+    async with durable.worker(till, database=database, backend=model, drain=0.05) as runs:
+        running = await runs.start(till, "Pay order A")
+        await model.asked.wait()
+    async with durable.client(database) as runs:
+        queued = await runs.start(till, "Pay order A")
+    begun_by_another_version(database)
+    async with durable.client(database) as runs:
+        stranded = {run.id: (run.state, run.problem) async for run in runs.of_other_versions()}
+        assert {run: state for run, (state, _) in stranded.items()} == {
+            waits: "waiting",
+            running: "running",
+            queued: "queued",
+        }
+        assert f"forge runs upgrade {waits} has them go on" in stranded[waits][1]
+        for run in stranded:
+            await runs.upgrade(run)
+        assert [run async for run in runs.of_other_versions()] == []
+        assert "only a run of another version" in await refused(runs.upgrade(waits))
+        assert await runs.get(waits) == waiting
+        await runs.answer(waits, Approved(digest=digest_of(waiting)))
+    async with durable.worker(till, database=database, backend=ByTurn()) as runs:
+        for run in (waits, running, queued):
+            if (asks := await runs.wait(run)).question is not None:
+                await runs.answer(run, Approved(digest=digest_of(asks)))
+            assert isinstance(await runs.result(run), Success)
+
+
+@asynchronous
+async def test_runs_are_begun_by_priority_and_at_a_rate(tmp_path: Path) -> None:
+    database, order = tmp_path / "runs.db", list[str]()
+
+    @tool
+    def note(name: str) -> str:
+        """Note."""
+        order.append(name)
+        return name
+
+    class Named:
+        @asynccontextmanager
+        async def connect(self) -> AsyncIterator[Connection]:
+            async def send(effect: Send) -> Replied:
+                name = next(one for one in ("late", "early", "middle") if one.encode() in effect.request.body)
+                return Replied(reply=call("note", name=name))
+
+            yield Connection(Setup(context_tokens=8192), send)
+
+    notes = Workflow("notes", tools=[note], terminal_tool="note")
+    async with durable.client(database) as runs:
+        for name, priority in (("late", 9), ("middle", 5), ("early", 1)):
+            await runs.start(notes, name, id=name, priority=priority)
+    async with durable.worker(notes, database=database, backend=Named(), concurrency=1, per_minute=2) as runs:
+        for name in ("early", "middle"):
+            assert isinstance(await runs.result(name), Success)
+        assert (await runs.get("late")).state == "queued"
+    assert order == ["early", "middle"]
+
+
+@asynchronous
+async def test_a_process_has_one_worker(tmp_path: Path) -> None:
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])):
+        with pytest.raises(ForgeError, match="has a worker of durable runs already"):
+            async with durable.worker(till, database=tmp_path / "other.db", backend=Scripted([])):
                 pass

@@ -4,25 +4,21 @@ Run by `make pages`. Not part of `make test`, which needs no browser; where ther
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from forge.evals.report import report_of
 from forge.evals.report_page import page_of
 from forge.evals.row import Row
+from tests.browser import chromium
 from tests.evals.rows import AUTO, PLAIN, SKILLS, row, suite
 from tests.evals.test_report_page import EVIL
 
-QUIET = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
 FIRST = "0,0"
 PHONE = {"width": 390, "height": 844}
 PICTURES = os.environ.get("PICTURES", "")
@@ -31,10 +27,7 @@ PICTURES = os.environ.get("PICTURES", "")
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.fail("these tests need Chromium, which this machine does not have: apt-get install chromium")
-    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path, args=QUIET.split()) as made:
+    with chromium() as made:
         yield made
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from forge.evals.scenario import World
 from stages.effect import RawCall, Replied, Reply, Send, Usage
 from stages.message import ToolCall
-from stages.wire.prompted.json_calls import encode_calls
+from stages.wire.prompted import JSON
 from stages.wire.target import Mode
 
 
@@ -125,7 +125,7 @@ class Table:
             calls = tuple(RawCall(id=f"c{n}", name=name, arguments=text) for n, (name, text) in enumerate(written))
             return Reply(calls=calls, finish="tool_calls")
         calls_as_text = tuple(ToolCall(id="c", name=name, arguments=text) for name, text in written)
-        return Reply(text=encode_calls(calls_as_text))
+        return Reply(text=JSON.encode_calls(calls_as_text))
 
     def _arguments(self, made: Call) -> dict[str, Any]:
         bound = self._specs[made.tool].calculated if made.tool in self._specs and self._calculates else ()

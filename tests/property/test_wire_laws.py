@@ -15,11 +15,11 @@ from stages.compaction import Compacted, Compactor, ContextBudget, SlidingWindow
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.rescue import rescue
+from stages.wire import prompted
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Sampling
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
-from stages.wire.prompted import forms as prompted
 from stages.wire.valid import alternating_history, is_object, valid_history
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI
 from tests.property import servers

@@ -203,7 +203,7 @@ TABLE: dict[str, Row] = {
     "make bench": Row(start=by_make, says=("-m benchmarks.results",)),
     "make bench-functions": Row(start=by_make, says=("pytest benchmarks",)),
     "make bench-proxy": Row(start=by_make, says=("-m benchmarks.proxy",)),
-    "make docs": Row(start=by_make, says=("docs/map.py", "docs/api.py site")),
+    "make docs": Row(start=by_make, says=("docs/map.py", "docs/site.py")),
     **dict.fromkeys(
         (
             'pip install ".[local]"',
@@ -236,6 +236,12 @@ TABLE: dict[str, Row] = {
     'forge run flow.py:cascade "…" --backend llama-server:qwen2.5-coder-0.5b --larger http://127.0.0.1:8081': runs,
     'forge run orders.py "…" --redact send_report.password --redact get_order --redact-env SHOP_TOKEN '
     r"--redact-pattern '\d{4}-\d{4}'": replace(runs, more="--backend 127.0.0.1:8080"),
+    'forge run desk.py "Please refund order A-17: the lamp is broken." --backend local --seed 1': replace(
+        runs, more="--backend 127.0.0.1:8080", code=1, says=("needs a person's approval, and nobody is there to ask",)
+    ),
+    'forge run desk.py "Please refund order X-99." --backend local --seed 1': replace(
+        runs, more="--backend 127.0.0.1:8080", code=1, says=("calls is spent after 5 model calls", "pending: get_order")
+    ),
     "forge demo": replace(halts, more=f"{SHORT} --order A-17"),
     "forge demo --order A-17 --model qwen2.5-coder-1.5b --seed 7": Row(
         start=in_this_process, more="--temperature 0", says=("done", "of 129.9 from Lisbon")
@@ -413,6 +419,7 @@ TABLE: dict[str, Row] = {
 }
 
 LEFT_OUT = {
+    ". .venv/bin/activate": "the shell's own; the tests run in that environment",
     "OPENAI_BASE_URL=http://127.0.0.1:8081/v1 YOUR-AGENT": "a program of the reader's",
     "ANTHROPIC_BASE_URL=http://127.0.0.1:8081 claude": "a program of others, which `make clients` installs and starts",
     "ANTHROPIC_BASE_URL=http://127.0.0.1:8081 ANTHROPIC_AUTH_TOKEN=none claude": "likewise",
@@ -502,7 +509,7 @@ def models_here(smol_path: Path) -> Path:
 
 def fill(bench: Bench, line: str) -> None:
     """The files that the pages name, out of the pages where they have them."""
-    orders = block("README.md", "python", 1)
+    orders = block("README.md", "python")
     flow = orders.replace("workflow = ", "support = ").replace('"orders"', '"support"')
     if ":cascade" in line:
         unsure = "unsure=WhenUnsure(below=0.6, then=AskLarger()), terminal_tool"
@@ -519,6 +526,7 @@ def fill(bench: Bench, line: str) -> None:
         "flow.py": flow,
         "old.py": flow,
         "new.py": flow.replace('required_steps=["get_order"]', 'system_prompt="Be brief."'),
+        "desk.py": block("docs/tutorial.md", "python"),
         "shop.py": block("docs/chat.md", "python"),
         "my_scenarios.py": block("docs/evals.md", "python"),
         "models.toml": block("docs/evals.md", "toml"),

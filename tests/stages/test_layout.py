@@ -15,8 +15,6 @@ SHARED = {
     "reading/shown": "reading/test_provenance.py",
     "reading/toolset": "reading/test_replies.py",
     "schema/coercion": "schema/check/test_check.py",
-    "wire/prompted/json_calls": "wire/prompted/test_forms.py",
-    "wire/prompted/xml_calls": "wire/prompted/test_forms.py",
     "wire/server_wires": "wire/openai/chat_server/test_chat_server.py",
     "wire/target": "test_serialize.py",
     "wire/tool_schemas": "test_serialize.py",

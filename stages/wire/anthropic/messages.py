@@ -124,27 +124,24 @@ def decode_reply(body: bytes) -> Reply | Fault:
     if (fault := too_many_objects(body)) is not None:
         return fault
     try:
-        return _reply(decode(_answer, body), body)
+        answer = decode(_answer, body)
+        if bytes(answer.error) != b"null":
+            return reported_fault(answer.error)
+        if answer.content is None:
+            return Fault(kind="malformed", detail="the server's answer has no content", body=cut_body(body))
+        calls = [block for block in answer.content if block.type == "tool_use"]
+        if len(calls) > CALLS_LIMIT:
+            return too_many_calls_fault()
+        return Reply(
+            text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
+            reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
+            sealed=_sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
+            calls=tuple(map(_raw_call, calls)),
+            finish=finish_of(answer.stop_reason),
+            usage=usage_of(answer.usage),
+        )
     except msgspec.DecodeError as error:
         return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut_body(body))
-
-
-def _reply(answer: _Answer, body: bytes) -> Reply | Fault:
-    if bytes(answer.error) != b"null":
-        return reported_fault(answer.error)
-    if answer.content is None:
-        return Fault(kind="malformed", detail="the server's answer has no content", body=cut_body(body))
-    calls = [block for block in answer.content if block.type == "tool_use"]
-    if len(calls) > CALLS_LIMIT:
-        return too_many_calls_fault()
-    return Reply(
-        text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
-        reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
-        sealed=_sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
-        calls=tuple(map(_raw_call, calls)),
-        finish=finish_of(answer.stop_reason),
-        usage=usage_of(answer.usage),
-    )
 
 
 def finish_of(reason: str | None) -> str:
@@ -238,7 +235,26 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next event."""
         try:
-            return _read(self, decode(_event, payload))
+            # What an event adds; unknown ones are ignored, as the API asks.
+            event = decode(_event, payload)
+            if bytes(event.error) != b"null":
+                return self, (reported_fault(event.error),)
+            match event.type:
+                case "message_start" if event.message is not None:
+                    return _counted(self, event.message.usage), ()
+                case "content_block_start" if bytes(event.content_block) != b"null":
+                    return _started(self, event.index, event.content_block)
+                case "content_block_delta" if event.delta is not None:
+                    return _grown(self, event.index, event.delta)
+                case "content_block_stop":
+                    return _stopped(self)
+                case "message_delta":
+                    reason = event.delta.stop_reason if event.delta else None
+                    return replace(_counted(self, event.usage), stop_reason=reason or self.stop_reason), ()
+                case "message_stop":
+                    return self, (_ended(self),)
+                case _:
+                    return self, ()
         except msgspec.DecodeError as error:
             said = f"an event of the stream is none: {error}"
             return self, (Fault(kind="malformed", detail=said, body=cut_body(payload)),)
@@ -250,28 +266,6 @@ _S = TypeVar("_S", bound=AnthropicStream)
 def _ended(stream: AnthropicStream) -> Ended:
     finish = finish_of(stream.stop_reason or None)
     return Ended(finish=finish, usage=usage_of(stream.usage), sealed=sealed_blocks(stream.sealed))
-
-
-def _read(stream: _S, event: _Event) -> tuple[_S, StreamRead]:
-    """What an event adds; unknown ones are ignored, as the API asks."""
-    if bytes(event.error) != b"null":
-        return stream, (reported_fault(event.error),)
-    match event.type:
-        case "message_start" if event.message is not None:
-            return _counted(stream, event.message.usage), ()
-        case "content_block_start" if bytes(event.content_block) != b"null":
-            return _started(stream, event.index, event.content_block)
-        case "content_block_delta" if event.delta is not None:
-            return _grown(stream, event.index, event.delta)
-        case "content_block_stop":
-            return _stopped(stream)
-        case "message_delta":
-            reason = event.delta.stop_reason if event.delta else None
-            return replace(_counted(stream, event.usage), stop_reason=reason or stream.stop_reason), ()
-        case "message_stop":
-            return stream, (_ended(stream),)
-        case _:
-            return stream, ()
 
 
 def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:

@@ -8,10 +8,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import Reply, Usage
-from stages.message import Assistant, History, Message, Status, System, Tool, ToolCall, User
+from stages.message import Assistant, Message, Status, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
 from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
-from stages.wire.deltas import Ended, Piece, ReasoningDelta, Sampling, payloads
+from stages.wire.deltas import Ended, Piece, ReasoningDelta, payloads
 from stages.wire.openai.chat import arguments_text
 from stages.wire.served import (
     Block,
@@ -404,27 +404,23 @@ def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
         protocol="messages",
         body=body,
         model=asked.model,
-        history=_history(found),
+        history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
         tools=tools,
         choice=chosen(decode_choice(choice), tools),
         parallel=not (choice and choice.disable_parallel_tool_use),
-        sampling=_sampling(asked),
+        sampling=sampling(
+            {},
+            temperature=asked.temperature,
+            top_p=share(asked.top_p),
+            top_k=asked.top_k,
+            stop=asked.stop_sequences or (),
+            max_tokens=above_zero(asked.max_tokens),
+        ),
         stream=bool(asked.stream),
         usage_in_stream=True,
         format=_format(config.format or asked.output_format),
         thinking=_thinking(asked.thinking, config.effort),
         foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *_untold(asked)),
-    )
-
-
-def _sampling(asked: _Request) -> Sampling:
-    return sampling(
-        {},
-        temperature=asked.temperature,
-        top_p=share(asked.top_p),
-        top_k=asked.top_k,
-        stop=asked.stop_sequences or (),
-        max_tokens=above_zero(asked.max_tokens),
     )
 
 
@@ -439,10 +435,6 @@ def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
     text = _blocks_text(given, "system") if isinstance(given, list) else given
     if text:
         yield System(text=text)
-
-
-def _history(found: list[ReadMessage]) -> History:
-    return tuple(each for each in found if isinstance(each, System | User | Assistant | Tool))
 
 
 def _format(given: _Format | None) -> Format | None:

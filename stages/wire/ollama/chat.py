@@ -1,7 +1,7 @@
 """Ollama's chat, as a client: requests written, answers read whole and as streams."""
 
 from collections.abc import Mapping
-from typing import Self, TypeVar, assert_never
+from typing import Self, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -131,26 +131,23 @@ def decode_reply(body: bytes) -> Reply | Fault:
     if (fault := too_many_objects(body)) is not None:
         return fault
     try:
-        return _reply(decode(_answer, body), body)
+        answer = decode(_answer, body)
+        if bytes(answer.error) != b"null":
+            return reported_fault(answer.error)
+        if answer.message is None:
+            return Fault(kind="malformed", detail="the server's answer has no message", body=cut_body(body))
+        message = answer.message
+        if len(message.tool_calls or ()) > CALLS_LIMIT:
+            return too_many_calls_fault()
+        return Reply(
+            text=message.content or "",
+            reasoning=message.thinking or "",
+            calls=tuple(map(_raw_call, message.tool_calls or ())),
+            finish=answer.done_reason or "stop",
+            usage=usage_of(answer),
+        )
     except msgspec.DecodeError as error:
         return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut_body(body))
-
-
-def _reply(answer: OllamaAnswer, body: bytes) -> Reply | Fault:
-    if bytes(answer.error) != b"null":
-        return reported_fault(answer.error)
-    if answer.message is None:
-        return Fault(kind="malformed", detail="the server's answer has no message", body=cut_body(body))
-    message = answer.message
-    if len(message.tool_calls or ()) > CALLS_LIMIT:
-        return too_many_calls_fault()
-    return Reply(
-        text=message.content or "",
-        reasoning=message.thinking or "",
-        calls=tuple(map(_raw_call, message.tool_calls or ())),
-        finish=answer.done_reason or "stop",
-        usage=usage_of(answer),
-    )
 
 
 def _raw_call(call: _Call) -> RawCall:
@@ -196,32 +193,26 @@ class OllamaStream(Struct, frozen=True, kw_only=True):
         if not payload.strip():
             return self, ()
         try:
-            return _read(self, decode(_line, payload))
+            line = decode(_line, payload)
+            if bytes(line.error) != b"null":
+                return self, (reported_fault(line.error),)
+            message = line.message or AnswerMessage()
+            if self.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
+                return self, (too_many_calls_fault(),)
+            calls = tuple(map(_raw_call, message.tool_calls or ()))
+            pieces: list[Piece | Fault] = []
+            if message.thinking:
+                pieces.append(ReasoningDelta(text=message.thinking))
+            if message.content:
+                pieces.append(TextDelta(text=message.content))
+            for index, call in enumerate(calls, start=self.calls):
+                pieces.append(CallStarted(index=index, name=call.name))
+                if call.arguments:
+                    pieces.append(CallDelta(index=index, arguments=call.arguments))
+            if line.done:
+                pieces.append(Ended(finish=line.done_reason or "stop", usage=usage_of(line)))
+            return replace(self, calls=self.calls + len(calls)) if calls else self, tuple(pieces)
         except msgspec.DecodeError as error:
             return self, (
                 Fault(kind="malformed", detail=f"a line of the stream is none: {error}", body=cut_body(payload)),
             )
-
-
-_S = TypeVar("_S", bound=OllamaStream)
-
-
-def _read(stream: _S, line: _Line) -> tuple[_S, StreamRead]:
-    if bytes(line.error) != b"null":
-        return stream, (reported_fault(line.error),)
-    message = line.message or AnswerMessage()
-    if stream.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
-        return stream, (too_many_calls_fault(),)
-    calls = tuple(map(_raw_call, message.tool_calls or ()))
-    pieces: list[Piece | Fault] = []
-    if message.thinking:
-        pieces.append(ReasoningDelta(text=message.thinking))
-    if message.content:
-        pieces.append(TextDelta(text=message.content))
-    for index, call in enumerate(calls, start=stream.calls):
-        pieces.append(CallStarted(index=index, name=call.name))
-        if call.arguments:
-            pieces.append(CallDelta(index=index, arguments=call.arguments))
-    if line.done:
-        pieces.append(Ended(finish=line.done_reason or "stop", usage=usage_of(line)))
-    return replace(stream, calls=stream.calls + len(calls)) if calls else stream, tuple(pieces)

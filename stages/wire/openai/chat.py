@@ -139,30 +139,27 @@ def decode_reply(body: bytes) -> Reply | Fault:
     if (fault := too_many_objects(body)) is not None:
         return fault
     try:
-        return _reply(decode(_completion, body), body)
+        completion = decode(_completion, body)
+        if bytes(completion.error) != b"null":
+            return reported_fault(completion.error)
+        if not completion.choices:
+            return Fault(kind="malformed", detail="the server's answer has no choices", body=cut_body(body))
+        choice = completion.choices[0]
+        message = choice.message
+        if len(message.tool_calls or ()) > CALLS_LIMIT:
+            return too_many_calls_fault()
+        return Reply(
+            text=message.content or "",
+            reasoning=message.reasoning_content or message.reasoning or "",
+            calls=tuple(map(_raw_call, message.tool_calls or ())),
+            finish=choice.finish_reason or "stop",
+            usage=usage_of(completion.usage),
+            tokens=tokens_of(choice.logprobs) or (),
+        )
     except msgspec.DecodeError as error:
         return Fault(
             kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut_body(body)
         )
-
-
-def _reply(completion: _Completion, body: bytes) -> Reply | Fault:
-    if bytes(completion.error) != b"null":
-        return reported_fault(completion.error)
-    if not completion.choices:
-        return Fault(kind="malformed", detail="the server's answer has no choices", body=cut_body(body))
-    choice = completion.choices[0]
-    message = choice.message
-    if len(message.tool_calls or ()) > CALLS_LIMIT:
-        return too_many_calls_fault()
-    return Reply(
-        text=message.content or "",
-        reasoning=message.reasoning_content or message.reasoning or "",
-        calls=tuple(map(_raw_call, message.tool_calls or ())),
-        finish=choice.finish_reason or "stop",
-        usage=usage_of(completion.usage),
-        tokens=tokens_of(choice.logprobs) or (),
-    )
 
 
 def _raw_call(call: _Call) -> RawCall:
@@ -380,7 +377,18 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
         if payload == b"[DONE]":
             return self, (_ended(self),)
         try:
-            return _read(self, decode(_chunk, payload), payload)
+            chunk = decode(_chunk, payload)
+            if bytes(chunk.error) != b"null" or chunk.object == "error":
+                return self, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
+            after = replace(self, usage=usage_of(chunk.usage)) if chunk.usage else self
+            choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
+            if choice is None:
+                return after, ()
+            if choice.finish_reason:
+                after = replace(after, finish_reason=choice.finish_reason)
+            if bytes(choice.logprobs) != b"null":
+                after = replace(after, tokens=tokens_of(choice.logprobs, after.tokens))
+            return _grown(after, choice.delta or _Delta())
         except msgspec.DecodeError as error:
             return self, (
                 Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut_body(payload)),
@@ -392,20 +400,6 @@ _S = TypeVar("_S", bound=OpenAIStream)
 
 def _ended(stream: OpenAIStream) -> Ended:
     return Ended(finish=stream.finish_reason or "stop", usage=stream.usage, tokens=stream.tokens or ())
-
-
-def _read(stream: _S, chunk: _Chunk, payload: bytes) -> tuple[_S, StreamRead]:
-    if bytes(chunk.error) != b"null" or chunk.object == "error":
-        return stream, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
-    after = replace(stream, usage=usage_of(chunk.usage)) if chunk.usage else stream
-    choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
-    if choice is None:
-        return after, ()
-    if choice.finish_reason:
-        after = replace(after, finish_reason=choice.finish_reason)
-    if bytes(choice.logprobs) != b"null":
-        after = replace(after, tokens=tokens_of(choice.logprobs, after.tokens))
-    return _grown(after, choice.delta or _Delta())
 
 
 def _grown(stream: _S, delta: _Delta) -> tuple[_S, StreamRead]:

@@ -630,14 +630,6 @@ def completion_events(envelope: Envelope) -> ChatEvents:
     )
 
 
-def _resumed_events(
-    envelope: Envelope, ids: CallIds, *, begun: bool, calls: tuple[str, ...], counted: bool
-) -> ChatEvents:
-    """A stream of which a server has written the beginning: calls of these ids, the usage or not."""
-    written = tuple(_StreamedCall(index=number, id=one, written=True) for number, one in enumerate(calls))
-    return replace(completion_events(envelope), ids=ids, begun=begun, calls=written, counted=counted)
-
-
 # Passing a server's own chat completions on to a client: which chunks and answers clients take as they are.
 #
 # Clients stop, repeat themselves or lose a call over a chunk without its id, object, index or type, over a stream
@@ -761,7 +753,11 @@ class PassedChat(Struct, frozen=True, kw_only=True):
 
     def go_on(self) -> ChatEvents:
         """What writes the rest of the stream."""
-        return _resumed_events(self.envelope, self.ids, begun=self.begun, calls=self.calls, counted=self.counted)
+        # A stream of which a server has written the beginning: calls of these ids, the usage or not.
+        written = tuple(_StreamedCall(index=number, id=one, written=True) for number, one in enumerate(self.calls))
+        return replace(
+            completion_events(self.envelope), ids=self.ids, begun=self.begun, calls=written, counted=self.counted
+        )
 
 
 def passed_chat(envelope: Envelope) -> PassedChat:

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import Reply, Usage
-from stages.message import Assistant, History, System, Tool, ToolCall, User
+from stages.message import Assistant, System, Tool, ToolCall, User
 from stages.wire import served
 from stages.wire.deltas import Ended, Piece
 from stages.wire.openai.chat import arguments_text
@@ -223,7 +223,21 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
         if said and item.type != "additional_tools":
             yield _joined(said)
             said = []
-        yield from _answered(item, at, turn, called, fresh=number > last)
+        # What is not the model's own.
+        match item.type or "message":
+            case "message":
+                text, foreign = _words(item.content, f"{at}.content", fresh=(number > last))
+                yield from foreign
+                yield _message(item, text, turn, at)
+            case "function_call_output" | "custom_tool_call_output":
+                text, foreign = _words(item.output, f"{at}.output", fresh=False)
+                yield from foreign
+                answered = item.call_id or ""
+                yield Tool(call_id=answered, name=called.get(answered) or item.name or "", text=text, turn=turn)
+            case "additional_tools":
+                pass  # they are read with the other tools
+            case kind:
+                yield Foreign(at=at, kind=kind[:50], fate="refused" if kind == _REFERENCE else "dropped")
     if said:
         yield _joined(said)
 
@@ -272,24 +286,6 @@ def _joined(said: Sequence[Assistant]) -> Assistant:
         calls=tuple(call for part in said for call in part.calls),
         turn=said[0].turn,
     )
-
-
-def _answered(item: SentItem, at: str, turn: int, called: dict[str, str], *, fresh: bool) -> Iterator[ReadItem]:
-    """What is not the model's own."""
-    match item.type or "message":
-        case "message":
-            text, foreign = _words(item.content, f"{at}.content", fresh=fresh)
-            yield from foreign
-            yield _message(item, text, turn, at)
-        case "function_call_output" | "custom_tool_call_output":
-            text, foreign = _words(item.output, f"{at}.output", fresh=False)
-            yield from foreign
-            answered = item.call_id or ""
-            yield Tool(call_id=answered, name=called.get(answered) or item.name or "", text=text, turn=turn)
-        case "additional_tools":
-            pass  # they are read with the other tools
-        case kind:
-            yield Foreign(at=at, kind=kind[:50], fate="refused" if kind == _REFERENCE else "dropped")
 
 
 def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:
@@ -388,7 +384,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         protocol="responses",
         body=body,
         model=asked.model,
-        history=_history(found),
+        history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
         tools=tools,
         choice=chosen(decode_choice(asked.tool_choice, names), tools),
         parallel=asked.parallel_tool_calls is not False,
@@ -418,10 +414,6 @@ def _offers(tools: Raw, items: Sequence[SentItem]) -> Iterator[OfferedTool | For
 def _instructions(given: str | None) -> Iterator[System]:
     if given:
         yield System(text=given)
-
-
-def _history(found: Sequence[ReadItem]) -> History:
-    return tuple(each for each in found if isinstance(each, System | User | Assistant | Tool))
 
 
 def _format(given: _Format | None) -> Format | None:

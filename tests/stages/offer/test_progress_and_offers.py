@@ -504,6 +504,68 @@ def test_nobody_is_driven_to_write_by_what_was_refused() -> None:
         assert "ready" in {spec.name for spec in offered_tools(workflow.rules, said.say(User(text="Now?", turn=1)))}
 
 
+def tried(name: str, part: str, turn: int) -> Attempt:
+    return Attempt(name=name, arguments=f'{{"part":"{part}"}}', turn=turn)
+
+
+NO_PROGRESS: list[tuple[str, list[Attempt], dict[str, Any], set[str]]] = [
+    ("the call before was made again", [tried("search", "a", turn=1), tried("search", "a", turn=2)], {}, {"open"}),
+    ("so it was with another step", [tried("open", "a", turn=1), tried("open", "a", turn=2)], {}, {"search"}),
+    (
+        "a third value was guessed",
+        [tried("search", part, turn=turn) for turn, part in enumerate("abc", 1)],
+        {},
+        {"open"},
+    ),
+    ("only one value was wrong so far", [tried("search", "a", turn=1)], {}, {"search", "open", "note"}),
+    (
+        "all steps were called in that reply",
+        [tried(n, "a", turn=t) for t in (1, 2) for n in ("search", "open")],
+        {},
+        {"search", "open", "note"},
+    ),
+    (
+        "it is switched off",
+        [tried("search", "a", turn=1), tried("search", "a", turn=2)],
+        {"without": ["other_steps"]},
+        {"search", "open", "note"},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "offered"), [case[1:] for case in NO_PROGRESS], ids=[c[0] for c in NO_PROGRESS]
+)
+def test_a_model_that_is_stuck_on_one_step_is_offered_the_others(
+    made: list[Attempt], options: dict[str, Any], offered: set[str]
+) -> None:
+    @tool(effect="read")
+    def search(part: str) -> str:
+        """Search for a part."""
+        return part
+
+    @tool(effect="read", name="open")
+    def open_page(part: str) -> str:
+        """Open the page of a part."""
+        return part
+
+    @tool(effect="read")
+    def note(part: str) -> str:
+        """Read a note on a part."""
+        return part
+
+    @tool
+    def end() -> str:
+        """End."""
+        return "ended"
+
+    rules = Workflow(
+        "pages", tools=[search, open_page, note, end], required_steps=["search", "open"], terminal_tool="end", **options
+    ).rules
+    state = State(history=(User(text="Go."),), ledger=Ledger(turn=made[-1].turn, attempts=tuple(made)))
+    assert {spec.name for spec in offered_tools(rules, state)} == offered
+
+
 def test_a_seen_value_that_was_refused_is_not_listed_in_the_next_reply() -> None:
     @tool(effect="read")
     def list_parcels() -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ from stages.rules import Rules
 from stages.serialize import serialize
 from stages.state import Folded, Prepared, State
 from stages.tool import ToolSpec
-from stages.wire.prompted.forms import JSON, LIST, Form
+from stages.wire.prompted import JSON, LIST, Form
 from stages.wire.target import Mode, Target
 from stages.wire.wires import Constrain, Dialect, WireName, wire
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.schema import Fits, checker
-from stages.schema.projection import MOST_OPTIONAL, optional_members, written_or_null
-from stages.schema.value import Json
+from stages.schema.projection import MOST_OPTIONAL, written_or_null
+from stages.schema.value import Json, optional_members
 
 KINDS: list[Json] = [{"type": "string"}, {"type": "integer"}, {"type": "array", "items": {"type": "string"}}]
 

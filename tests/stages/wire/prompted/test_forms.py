@@ -8,8 +8,8 @@ from msgspec import Raw
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
+from stages.wire import prompted
 from stages.wire.openai import chat as openai
-from stages.wire.prompted import forms as prompted
 from stages.wire.valid import alternating_history
 
 LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stages.message import Assistant, History, Tool, ToolCall, User
-from stages.wire.prompted import forms as prompted
+from stages.wire import prompted
 
 
 def call(**arguments: object) -> ToolCall:

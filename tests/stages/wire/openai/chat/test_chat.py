@@ -17,9 +17,9 @@ from stages.rules import Rules, legal_tools
 from stages.serialize import serialize
 from stages.state import Folded, Ledger, Prepared, State, Success
 from stages.tool import Prerequisite, ToolSpec
+from stages.wire import prompted
 from stages.wire.deltas import Sampling
 from stages.wire.openai import chat as openai
-from stages.wire.prompted import forms as prompted
 from stages.wire.target import Target
 from tests.property.machine import RULES
 from tests.property.strategies import arguments, histories
@@ -179,7 +179,7 @@ call_texts = st.builds(ToolCall, id=st.just(""), name=st.text(min_size=1, max_si
 
 @given(st.lists(call_texts, min_size=1, max_size=3).map(tuple))
 def test_prompted_calls_come_back_as_they_were(made: tuple[ToolCall, ...]) -> None:
-    decoded = prompted.decode_calls(prompted.encode_calls(made))
+    decoded = prompted.JSON.decode_calls(prompted.JSON.encode_calls(made))
     assert decoded == tuple(RawCall(name=call.name, arguments=call.arguments) for call in made)
 
 

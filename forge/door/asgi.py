@@ -1,0 +1,203 @@
+"""ASGI (https://asgi.readthedocs.io/en/stable/specs/www.html): a request read to its bound, its answer, its end.
+
+A request whose client leaves is given up at once: whoever works on it holds a model's slot.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Literal, TypedDict
+
+from msgspec import Struct
+
+from stages.wire.served import RequestError, WireAnswer
+
+_LISTEN_AFTER = 0.02
+"""Seconds after which a request is listened to for its client's leaving: most are answered before."""
+
+STOPPING = RequestError(message="the server was stopped before the reply was whole", status=503)
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Scope(TypedDict, total=False):
+    """What uvicorn says of a request."""
+
+    type: str
+    method: str
+    path: str
+    query_string: bytes
+    headers: list[tuple[bytes, bytes]]
+
+
+class Message(TypedDict, total=False):
+    """What is received and sent."""
+
+    type: str
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    more_body: bool
+
+
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A request. Header names are in lower case; of several with one name the last counts."""
+
+    method: str
+    path: str
+    headers: Mapping[bytes, bytes]
+    query: bytes = b""
+    body: bytes = b""
+
+    def header(self, name: str) -> str:
+        """A header's value; empty where there is none."""
+        return self.headers.get(name.encode(), b"").decode("latin-1")
+
+
+class Outlet:
+    """The answer to one request, whole or streamed, with these headers; `status` is for the log."""
+
+    def __init__(self, send: Send, headers: Headers = ()) -> None:
+        self._send, self.headers = send, headers
+        self.status = 0
+        self.written = time.monotonic()
+        self.ended = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the status has been sent."""
+        return self.status != 0
+
+    async def answer(self, answer: WireAnswer, kind: str = "application/json") -> None:
+        """Send a whole answer."""
+        length = ("content-length", str(len(answer.body)))
+        await self._begin(answer.status, (("content-type", kind), length, *answer.headers))
+        await self._finish(answer.body)
+
+    async def stream(self, headers: Headers = ()) -> None:
+        """Begin a stream of events; nothing where it has begun."""
+        if not self.begun:
+            usual = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
+            await self._begin(200, (*usual, ("x-accel-buffering", "no"), *headers))
+
+    async def write(self, data: bytes) -> None:
+        """Send more of a stream."""
+        if data and not self.ended:
+            self.written = time.monotonic()
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        """End the stream; ending twice is no mistake."""
+        if not self.ended:
+            await self._finish(b"")
+
+    async def _begin(self, status: int, headers: Headers) -> None:
+        self.status, self.written = status, time.monotonic()
+        told = _encoded((*headers, *self.headers))
+        await self._send({"type": "http.response.start", "status": status, "headers": told})
+
+    async def _finish(self, body: bytes) -> None:
+        self.ended = True
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
+
+
+async def read_body(asked: Asked, receive: Receive, limit: int) -> bytes | RequestError:
+    """The body, to its bound. LeftError where the client goes before its end."""
+    said = asked.header("content-length")
+    if said.isdigit() and int(said[:20]) > limit:
+        return _too_large(limit)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise LeftError
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            return _too_large(limit)
+        if not message.get("more_body", False):
+            return b"".join((*chunks, chunk)) if chunks else chunk
+        chunks.append(chunk)
+
+
+def _too_large(limit: int) -> RequestError:
+    return RequestError(message=f"the request has more than {limit} bytes", status=413)
+
+
+class LeftError(Exception):
+    """The client went away."""
+
+
+class Leaving:
+    """Listens for the client's leaving, and then cancels the task that serves it."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.left = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Listen from a moment on."""
+        self._serving = asyncio.current_task()
+        self._timer = asyncio.get_running_loop().call_later(_LISTEN_AFTER, self._listen)
+
+    def stop(self) -> None:
+        """Listen no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._listening is not None:
+            self._listening.cancel()
+
+    def _listen(self) -> None:
+        self._listening = asyncio.get_running_loop().create_task(self._wait())
+
+    async def _wait(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if self._serving is not None:
+            self.left = True
+            self._serving.cancel()
+
+
+async def attended(
+    handle: Callable[["Leaving"], Awaitable[None]],
+    receive: Receive,
+    out: Outlet,
+    *,
+    fail: Callable[[RequestError], WireAnswer],
+    log: logging.Logger,
+    what: str,
+) -> Literal["", "left", "stopped"]:
+    """Serve a request to its end; how it ended early, if it did. `fail` writes an error in the client's protocol."""
+    leaving = Leaving(receive)
+    try:
+        await handle(leaving)
+    except asyncio.CancelledError:
+        # The client has left, or the server that stops has waited for this request as long as it may.
+        if leaving.left:
+            return "left"
+        if not out.begun:
+            await out.answer(fail(STOPPING))
+        return "stopped"
+    except LeftError:
+        return "left"
+    # What nobody has foreseen is told in the client's protocol, and in the log in full.
+    except Exception:
+        log.exception("%s failed", what)
+        if out.begun:
+            raise  # the server then cuts the connection: half an answer must not look whole
+        await out.answer(fail(RequestError(message="the server failed at this request; its log says why", status=500)))
+    finally:
+        leaving.stop()
+    return ""

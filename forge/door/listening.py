@@ -1,0 +1,271 @@
+"""Listening: a socket, uvicorn on it, and what uvicorn lacks.
+
+uvicorn bounds neither the head of a request nor the time that it takes, and waits for ever for a client that takes
+nothing. It writes the head of an answer and its body one after the other, and a chunk of a backend's stream may hold
+many events: sent one by one, each costs a call of the kernel, a tenth of what a request costs in all. So its protocol
+is bounded here, and what is written in one turn of the loop is sent at once.
+"""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from msgspec import Struct
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from forge.door.asgi import Receive, Scope, Send
+from forge.errors import ForgeError
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Listening(Struct, frozen=True, kw_only=True):
+    """Where a server listens, and for how long it is patient, in seconds.
+
+    `request_timeout`: the head of a request must be there, and after it more of the body each time. `stall_timeout`: a
+    client that takes nothing of its answer for that long is given up. `grace` is for requests that are under way when
+    the server stops.
+    """
+
+    host: str
+    port: int
+    request_timeout: float = 30.0
+    stall_timeout: float = 300.0
+    grace: float = 10.0
+
+
+_BACKLOG = 512
+"""Connections that wait to be accepted."""
+
+
+HEAD_LIMIT = 64 * 1024
+"""Bytes of a request without any of its body: its head, its trailers, what else may stand around chunks."""
+
+_LINGER = 1.0
+"""Seconds in which a client that was refused may read why: were the connection closed at once, it might not."""
+
+
+class GatheringProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with bounds and on a transport that gathers. The times are those of Listening."""
+
+    request_timeout: float
+    stall_timeout: float
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """A callback of asyncio's."""
+        self._gathering = _Gathering(transport, self.loop, self.stall_timeout)
+        super().connection_made(self._gathering)
+        self._bare, self._in_body, self._refused = 0, False, False
+        self._timer: asyncio.TimerHandle | None = self.loop.call_later(self.request_timeout, self._late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A callback of asyncio's."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """A callback of asyncio's. The parser is given no more of a head than it may have."""
+        while data and not (self._refused or self.transport.is_closing()):
+            room = HEAD_LIMIT - self._bare
+            if not room:
+                self._refuse(b"431 Request Header Fields Too Large", f"a request's head has over {HEAD_LIMIT} bytes")
+                return
+            part, data = data[:room], data[room:]
+            self._bare += len(part)
+            super().data_received(part)
+        if (self._bare or self._in_body) and self._timer is None and not self._refused:
+            self._timer = self.loop.call_later(self.request_timeout, self._late)
+
+    def on_headers_complete(self) -> None:
+        """A callback of httptools."""
+        self._stop_timer()
+        self._bare, self._in_body = 0, True
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A callback of httptools."""
+        self._stop_timer()
+        self._bare = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A callback of httptools."""
+        self._stop_timer()
+        self._bare, self._in_body = 0, False
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """A callback of asyncio's."""
+        super().pause_writing()
+        self._gathering.watch()
+
+    def _late(self) -> None:
+        """End a connection whose request takes too long; a client that has not asked anything is not told."""
+        self._timer = None
+        if self.pipeline or not (self._in_body or self.cycle is None or self.cycle.response_complete):
+            # Some clients end a body with a line end too many: that is no reason to cut off the answer.
+            self._timer = self.loop.call_later(self.request_timeout, self._late)
+        elif self._bare or self._in_body:
+            what = "body stood still for" if self._in_body else "head took over"
+            self._refuse(b"408 Request Timeout", f"a request's {what} {self.request_timeout:g} seconds")
+        else:
+            self.transport.close()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _refuse(self, status: bytes, why: str) -> None:
+        """End the connection, and say why where the client can only take that for the answer to this request."""
+        self.logger.warning("%s", why)
+        self._refused, cycle = True, self.cycle
+        if self._in_body and not (self.pipeline or cycle.response_started):
+            cycle.disconnected = True  # so that nobody waits for the rest of it
+            cycle.message_event.set()
+        elif self._in_body or not (cycle is None or cycle.response_complete):
+            self.transport.close()
+            return
+        head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(head % (status, len(why)) + why.encode())
+        self.transport.write_eof()
+        self.loop.call_later(_LINGER, self.transport.close)
+
+
+class _Gathering(asyncio.Transport):
+    """The transport, with writes held until the turn of the loop ends, and given up by a client that takes nothing."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, patience: float) -> None:
+        super().__init__()
+        self._transport, self._loop, self._patience = transport, loop, patience
+        self._written: list[bytes | bytearray | memoryview] = []
+        self._sent = self._taken = 0
+        self._watching = False
+
+    def watch(self) -> None:
+        """Abort the connection once nothing has been taken for as long as that may be, while something waits."""
+        if not self._watching:
+            self._watching, self._taken = True, self._sent - self._transport.get_write_buffer_size()
+            self._loop.call_later(self._patience, self._look)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._written:
+            self._loop.call_soon(self._flush)
+        self._written.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+        if self._transport.get_write_buffer_size():
+            self.watch()
+
+    def write_eof(self) -> None:
+        self._flush()
+        self._transport.write_eof()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return self._transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def _flush(self) -> None:
+        if self._written:
+            joined = b"".join(self._written)
+            self._written = []
+            self._sent += len(joined)
+            self._transport.write(joined)
+
+    def _look(self) -> None:
+        self._watching = False
+        waiting = self._transport.get_write_buffer_size()
+        if waiting and self._sent - waiting == self._taken:
+            self._transport.abort()
+        elif waiting:
+            self.watch()
+
+
+@contextlib.contextmanager
+def listening_socket(options: Listening) -> Iterator[socket.socket]:
+    """A socket that listens."""
+    host = options.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol said, for asyncio sends small packets at once (TCP_NODELAY) on no other sockets.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, options.port))
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        other = "; choose another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else ""
+        raise ForgeError(f"cannot listen on {options.host}:{options.port}: {error.strerror or error}{other}") from None
+    with made:
+        yield made
+
+
+def url_of(listening: socket.socket) -> str:
+    """The address of that socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn without handlers of signals, which are the program's; `ready` is set when it answers."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+@asynccontextmanager
+async def running(app: Application, listening: socket.socket, options: Listening) -> AsyncIterator[HttpServer]:
+    """The server of that application, from when it answers until it has stopped."""
+
+    class Protocol(GatheringProtocol):
+        """The protocol with the times of the options: uvicorn makes it, and hands none on."""
+
+        request_timeout, stall_timeout = options.request_timeout, options.stall_timeout
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        http=Protocol,
+        ws="none",
+        loop="none",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, round(options.grace)),
+        backlog=_BACKLOG,
+    )
+    server = HttpServer(config)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        await server.ready.wait()
+        yield server
+    finally:
+        server.should_exit = True
+        await serving

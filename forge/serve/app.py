@@ -1,0 +1,522 @@
+"""The ASGI application: requests of the API, each held to its caller's scopes and bounds, and the page."""
+
+import asyncio
+import hashlib
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import get_args
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from starlette.routing import Match, Route
+
+from forge.door.access import Reach
+from forge.door.asgi import Asked, Leaving, Outlet, Receive, Scope, Send, attended, read_body
+from forge.durable.runs import Run, Runs
+from forge.errors import ForgeError, RunError
+from forge.interpreters import Answer
+from forge.journal.records import checked_lines
+from forge.serve import api
+from forge.serve.following import Following, Followings, Reading, Sequence
+from forge.serve.keys import ANYONE, Caller, KeyFile
+from forge.serve.metrics import Metrics
+from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
+from forge.serve.options import ServeOptions
+from forge.serve.problems import ProblemError, of_door, of_forge, read, told
+from forge.serve.views import run_view, workflow_view
+from forge.workflow.workflow import Workflow
+from stages.effect import Approved, NeedsInput, Rejected, Settled
+from stages.wire.served import RequestError, WireAnswer
+
+log = logging.getLogger("forge.serve")
+
+_JSON, _PROBLEM = "application/json", "application/problem+json"
+
+_PAGE = Path(__file__).parent / "page"
+
+_KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+}
+
+_SAFE = (
+    (
+        "content-security-policy",
+        (
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+            "trusted-types 'none'"
+        ),
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+)
+"""Headers of every answer: what the page shows was written by models and tools."""
+
+_PLACE = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
+_IDEMPOTENCY_KEY = re.compile(r'"?[\x21\x23-\x7e ]{1,200}"?')
+
+_start, _answer = msgspec.json.Decoder(api.StartRun), msgspec.json.Decoder[api.Answer](api.Answer)
+_steer = msgspec.json.Decoder(api.Steer)
+
+
+class Incoming(Struct, frozen=True):
+    """A request to an operation: who asks, for which run, with which query."""
+
+    asked: Asked
+    out: Outlet
+    caller: Caller
+    run: str
+    query: Mapping[str, list[str]]
+
+    def one(self, name: str) -> str:
+        """A parameter of the query; empty where there is none."""
+        return self.query.get(name, [""])[-1]
+
+    async def tell(self, what: object, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        """Answer with JSON."""
+        body = msgspec.json.encode(what)
+        await self.out.answer(WireAnswer(status=status, body=body, headers=(("cache-control", "no-store"), *headers)))
+
+
+Handler = Callable[[Incoming], Awaitable[None]]
+
+
+class Rates:
+    """How often callers ask: each has a bucket that fills at the rate and holds ten seconds' worth."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._most = rate, max(10.0, 10 * rate)
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, caller: str, now: float) -> float:
+        """Take one; the seconds to wait for it if there is none."""
+        left, since = self._left.get(caller, (self._most, now))
+        left = min(self._most, left + (now - since) * self._rate)
+        if left < 1:
+            self._left[caller] = (left, now)
+            return (1 - left) / self._rate
+        self._left[caller] = (left - 1, now)
+        return 0.0
+
+
+class App:
+    """The application. `stop` has readers leave; `draining`: no run is started any more."""
+
+    def __init__(
+        self, workflows: Mapping[str, Workflow], runs: Runs, followings: Followings, options: ServeOptions
+    ) -> None:
+        self._workflows, self._runs, self._followings, self._options = workflows, runs, followings, options
+        self._keys = KeyFile(options.keys) if options.keys else None
+        self._reach = Reach(
+            host=options.host,
+            keyed=self._keys is not None,
+            origins=options.origins,
+            methods="GET, POST, DELETE, OPTIONS",
+            headers="authorization, content-type, idempotency-key, last-event-id",
+            pages=True,
+        )
+        self._rates, self._metrics = Rates(options.rate), Metrics()
+        self._document = document(version("forge-toolcalls"))
+        self._handlers: Mapping[OperationId, Handler] = {
+            "startRun": self._start,
+            "listRuns": self._list,
+            "getRun": self._get,
+            "readEvents": self._events,
+            "exportJournal": self._journal,
+            "answerRun": self._answered,
+            "cancelRun": self._cancel,
+            "retryRun": self._retry,
+            "steerRun": self._steer,
+            "deleteRun": self._delete,
+            "listWorkflows": self._list_workflows,
+            "live": self._live,
+            "ready": self._ready,
+            "metrics": self._tell_metrics,
+            "openapi": self._openapi,
+        }
+        self._routes = [
+            (operation, Route(operation.path, endpoint=self, methods=[operation.method])) for operation in OPERATIONS
+        ]
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server stops."""
+        return self._followings.closing.is_set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        began = time.monotonic()
+        asked = Asked(
+            method=scope["method"],
+            path=scope["path"],
+            headers=dict(scope["headers"]),
+            query=scope["query_string"],
+        )
+        out = Outlet(send, (*_SAFE, *self._reach.cors(asked)))
+        operation = ""
+
+        async def handle(leaving: Leaving) -> None:
+            nonlocal operation
+            try:
+                operation = await self._handled(asked, scope, receive, out, leaving)
+            except ProblemError as error:
+                await out.answer(told(error.problem, error.headers), _PROBLEM)
+            except ForgeError as error:
+                if out.begun:
+                    raise
+                run = scope["path"].split("/")[3] if scope["path"].startswith("/v1/runs/") else ""
+                await out.answer(told(of_forge(error, run)), _PROBLEM)
+
+        try:
+            await attended(handle, receive, out, fail=_failed, log=log, what=f"{asked.method} {asked.path}")
+        finally:
+            self._metrics.count(operation or "other", out.status)
+            took = (time.monotonic() - began) * 1000
+            log.info("%s %s %d %.0f ms", asked.method, ascii(asked.path[:200])[1:-1], out.status, took)
+
+    async def _handled(self, asked: Asked, scope: Scope, receive: Receive, out: Outlet, leaving: Leaving) -> str:
+        """Serve it; the id of its operation."""
+        if refused := self._reach.objection(asked):
+            raise ProblemError("forbidden", refused.message)
+        if asked.method == "OPTIONS":
+            await out.answer(WireAnswer(status=204, body=b""))
+            return "options"
+        if asked.path == "/" or asked.path.startswith("/page/"):
+            await self._page(asked, out)
+            return "page"
+        operation, run = self._operation(asked, scope)
+        caller = self._caller(asked, operation)
+        body = await read_body(asked, receive, self._options.body_limit)
+        if isinstance(body, RequestError):
+            raise ProblemError("too-large", body.message)
+        if operation.body is not None and not _is_json(asked.header("content-type")):
+            raise ProblemError("wrong-media-type", "send the body as application/json", field="Content-Type")
+        leaving.begin()
+        query = parse_qs(asked.query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
+        await self._handlers[operation.id](Incoming(replace(asked, body=body), out, caller, run, query))
+        return operation.id
+
+    def _operation(self, asked: Asked, scope: Scope) -> tuple[Operation, str]:
+        """What is asked for, and of which run."""
+        allowed: list[str] = []
+        for operation, route in self._routes:
+            match, found = route.matches({**scope, "method": "GET" if asked.method == "HEAD" else asked.method})
+            if match is Match.FULL:
+                return operation, str(found["path_params"].get("run", ""))
+            if match is Match.PARTIAL:
+                allowed.append(operation.method)
+        if not allowed:
+            raise ProblemError("not-found", f"there is nothing at {asked.path[:200]}; /openapi.json says what there is")
+        refused = ProblemError("method-not-allowed", f"{asked.path[:200]} takes {', '.join(allowed)}")
+        refused.headers = (("allow", ", ".join(allowed)),)
+        raise refused
+
+    def _caller(self, asked: Asked, operation: Operation) -> Caller:
+        """Who asks, if they may. ProblemError if not, or if they ask too often."""
+        if operation.scope is None:
+            return ANYONE
+        caller = self._known(asked)
+        if not caller.may(operation.scope):
+            raise ProblemError("forbidden", f"this key has not the scope {operation.scope!r}, which this needs")
+        if wait := self._rates.take(caller.owner, time.monotonic()):
+            raise ProblemError(
+                "too-many", f"more than {self._options.rate:g} requests a second", retry_after=max(1, round(wait))
+            )
+        return caller
+
+    def _known(self, asked: Asked) -> Caller:
+        if self._keys is None:
+            return ANYONE
+        scheme, _, key = asked.header("authorization").partition(" ")
+        try:
+            found = self._keys.caller(key.strip()) if scheme.lower() == "bearer" and key.strip() else None
+        except ForgeError as error:
+            log.error("%s", error)  # noqa: TRY400 - it is told in its sentence
+            raise ProblemError("unavailable", "the keys cannot be read; the server's log says why") from None
+        if found is None:
+            refused = ProblemError("unauthorized", "this needs a key: Authorization: Bearer KEY", field="Authorization")
+            refused.headers = (("www-authenticate", "Bearer"),)
+            raise refused
+        return found
+
+    # Runs
+
+    async def _start(self, asks: Incoming) -> None:
+        if self.draining:
+            raise ProblemError("unavailable", "the server is stopping; ask again in a moment", retry_after=2)
+        wanted = read(_start, asks.asked.body)
+        workflow = self._workflows.get(wanted.workflow)
+        if workflow is None:
+            known = ", ".join(self._workflows)
+            detail = f"there is no workflow {wanted.workflow[:100]!r}; there is {known}"
+            raise ProblemError("unknown-workflow", detail, field="workflow")
+        if not wanted.message.strip():
+            raise ProblemError("wrong-field", "the message is empty; say what the model should do", field="message")
+        started = await self._runs.start(
+            workflow,
+            wanted.message,
+            prompt_vars=wanted.variables,
+            id=_idempotent(asks),
+            priority=wanted.priority,
+            owner=asks.caller.owner,
+        )
+        run = await self._runs.get(started)
+        where = (("location", f"/v1/runs/{run.id}"),)
+        if wanted.stream:
+            await self._stream(asks, run, None, where)
+        elif wanted.background:
+            await asks.tell(run_view(run), 202, where)
+        else:
+            await asks.tell(run_view(await self._settled(run)), 200, where)
+
+    async def _settled(self, run: Run) -> Run:
+        """The run, when it has ended or waits for a person; as it is now, if the server stops before."""
+        async with self._followed(run) as followed:
+            while not (followed.over or followed.run.question or self.draining):
+                await self._more(followed.changed)
+            return followed.run
+
+    async def _list(self, asks: Incoming) -> None:
+        states = [state for state in get_args(api.RunState) if state in asks.query.get("state", [])]
+        if strange := [one for one in asks.query.get("state", []) if one not in get_args(api.RunState)]:
+            known = ", ".join(get_args(api.RunState))
+            raise ProblemError(
+                "wrong-field", f"there is no state {strange[0][:50]!r}; there are {known}", field="state"
+            )
+        limit = asks.one("limit") or "50"
+        if not limit.isdecimal() or not 1 <= int(limit[:6]) <= api.MOST:
+            raise ProblemError("wrong-field", f"limit must be a number from 1 to {api.MOST}", field="limit")
+        page = await self._runs.list(
+            cursor=asks.one("cursor"),
+            most=int(limit),
+            states=states,
+            workflow=asks.one("workflow") or None,
+            owner=None if asks.caller.may("admin") else asks.caller.owner,
+        )
+        await asks.tell(api.RunPage(runs=tuple(map(run_view, page.runs)), cursor=page.cursor))
+
+    async def _own(self, asks: Incoming) -> Run:
+        """The run that is asked about. RunError if there is none, or it is another's."""
+        run = await self._runs.get(asks.run)
+        if not asks.caller.sees(run.owner):
+            raise RunError(f"there is no run {asks.run[:120]!r}", "unknown")
+        return run
+
+    async def _get(self, asks: Incoming) -> None:
+        await asks.tell(run_view(await self._own(asks)))
+
+    async def _journal(self, asks: Incoming) -> None:
+        run = await self._own(asks)
+        body = b"".join(checked_lines(await self._runs.journal(run.id)))
+        named = (("content-disposition", f'attachment; filename="{run.id}.jsonl"'),)
+        await asks.out.answer(WireAnswer(body=body, headers=named), "application/jsonl")
+
+    async def _answered(self, asks: Incoming) -> None:
+        run = await self._own(asks)
+        said = read(_answer, asks.asked.body)
+        if isinstance(said, api.InputAnswer):
+            await self._input(asks, run, said)
+            return
+        if isinstance(said, api.SettleAnswer) and run.question is not None and run.question.in_doubt is None:
+            raise ProblemError("wrong-field", "no outcome is unknown here; approve or reject", field="type", run=run.id)
+        await self._runs.answer(run.id, _outcome(said))
+        await asks.tell(run_view(await self._runs.get(run.id)), 202)
+
+    async def _input(self, asks: Incoming, run: Run, said: api.InputAnswer) -> None:
+        if not isinstance(run.outcome, NeedsInput):
+            raise ProblemError("not-asked", f"the run {run.id} has not ended with a question", field="type", run=run.id)
+        if not said.text.strip():
+            raise ProblemError("wrong-field", "the text is empty", field="text", run=run.id)
+        workflow = self._workflow_of(run)
+        try:
+            following = await self._runs.follow(run.id, workflow, said.text)
+        except RunError as error:
+            if error.kind != "reused-id":
+                raise
+            detail = f"the run {run.id} was answered already, by another text"
+            raise ProblemError("not-asked", detail, field="text", run=run.id) from None
+        where = (("location", f"/v1/runs/{following}"),)
+        await asks.tell(run_view(await self._runs.get(following)), 201, where)
+
+    def _workflow_of(self, run: Run) -> Workflow:
+        workflow = self._workflows.get(run.workflow)
+        if workflow is None:
+            detail = f"this server has no workflow {run.workflow!r}, which the run {run.id} is of"
+            raise ProblemError("unknown-workflow", detail, run=run.id)
+        return workflow
+
+    async def _cancel(self, asks: Incoming) -> None:
+        run = await self._own(asks)
+        await self._runs.cancel(run.id)
+        await asks.tell(run_view(await self._runs.get(run.id)), 202)
+
+    async def _retry(self, asks: Incoming) -> None:
+        run = await self._own(asks)
+        await self._runs.retry(run.id)
+        await asks.tell(run_view(await self._runs.get(run.id)), 202)
+
+    async def _steer(self, asks: Incoming) -> None:
+        run = await self._own(asks)
+        said = read(_steer, asks.asked.body)
+        if not said.text.strip():
+            raise ProblemError("wrong-field", "the text is empty", field="text", run=run.id)
+        await asks.tell(api.Steering(unread=await self._runs.say(run.id, said.text)), 202)
+
+    async def _delete(self, asks: Incoming) -> None:
+        run = await self._own(asks)
+        await self._runs.delete(run.id)
+        await asks.out.answer(WireAnswer(status=204, body=b""))
+
+    # Events
+
+    async def _events(self, asks: Incoming) -> None:
+        run = await self._own(asks)
+        said = asks.asked.header("last-event-id") or asks.one("after")
+        found = _PLACE.fullmatch(said)
+        if said and not found:
+            raise ProblemError("wrong-field", f"{said[:50]!r} is no id of an event", field="Last-Event-ID", run=run.id)
+        await self._stream(asks, run, (int(found[1]), int(found[2])) if found else None)
+
+    async def _stream(
+        self, asks: Incoming, run: Run, after: Sequence | None, headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        out = asks.out
+        async with self._followed(run) as followed:
+            reading = Reading(followed, after)
+            if after is not None and run.over:
+                while not followed.over:
+                    await self._more(followed.changed)
+                if not reading.news:
+                    await out.answer(WireAnswer(status=204, body=b""))  # a browser then asks no more
+                    return
+            await out.stream(headers)
+            while True:
+                changed = followed.changed
+                await out.write(reading.take())
+                if reading.done or self.draining:
+                    break
+                await self._more(changed)
+                if time.monotonic() - out.written >= self._options.keep_alive:
+                    await out.write(b": still here\n\n")
+            await out.end()
+
+    async def _more(self, changed: asyncio.Event) -> None:
+        """Wait until there is more, the server stops, or a stream has been silent for long."""
+        waiting = [asyncio.ensure_future(one.wait()) for one in (changed, self._followings.closing)]
+        try:
+            await asyncio.wait(waiting, timeout=self._options.keep_alive, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+
+    @asynccontextmanager
+    async def _followed(self, run: Run) -> AsyncIterator[Following]:
+        """The run, followed. ProblemError where too many are, or its workflow is not here."""
+        if self._metrics.streams >= self._options.streams:
+            detail = f"{self._options.streams} streams are open, as many as there may be"
+            raise ProblemError("too-many", detail, run=run.id, retry_after=5)
+        self._metrics.streams += 1
+        try:
+            async with self._followings.of(run, self._workflow_of(run)) as followed:
+                yield followed
+        finally:
+            self._metrics.streams -= 1
+
+    # The rest
+
+    async def _list_workflows(self, asks: Incoming) -> None:
+        await asks.tell(api.WorkflowList(workflows=tuple(map(workflow_view, self._workflows.values()))))
+
+    async def _live(self, asks: Incoming) -> None:
+        await asks.tell(api.Health(status="ok"))
+
+    async def _ready(self, asks: Incoming) -> None:
+        health = api.Health(status="draining") if self.draining else api.Health(status="ok")
+        if not self.draining:
+            try:
+                async with asyncio.timeout(5):
+                    await self._runs.heads([])
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with the database is the answer
+                log.warning("the database of runs cannot be asked: %s", str(error).partition("\n")[0])
+                health = api.Health(status="unavailable", problem="the database of runs does not answer")
+        await asks.tell(health, 200 if health.status == "ok" else 503)
+
+    async def _tell_metrics(self, asks: Incoming) -> None:
+        await asks.out.answer(WireAnswer(body=self._metrics.text()), "text/plain; version=0.0.4; charset=utf-8")
+
+    async def _openapi(self, asks: Incoming) -> None:
+        await asks.out.answer(WireAnswer(body=self._document))
+
+    async def _page(self, asked: Asked, out: Outlet) -> None:
+        name = asked.path.removeprefix("/page/") if asked.path != "/" else "index.html"
+        kind = _KINDS.get(Path(name).suffix)
+        if asked.method not in {"GET", "HEAD"}:
+            raise ProblemError("method-not-allowed", "the page is only read")
+        body: bytes | None = None
+        if kind is not None and re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", name):
+            with suppress(OSError):
+                body = (_PAGE / name).read_bytes()
+        if body is None or kind is None:
+            raise ProblemError("not-found", f"there is nothing at {asked.path[:200]}")
+        await out.answer(WireAnswer(body=body, headers=(("cache-control", "no-cache"),)), kind)
+
+
+def _failed(error: RequestError) -> WireAnswer:
+    return told(of_door(error))
+
+
+def _is_json(kind: str) -> bool:
+    name = kind.partition(";")[0].strip().lower()
+    return not name or name == _JSON or name.endswith("+json")
+
+
+def _idempotent(asks: Incoming) -> str | None:
+    """The id of the run that the caller's key stands for."""
+    key = asks.asked.header("idempotency-key")
+    if not key:
+        return None
+    if not _IDEMPOTENCY_KEY.fullmatch(key):
+        raise ProblemError("wrong-field", "use 1 to 200 plain characters in quotes", field="Idempotency-Key")
+    plain = key.removeprefix('"').removesuffix('"')
+    return hashlib.sha256(f"{asks.caller.owner}\0{plain}".encode()).hexdigest()[:32]
+
+
+def _outcome(said: api.ApproveAnswer | api.EditAnswer | api.RejectAnswer | api.SettleAnswer) -> Answer:
+    match said:
+        case api.ApproveAnswer(digest=digest):
+            return Approved(digest=digest)
+        case api.EditAnswer(digest=digest, arguments=arguments):
+            read_arguments(arguments)
+            return Approved(digest=digest, edited=arguments)
+        case api.RejectAnswer(digest=digest, reason=reason):
+            return Rejected(digest=digest, reason=reason or "a person said no")
+        case api.SettleAnswer(digest=digest, happened=happened, result=result):
+            return Settled(digest=digest, happened=happened, result=result)
+
+
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def read_arguments(text: str) -> None:
+    """ProblemError for arguments that are not the JSON text of an object."""
+    try:
+        read(_object, text.encode())
+    except ProblemError as error:
+        detail = f"arguments must be the JSON text of an object: {error}"
+        raise ProblemError("wrong-field", detail, field="arguments") from None

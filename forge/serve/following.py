@@ -1,0 +1,240 @@
+"""Following: the events of runs for whoever reads them now, derived once a run however many read.
+
+What is recorded is read from the database, so a reader misses nothing and hears nothing twice, in whichever process the
+run is. Beside that come the deltas of a reply while it is written here: they are shown as long as the reply is not
+recorded, and dropped when it is. A reader holds no more than its place, so one that stops reading costs nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from time import time
+
+import msgspec
+from msgspec.structs import replace
+
+from forge.durable.runs import EventReader, Run, Runs
+from forge.errors import RunError
+from forge.serve import api
+from forge.serve.views import event_view, run_view
+from forge.workflow.workflow import Workflow
+from stages.events import Event, Stamped, ToolProgressed
+
+_log = logging.getLogger("forge.serve")
+
+_POLL = 0.2
+"""Seconds between looks for what other processes have recorded."""
+
+Sequence = tuple[int, int]
+
+
+class Following:
+    """A run that is followed. `changed` is set, and replaced, whenever there is more."""
+
+    def __init__(self, run: Run) -> None:
+        self.id = run.id
+        self.readers = 0
+        self.told: list[tuple[Sequence, bytes]] = []
+        """All that is recorded, as it is sent."""
+        self.live: list[tuple[Sequence, bytes]] = []
+        """What is heard of the effect under way; `dropped` counts how often it was emptied."""
+        self.dropped = 0
+        self.run, self.states = run, 1
+        """The run as it was last looked at, and how many states of it were seen."""
+        self.over = False
+        """Everything is told, and the run has ended."""
+        self.problem: Exception | None = None
+        self.changed = asyncio.Event()
+        self.dirty = True
+        self.reader: EventReader | None = None
+        self.head: tuple[str, int] | None = None
+        self.status: tuple[str, str] | None = None
+        """Its last segment and the status of that, with which `run` was looked up."""
+
+    @property
+    def last(self) -> Sequence:
+        """The place of the last event that is recorded."""
+        return self.told[-1][0] if self.told else (0, -1)
+
+    def wake(self) -> None:
+        """Tell whoever waits."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    def hear(self, stamped: Stamped) -> None:
+        """Something that only this process knows, which is shown until the effect is recorded."""
+        if (event := event_view(stamped)) is not None:
+            self.live.append((stamped.sequence, sse(event)))
+            self.wake()
+
+    def end(self, problem: Exception) -> None:
+        """No more can be told."""
+        if not isinstance(problem, RunError):
+            _log.warning("the run %s cannot be followed: %s", self.id, str(problem).partition("\n")[0])
+        self.problem, self.over = problem, True
+        self.wake()
+
+    def add(self, found: Iterable[Stamped]) -> None:
+        """More that is recorded."""
+        for stamped in found:
+            if (event := event_view(stamped)) is not None:
+                self.told.append((stamped.sequence, sse(event)))
+        effects = self.last[0]
+        if self.live and self.live[0][0][0] < effects:
+            self.live = [one for one in self.live if one[0][0] >= effects]
+            self.dropped += 1
+
+
+class Followings:
+    """The runs that are followed."""
+
+    def __init__(self) -> None:
+        self._runs: Runs | None = None
+        self._followed: dict[str, Following] = {}
+        self._look, self._reading = asyncio.Event(), asyncio.Semaphore(16)
+        self.closing = asyncio.Event()
+        """Set when the server stops: readers then leave."""
+
+    def heard(self, stamped: Stamped) -> None:
+        """What a worker of this process tells of a run: how it goes on is looked up at once."""
+        followed = self._followed.get(stamped.run)
+        if followed is None:
+            return
+        if isinstance(stamped.event, ToolProgressed) or not isinstance(stamped.event, Event):
+            followed.hear(stamped)
+        else:
+            followed.dirty = True
+            self._look.set()
+
+    @asynccontextmanager
+    async def watching(self, runs: Runs) -> AsyncIterator[None]:
+        """The runs are looked at while it is open."""
+        self._runs = runs
+        task = asyncio.create_task(self._watch(runs))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    @asynccontextmanager
+    async def of(self, run: Run, workflow: Workflow) -> AsyncIterator[Following]:
+        """The run, followed while it is open. RunError where its workflow has changed."""
+        followed = self._followed.get(run.id)
+        if followed is None:
+            assert self._runs is not None, "it is not watching"  # noqa: S101 - the server opens it first
+            reader = await self._runs.reader(run.id, workflow)
+            followed = self._followed.setdefault(run.id, Following(run))
+            followed.reader = followed.reader or reader
+        followed.readers += 1
+        self._look.set()
+        try:
+            yield followed
+        finally:
+            followed.readers -= 1
+            if not followed.readers:
+                self._followed.pop(run.id, None)
+
+    async def _watch(self, runs: Runs) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_POLL if self._followed else None):
+                    await self._look.wait()
+            self._look.clear()
+            try:
+                await self._look_at(runs)
+            except Exception as error:  # noqa: BLE001 - the database may be away for a while
+                _log.warning("the database of runs cannot be asked: %s", str(error).partition("\n")[0])
+                await asyncio.sleep(_POLL)
+
+    async def _look_at(self, runs: Runs) -> None:
+        followed = {one.reader.segment: one for one in self._followed.values() if one.reader and not one.over}
+        if not followed:
+            return
+        heads = await runs.heads(list(followed))
+        changed = [
+            (one, (segment, heads[segment][0]))
+            for segment, one in followed.items()
+            if segment in heads and (one.dirty or heads[segment] != one.head)
+        ]
+        for segment, one in followed.items():
+            one.dirty, one.head = False, heads.get(segment)
+        await asyncio.gather(*(self._refresh(runs, one, status) for one, status in changed))
+        for one in (one for segment, one in followed.items() if segment not in heads):
+            one.end(RunError(f"the run {one.id} was deleted", "unknown"))
+
+    async def _refresh(self, runs: Runs, one: Following, status: tuple[str, str]) -> None:
+        try:
+            async with self._reading:
+                # First the state, then the events: one that has ended has told them all.
+                run = one.run if one.status == status else await runs.get(one.id)
+                assert one.reader is not None  # noqa: S101 - see _look_at
+                one.add(await one.reader.more())
+        except Exception as error:  # noqa: BLE001 - its readers are told; the others' runs are still followed
+            one.end(error)
+            return
+        one.status = status
+        if _seen(run) != _seen(one.run):
+            one.states += 1
+        one.run, one.over = run, run.over
+        one.wake()
+
+
+def _seen(run: Run) -> tuple[str, str]:
+    """What of a run is told as a new state: that, and what it asks."""
+    return run.state, run.question.digest if run.question else ""
+
+
+def sse(event: api.RunEvent) -> bytes:
+    """The event as one of a stream."""
+    known = f"id: {event.id}\n" if event.id else ""
+    kind = event.__struct_config__.tag
+    return f"event: {kind}\n{known}data: ".encode() + msgspec.json.encode(event) + b"\n\n"
+
+
+def state_event(run: Run) -> bytes:
+    """The run's state as an event."""
+    return sse(replace(api.StateEvent(run=run_view(run)), time=time()))
+
+
+class Reading:
+    """One reader's place in a run that is followed, after the event of that sequence; None: from the beginning."""
+
+    def __init__(self, followed: Following, after: Sequence | None) -> None:
+        self._followed, self._after = followed, after
+        self._next = self._live = self._states = 0
+        self._dropped = followed.dropped
+        self._begun = False
+
+    def take(self) -> bytes:
+        """All that there is for the reader now, at once; empty: nothing."""
+        one = self._followed
+        parts: list[bytes] = []
+        if not self._begun:
+            self._begun, self._states = True, one.states
+            parts.append(state_event(one.run))
+            if self._after is None:
+                parts.append(sse(api.RunStartedEvent(message=one.run.message)))
+        told = one.told[self._next :]
+        self._next += len(told)
+        parts += [data for sequence, data in told if self._after is None or sequence > self._after]
+        if self._dropped != one.dropped:
+            self._dropped, self._live = one.dropped, 0
+        while self._live < len(one.live) and one.live[self._live][0] <= one.last:
+            parts.append(one.live[self._live][1])
+            self._live += 1
+        if self._states != one.states or (one.over and one.problem is None):
+            self._states = one.states
+            parts.append(state_event(one.run))
+        return b"".join(parts)
+
+    @property
+    def done(self) -> bool:
+        """Whether all is told, and there will be no more."""
+        return self._followed.over and self._next == len(self._followed.told)
+
+    @property
+    def news(self) -> bool:
+        """Whether the reader has been told of anything that is recorded after its place."""
+        return any(self._after is None or sequence > self._after for sequence, _ in self._followed.told)

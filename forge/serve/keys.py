@@ -1,0 +1,109 @@
+"""Keys: who may ask, for what. A file has a line a key, with the hash of it; the key itself is told once.
+
+    ann read,run,answer 4f1c…  # forge_Qx3P…
+
+A key is 32 random bytes, so a fast hash does: nobody tries them all.
+"""
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+from msgspec import Struct
+
+from forge.errors import ForgeError
+from forge.serve.api import Scope
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+_PREFIX = "forge_"
+_OWNER = re.compile(r"[A-Za-z0-9_.@-]{1,100}")
+_SHOWN = len(_PREFIX) + 4
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """Who asks, and what for. An `admin` may do everything, and sees the runs of all owners."""
+
+    owner: str
+    scopes: frozenset[Scope]
+
+    def may(self, scope: Scope) -> bool:
+        """Whether the caller has that scope."""
+        return scope in self.scopes or "admin" in self.scopes
+
+    def sees(self, owner: str) -> bool:
+        """Whether the caller may know of a run of that owner."""
+        return owner == self.owner or "admin" in self.scopes
+
+
+ANYONE = Caller(owner="", scopes=frozenset(SCOPES))
+"""Who asks a server without keys, which only this machine reaches."""
+
+
+def add_key(path: Path, owner: str, scopes: tuple[Scope, ...]) -> str:
+    """Add a key to the file, which is made if it is not there; the key."""
+    if not _OWNER.fullmatch(owner):
+        raise ForgeError(f"{owner[:120]!r} is no owner of a key; use up to 100 letters, digits and . _ @ -")
+    key = _PREFIX + secrets.token_urlsafe(32)
+    line = f"{owner} {','.join(scopes)} {_hash(key)}  # {key[:_SHOWN]}…\n"
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "ab") as file:
+            file.write(line.encode())
+    except OSError as error:
+        raise ForgeError(f"cannot write the keys {path}: {error.strerror}") from None
+    return key
+
+
+class KeyFile:
+    """The keys of a file. It is read again when it has changed, so that a key that is removed is refused at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._keys, self._seen = self._read()
+
+    def caller(self, key: str) -> Caller | None:
+        """Whose key it is; None for nobody's. ForgeError for a file that cannot be read any more."""
+        if self._stamp() != self._seen:
+            self._keys, self._seen = self._read()
+        return self._keys.get(_hash(key))  # by its hash, of which the time that a comparison takes tells nothing
+
+    def _stamp(self) -> tuple[int, int, int]:
+        try:
+            found = self._path.stat()
+        except OSError as error:
+            raise ForgeError(f"cannot read the keys {self._path}: {error.strerror}") from None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _read(self) -> tuple[Mapping[str, Caller], tuple[int, int, int]]:
+        stamp = self._stamp()
+        try:
+            text = self._path.read_text()
+        except (OSError, UnicodeError) as error:
+            said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise ForgeError(f"cannot read the keys {self._path}: {said}") from None
+        return parsed(text, str(self._path)), stamp
+
+
+def parsed(text: str, name: str) -> Mapping[str, Caller]:
+    """The callers by the hash of their key. ForgeError for a line that is none."""
+    found: dict[str, Caller] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        parts = line.partition("#")[0].split()
+        if not parts:
+            continue
+        if len(parts) != 3 or not re.fullmatch("[0-9a-f]{64}", parts[2]):
+            raise ForgeError(f"{name}, line {number} is no key; forge key OWNER --key-file {name} adds one")
+        scopes = parts[1].split(",")
+        if strange := [one for one in scopes if one not in SCOPES]:
+            raise ForgeError(f"{name}, line {number}: there is no scope {strange[0]!r}; there are {', '.join(SCOPES)}")
+        found[parts[2]] = Caller(owner=parts[0], scopes=frozenset(one for one in SCOPES if one in scopes))
+    return found
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()

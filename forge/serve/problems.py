@@ -1,0 +1,136 @@
+"""Problems: what is wrong with a request, as RFC 9457 has it, and bodies read with the field that is wrong. Pure."""
+
+import re
+from typing import Literal, TypeVar
+
+import msgspec
+
+from forge.errors import DefinitionError, ForgeError, RunError
+from forge.serve.api import FieldProblem, Problem
+from stages.repair.decoding import decode
+from stages.wire.served import RequestError, WireAnswer
+
+_T = TypeVar("_T")
+
+ProblemKind = Literal[
+    "wrong-json",
+    "unauthorized",
+    "forbidden",
+    "unknown-run",
+    "not-found",
+    "method-not-allowed",
+    "not-asked",
+    "wrong-state",
+    "workflow-changed",
+    "too-large",
+    "wrong-media-type",
+    "wrong-field",
+    "unknown-workflow",
+    "reused-key",
+    "too-many",
+    "internal",
+    "unavailable",
+]
+
+KINDS: dict[ProblemKind, tuple[int, str]] = {
+    "wrong-json": (400, "The body is no JSON"),
+    "unauthorized": (401, "A key is needed"),
+    "forbidden": (403, "Not allowed"),
+    "unknown-run": (404, "There is no such run"),
+    "not-found": (404, "There is nothing here"),
+    "method-not-allowed": (405, "Not by this method"),
+    "not-asked": (409, "That is not asked, or not any more"),
+    "wrong-state": (409, "Not in the state that the run is in"),
+    "workflow-changed": (409, "The workflow has changed since the run began"),
+    "too-large": (413, "The request is too large"),
+    "wrong-media-type": (415, "The body is not of the type application/json"),
+    "wrong-field": (422, "A field is wrong"),
+    "unknown-workflow": (422, "There is no such workflow"),
+    "reused-key": (422, "The idempotency key was used for another request"),
+    "too-many": (429, "Too many requests"),
+    "internal": (500, "The server failed"),
+    "unavailable": (503, "Not at this time"),
+}
+"""Every kind of problem: its status and its title."""
+
+_OF_RUNS: dict[str, ProblemKind] = {
+    "unknown": "unknown-run",
+    "reused-id": "reused-key",
+    "wrong-state": "wrong-state",
+    "not-asked": "not-asked",
+    "changed": "workflow-changed",
+    "wrong-cursor": "wrong-field",
+}
+
+_OF_STATUS: dict[int, ProblemKind] = {
+    401: "unauthorized",
+    403: "forbidden",
+    413: "too-large",
+    429: "too-many",
+    503: "unavailable",
+}
+
+_URN = "urn:forge:problem:"
+
+
+class ProblemError(Exception):
+    """A request that is refused, with the problem and headers that its answer has."""
+
+    def __init__(self, kind: ProblemKind, detail: str, *, field: str = "", run: str = "", retry_after: int = 0) -> None:
+        super().__init__(detail)
+        self.problem = problem(kind, detail, field=field, run=run)
+        self.headers = (("retry-after", str(retry_after)),) if retry_after else ()
+
+
+def problem(
+    kind: ProblemKind, detail: str, *, field: str = "", run: str = "", errors: tuple[FieldProblem, ...] = ()
+) -> Problem:
+    """The problem of that kind."""
+    status, title = KINDS[kind]
+    return Problem(type=_URN + kind, title=title, status=status, detail=detail, field=field, run=run, errors=errors)
+
+
+def told(error: Problem, headers: tuple[tuple[str, str], ...] = ()) -> WireAnswer:
+    """The answer that tells it."""
+    return WireAnswer(status=error.status, body=msgspec.json.encode(error), headers=headers)
+
+
+def of_door(error: RequestError) -> Problem:
+    """What the door refuses."""
+    return problem(_OF_STATUS.get(error.status, "internal"), error.message)
+
+
+def of_forge(error: ForgeError, run: str = "") -> Problem:
+    """What forge refuses: a run that is not there, or not in that state; a wrong value."""
+    match error:
+        case RunError(kind=kind):
+            field = {"wrong-cursor": "cursor", "not-asked": "digest", "reused-id": "Idempotency-Key"}.get(kind, "")
+            return problem(_OF_RUNS[kind], _for_people(str(error)), field=field, run=run)
+        case DefinitionError(problems=problems):
+            errors = tuple(FieldProblem(field="variables", detail=one) for one in problems)
+            return problem("wrong-field", "; ".join(problems), field="variables", errors=errors)
+        case _:
+            return problem("wrong-field", str(error), run=run)
+
+
+def _for_people(text: str) -> str:
+    """The sentence without the database's address and the advice for a terminal."""
+    return re.sub(r" in \S+; `forge runs list` shows them$", "", text)
+
+
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
+_NAMED = re.compile(r"field `([^`]+)`")
+
+
+def read(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
+    """The body. ProblemError for what is no JSON, or has a wrong field, which is named."""
+    try:
+        return decode(decoder, body)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        at, named = _AT.search(text), _NAMED.search(text)
+        parent = at[1].removesuffix("[...]") if at else ""
+        field = ".".join(part for part in (parent, named[1] if named else "") if part and part != "...")
+        raise ProblemError("wrong-field", text, field=field) from None
+    except msgspec.DecodeError as error:
+        raise ProblemError("wrong-json", str(error)) from None

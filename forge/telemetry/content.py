@@ -1,0 +1,113 @@
+"""Content: what was said to and by a model, within bounds, as the conventions write it: messages of roles and parts."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from stages.effect import Request
+from stages.repair.decoding import nested
+
+LIMIT = 65_536
+"""Maximum characters of one attribute; of messages the last ones are kept."""
+
+_TEXT_LIMIT = 16_384
+"""Maximum characters of one text within messages."""
+
+
+def latest(request: Request) -> Request:
+    """The request with its last messages alone, as many as there is room for: one at least."""
+    kept, room = list[msgspec.Raw](), LIMIT
+    for message in reversed(request.messages):
+        room -= len(bytes(message))
+        if kept and room < 0:
+            break
+        kept.append(message)
+    return Request(messages=tuple(reversed(kept)))
+
+
+def cut(text: str, limit: int = LIMIT) -> str:
+    """The text within the limit, saying how much is left out."""
+    return text if len(text) <= limit else f"{text[:limit]}[+{len(text) - limit} characters]"
+
+
+def input_messages(sent: bytes) -> str:
+    """The messages of a written request (`{"messages": […]}`, in any protocol), as JSON text."""
+    found = _object(sent).get("messages")
+    given = found if isinstance(found, list) else []
+    return cut(_text_of([_message(one) for one in given if isinstance(one, dict)]))
+
+
+def output_messages(written: bytes) -> str:
+    """The one message of a written reply (`stages.effect.Reply`), as JSON text."""
+    reply = _object(written)
+    parts = list[dict[str, object]]()
+    for kind in ("reasoning", "text"):
+        if text := reply.get(kind):
+            parts.append({"type": kind, "content": _short(text)})
+    calls = reply.get("calls")
+    for call in calls if isinstance(calls, list) else []:
+        parts.append(_call(call, call.get("arguments")))
+    finish = str(reply.get("finish", "stop"))
+    return cut(_text_of([{"role": "assistant", "parts": parts, "finish_reason": finish}]))
+
+
+def _message(message: Mapping[str, object]) -> dict[str, object]:
+    """A message of OpenAI's, Anthropic's or Ollama's protocol."""
+    parts = list[dict[str, object]]()
+    if message.get("role") == "tool":
+        answered = {"type": "tool_call_response", "id": str(message.get("tool_call_id", ""))}
+        return {"role": "tool", "parts": [{**answered, "response": _short(message.get("content"))}]}
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+    for block in blocks:
+        parts += _block(block) if isinstance(block, dict) else []
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            parts.append(_call({**function, "id": call.get("id", "")}, function.get("arguments")))
+    return {"role": str(message.get("role", "user")), "parts": parts}
+
+
+def _block(block: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    match block.get("type"):
+        case "text":
+            yield {"type": "text", "content": _short(block.get("text"))}
+        case "tool_use":
+            yield _call(block, block.get("input"))
+        case "tool_result":
+            answered = {"type": "tool_call_response", "id": str(block.get("tool_use_id", ""))}
+            yield {**answered, "response": _short(block.get("content"))}
+        case "thinking":
+            yield {"type": "reasoning", "content": _short(block.get("thinking"))}
+        case other:
+            yield {"type": str(other)}  # a picture, and the like: that there is one
+
+
+def _call(call: Mapping[str, object], arguments: object) -> dict[str, object]:
+    named = {"type": "tool_call", "id": str(call.get("id", "")), "name": str(call.get("name", ""))}
+    return {**named, "arguments": _arguments(arguments)}
+
+
+def _arguments(given: object) -> object:
+    """An object where the JSON text is one and short enough, so that tools can fold it; else the text."""
+    text = given if isinstance(given, str) else _text_of(given)
+    if len(text) > _TEXT_LIMIT or nested(text.encode()):
+        return cut(text, _TEXT_LIMIT)
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def _short(value: object) -> str:
+    return cut(value if isinstance(value, str) else _text_of(value), _TEXT_LIMIT)
+
+
+def _text_of(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _object(text: bytes) -> dict[str, object]:
+    found: object = msgspec.json.decode(text)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,93 @@
+"""Names: what spans, events and metrics are called, in one place, and the buckets of the histograms.
+
+They are those of the GenAI conventions as of version 1.41, which the tools of today read; later releases renamed most
+metrics, and hardly any attribute of a span. What is forge's own begins with `forge.`.
+"""
+
+SCOPE = "forge"
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
+
+# Attributes of the conventions
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+AGENT_NAME = "gen_ai.agent.name"
+WORKFLOW_NAME = "gen_ai.workflow.name"
+REQUEST_MODEL = "gen_ai.request.model"
+REQUEST_STREAM = "gen_ai.request.stream"
+REQUEST_TEMPERATURE = "gen_ai.request.temperature"
+REQUEST_TOP_P = "gen_ai.request.top_p"
+REQUEST_TOP_K = "gen_ai.request.top_k"
+REQUEST_SEED = "gen_ai.request.seed"
+REQUEST_STOP = "gen_ai.request.stop_sequences"
+REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens"
+RESPONSE_MODEL = "gen_ai.response.model"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+TIME_TO_FIRST_CHUNK = "gen_ai.response.time_to_first_chunk"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105 - of a model's tokens
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_TYPE = "gen_ai.tool.type"
+TOOL_CALL_ID = "gen_ai.tool.call.id"
+TOOL_DESCRIPTION = "gen_ai.tool.description"
+SERVER_ADDRESS = "server.address"
+SERVER_PORT = "server.port"
+ERROR_TYPE = "error.type"
+MCP_METHOD = "mcp.method.name"
+MCP_PROTOCOL = "mcp.protocol.version"
+MCP_SESSION = "mcp.session.id"
+NETWORK_TRANSPORT = "network.transport"
+HTTP_METHOD = "http.request.method"
+HTTP_ROUTE = "http.route"
+HTTP_STATUS = "http.response.status_code"
+URL_SCHEME = "url.scheme"
+
+# Content, which is recorded only on request
+
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+
+# Metrics of the conventions, with their buckets
+
+DURATION = "gen_ai.client.operation.duration"
+FIRST_CHUNK = "gen_ai.client.operation.time_to_first_chunk"
+TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105
+
+SECONDS_BUCKETS = tuple(0.01 * 2**n for n in range(14))
+TOKEN_BUCKETS = tuple(float(4**n) for n in range(14))
+
+# Values
+
+CHAT, EXECUTE_TOOL, INVOKE_AGENT, INVOKE_WORKFLOW = "chat", "execute_tool", "invoke_agent", "invoke_workflow"
+
+PROVIDERS = {
+    "llama-server": "llama.cpp",
+    "llamafile": "llama.cpp",
+    "lm-studio": "lm_studio",
+    "openai-compatible": "openai_compatible",
+}
+"""What a server is, by the name of its profile, where that is another: `openai` is OpenAI's own service alone."""
+
+IN_PROCESS = "in_process"
+"""The provider of a model that is no server."""
+
+# Forge's own
+
+RUN_ID = "forge.run.id"
+SEGMENT = "forge.run.segment"
+RUN_OUTCOME = "forge.run.outcome"
+TURN = "forge.turn"
+TARGET = "forge.target"
+ATTEMPTS = "forge.attempts"
+TOOL_EFFECT = "forge.tool.effect"
+TOOL_OUTCOME = "forge.tool.outcome"
+PROXY_OUTCOME = "forge.proxy.outcome"
+
+RETRY, RESCUE, REPAIR, CORRECTION = "forge.retry", "forge.rescue", "forge.repair", "forge.correction"
+WARNING, COMPACTION, FALLBACK, HELD_BACK = "forge.warning", "forge.compaction", "forge.fallback", "forge.held_back"
+APPROVAL, PREFIX_LOST, SUMMARY_FAILED = "forge.approval", "forge.prefix_lost", "forge.summary_failed"
+MODEL_FAILED, BACKEND_REPLACED, STEERED = "forge.model_failed", "forge.backend_replaced", "forge.steered"

@@ -1,0 +1,176 @@
+"""Metrics for Prometheus: one definition of every series, for the proxy, `forge serve` and programs of one's own.
+
+Labels are few and bounded: no ids, no users, no arguments. A step of a durable run counts where it is performed; a
+replay counts nothing.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from forge.observation import Beginning, Ending, ModelAsked, RunBegins, ToolCalled
+from forge.telemetry.bounds import Bounded, tool_outcome
+from stages import events
+from stages.effect import Replied, Undelivered, Usage
+from stages.halt import Cancelled
+from stages.message import Assistant
+from stages.wire.deltas import Retry
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""The type of `Metrics.text`."""
+
+_SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
+
+
+class Metrics:
+    """The series of one server, or of one process. As an observer (`forge.observation.observe_with`) it counts runs."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry(auto_describe=True)
+        registry = self.registry
+        self.runs = Gauge(
+            "forge_runs", "Runs, by state: running here, or queued and waiting.", ["state"], registry=registry
+        )
+        self.runs_ended = Counter(
+            "forge_runs_ended",
+            "Runs that ended, by state and by what halted them.",
+            ["state", "halt"],
+            registry=registry,
+        )
+        self.model_seconds = Histogram(
+            "forge_model_seconds",
+            "Model calls, their retries included.",
+            ["outcome"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.first_chunk = Histogram(
+            "forge_first_chunk_seconds", "Time to the first of a streamed reply.", buckets=_SECONDS, registry=registry
+        )
+        self.tokens = Counter(
+            "forge_tokens",
+            "Tokens: of prompts, of replies, and of prompts that were cached.",
+            ["kind"],
+            registry=registry,
+        )
+        self.tool_seconds = Histogram(
+            "forge_tool_seconds", "Tool calls.", ["tool", "outcome"], buckets=_SECONDS, registry=registry
+        )
+        self.repairs = Counter(
+            "forge_repairs",
+            "What was put right: rescued and repaired calls, corrections, retries.",
+            ["kind"],
+            registry=registry,
+        )
+        self.compactions = Counter("forge_compactions", "Histories shortened.", registry=registry)
+        self.queue_depth = Gauge("forge_queue_depth", "What waits for a slot or a worker.", registry=registry)
+        # Of servers
+        self.requests = Counter("forge_requests", "Requests.", ["path", "status"], registry=registry)
+        self.outcomes = Counter(
+            "forge_outcomes", "What became of requests to the model.", ["outcome"], registry=registry
+        )
+        self.retries = Counter("forge_retries", "Times that a model was asked again.", registry=registry)
+        self.waiting = Gauge("forge_requests_waiting", "Requests that wait for a slot.", registry=registry)
+        self.working = Gauge("forge_requests_working", "Requests at the model.", registry=registry)
+        self._tools = Bounded()
+
+    def watch(self, gauge: Gauge, depth: Callable[[], float], **labels: str) -> None:
+        """Ask for the gauge's value whenever it is read."""
+        (gauge.labels(**labels) if labels else gauge).set_function(depth)
+
+    def text(self) -> bytes:
+        """All of it in the text format of Prometheus."""
+        return generate_latest(self.registry)
+
+    def begin(self, what: Beginning) -> Ending | None:
+        """Begin to measure."""
+        match what:
+            case RunBegins():
+                self.runs.labels("running").inc()
+                return _Measured(self._run_ended)
+            case ModelAsked():
+                return _Measured(self._replied, self.first_chunk.observe)
+            case ToolCalled(call=call):
+                tool = self._tools(call.name)
+                return _Measured(lambda took, outcome: self._returned(tool, took, outcome))
+            case _:
+                return None
+
+    def tell(self, what: events.Stamped | Retry) -> None:
+        """Count what has happened."""
+        if isinstance(what, Retry):
+            self.repairs.labels("transport_retry").inc()
+            return
+        match what.event:
+            case events.MessageAdded(message=Assistant(calls=calls)):
+                for call in calls:
+                    if call.origin != "native":
+                        self.repairs.labels("rescued").inc()
+                    if call.repairs:
+                        self.repairs.labels("repaired").inc()
+            case events.Nudged(kind=kind):
+                self.repairs.labels(kind.value).inc()
+            case events.FellBack():
+                self.repairs.labels("fell_back").inc()
+            case events.HistoryCompacted():
+                self.compactions.inc()
+            case _:
+                pass
+
+    def headers(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def _run_ended(self, _: float, outcome: object) -> None:
+        self.runs.labels("running").dec()
+        match outcome:
+            case events.RunFinished():
+                self.runs_ended.labels("completed", "").inc()
+            case events.RunHalted(halt=Cancelled()):
+                self.runs_ended.labels("cancelled", "").inc()
+            case events.RunHalted(halt=halt):
+                self.runs_ended.labels("halted", type(halt).__name__).inc()
+            case None:
+                pass  # it goes on later, or in another process
+            case _:
+                self.runs_ended.labels("failed", "").inc()
+
+    def _replied(self, took: float, outcome: object) -> None:
+        match outcome:
+            case Replied(reply=reply):
+                self.model_seconds.labels("replied").observe(took)
+                self.used(reply.usage)
+            case Undelivered(fault=fault):
+                self.model_seconds.labels(fault.kind).observe(took)
+            case _:
+                self.model_seconds.labels("cancelled").observe(took)
+
+    def used(self, usage: Usage | None) -> None:
+        """Count the tokens of a reply."""
+        if usage is not None:
+            self.tokens.labels("prompt").inc(usage.prompt)
+            self.tokens.labels("completion").inc(usage.completion)
+            self.tokens.labels("cached").inc(usage.cached)
+
+    def _returned(self, tool: str, took: float, outcome: object) -> None:
+        self.tool_seconds.labels(tool, tool_outcome(outcome)).observe(took)
+
+
+class _Measured:
+    """An operation, timed."""
+
+    headers: Mapping[str, str] = {}
+
+    def __init__(self, ended: Callable[[float, object], None], first: Callable[[float], None] | None = None) -> None:
+        self._began, self._ended, self._first = time.monotonic(), ended, first
+
+    def first(self) -> None:
+        """The first of a stream has come."""
+        first, self._first = self._first, None
+        if first is not None:
+            first(time.monotonic() - self._began)
+
+    def end(self, outcome: object) -> None:
+        """It is over."""
+        self._ended(time.monotonic() - self._began, outcome)

@@ -1,0 +1,541 @@
+"""Tracing: spans and metrics of OpenTelemetry, from what is observed (`forge.observation`)."""
+
+import os
+import time
+from asyncio import CancelledError
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar, Token
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+from opentelemetry import context, metrics, propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
+from opentelemetry.util.types import AttributeValue
+
+from forge.connection import Endpoint
+from forge.journal.records import OutcomeLine
+from forge.journal.redaction import Redact
+from forge.observation import (
+    Answered,
+    Beginning,
+    Ending,
+    McpCalled,
+    ModelAsked,
+    Requested,
+    RunBegins,
+    RunEnqueued,
+    ToolCalled,
+)
+from forge.telemetry import content, names
+from forge.telemetry.bounds import Bounded, tool_outcome
+from stages import events
+from stages.effect import Execute, Failed, InDoubt, Replied, Reply, Results, Send, Succeeded, Undelivered
+from stages.message import Assistant
+from stages.wire.deltas import CallStarted, Delta, ReasoningDelta, Retry, TextDelta
+
+Attributes = dict[str, AttributeValue]
+
+_MODELS = 64
+"""Maximum number of model names in metrics: a proxy's clients may name any."""
+
+
+class _Operation:
+    """A span, the current one of whatever is awaited until it ends, unless that would leak it."""
+
+    def __init__(self, span: Span, *, current: bool = True) -> None:
+        self.span = span
+        self._token: Token[Context] | None = context.attach(trace.set_span_in_context(span)) if current else None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What goes with a request on its behalf."""
+        carrier = dict[str, str]()
+        propagate.inject(carrier, trace.set_span_in_context(self.span))
+        return carrier
+
+    def first(self) -> None:
+        """Nothing streams here."""
+
+    def end(self, outcome: object) -> None:
+        """It is over."""
+        self.leave()
+        self.failed(outcome)
+        self.span.end()
+
+    def leave(self) -> None:
+        """What follows no longer belongs to it."""
+        token, self._token = self._token, None
+        if token is not None:
+            context.detach(token)
+
+    def failed(self, outcome: object) -> None:
+        """Mark it as failed, where it raised."""
+        if isinstance(outcome, BaseException):
+            self.error(_raised(outcome))
+
+    def error(self, kind: str) -> None:
+        """Mark it as failed. Without a description: what was wrong may quote what must not be told."""
+        self.span.set_attribute(names.ERROR_TYPE, kind)
+        self.span.set_status(Status(StatusCode.ERROR))
+
+
+class _Run(_Operation):
+    """A run: its events belong to the latest model call, whose span stays open until the next one begins.
+
+    What a reply is judged to be is known when its calls have come back.
+    """
+
+    def __init__(self, span: Span, seen: "Tracing", what: RunBegins) -> None:
+        super().__init__(span)
+        self._seen, self._what, self._before = seen, what, _run.set(self)
+        self._began = time.monotonic()
+        self.chat: _Chat | None = None
+        self._ahead: list[tuple[str, Attributes]] = []
+
+    def asks(self, chat: "_Chat") -> None:
+        """A model call begins, with what was noted for it."""
+        self.settle()
+        self.chat = chat
+        self._tell_ahead(chat.span)
+
+    def settle(self) -> None:
+        """The latest model call has been judged."""
+        chat, self.chat = self.chat, None
+        if chat is not None:
+            chat.settle()
+
+    def tell(self, event: events.Event | Delta) -> None:
+        """Note an event at the latest model call, or at the run."""
+        at = self.chat.span if self.chat else self.span
+        if not at.is_recording():
+            return
+        if isinstance(event, _OF_THE_NEXT):
+            self._ahead += _noted(event)
+            return
+        for name, attributes in _noted(event):
+            at.add_event(name, attributes)
+
+    def _tell_ahead(self, span: Span) -> None:
+        for name, attributes in self._ahead:
+            span.add_event(name, attributes)
+        self._ahead.clear()
+
+    def end(self, outcome: object) -> None:
+        """The run, or this segment of it, is over."""
+        self.settle()
+        self._tell_ahead(self.span)
+        _run.reset(self._before)
+        match outcome:
+            case events.RunFinished(outcome=ending):
+                self.span.set_attribute(names.RUN_OUTCOME, type(ending).__name__)
+            case events.RunHalted(halt=halt):
+                self.span.set_attribute(names.RUN_OUTCOME, type(halt).__name__)
+                self.error(type(halt).__name__)
+            case None:
+                self.span.set_attribute(names.RUN_OUTCOME, "continued")
+            case _:
+                self.span.set_attribute(names.RUN_OUTCOME, "failed")
+        kind, name = _of_run(self._what)
+        self._seen.duration(time.monotonic() - self._began, {names.OPERATION: kind, **name}, outcome)
+        super().end(outcome)
+
+
+_OF_THE_NEXT = events.Warned | events.HeldBack | events.PrefixLost | events.HistoryCompacted
+"""Events that tell of the request that is about to be sent."""
+
+_run: ContextVar[_Run | None] = ContextVar("forge_telemetry_run", default=None)
+
+
+class _Chat(_Operation):
+    """A model call."""
+
+    def __init__(self, span: Span, seen: "Tracing", what: ModelAsked, measured: Attributes) -> None:
+        super().__init__(span, current=what.within)
+        self._seen, self._what, self._measured = seen, what, measured
+        self._began = time.monotonic()
+        self._ended = 0
+        self._first: float | None = None
+        self.run = _run.get() if what.within else None
+        if self.run is not None:
+            self.run.asks(self)
+
+    def first(self) -> None:
+        """The first of the reply has come."""
+        if self._first is None:
+            self._first = time.monotonic() - self._began
+            self._seen.first_chunk.record(self._first, self._measured)
+            self.span.set_attribute(names.TIME_TO_FIRST_CHUNK, self._first)
+
+    def end(self, outcome: object) -> None:
+        """The reply is there, or none comes; within a run, the span is kept for what is made of the reply."""
+        self.leave()
+        self._ended = time.time_ns()
+        try:
+            self._close(outcome)
+        finally:
+            if self.run is None:
+                self.settle()
+
+    def settle(self) -> None:
+        """End it, at the time when the reply was there."""
+        if not self._ended:  # cut off in the middle
+            self._ended = time.time_ns()
+        self.span.end(self._ended)
+
+    def _close(self, outcome: object) -> None:
+        span = self.span
+        match outcome:
+            case Replied(reply=reply, attempts=attempts):
+                usage = reply.usage
+                if span.is_recording():
+                    span.set_attribute(names.FINISH_REASONS, (reply.finish,))
+                    if attempts > 1:
+                        span.set_attribute(names.ATTEMPTS, attempts)
+                    if usage is not None:
+                        span.set_attribute(names.INPUT_TOKENS, usage.prompt)
+                        span.set_attribute(names.OUTPUT_TOKENS, usage.completion)
+                        if usage.cached:
+                            span.set_attribute(names.CACHED_TOKENS, usage.cached)
+                if usage is not None:
+                    self._seen.tokens.record(usage.prompt, {**self._measured, names.TOKEN_TYPE: "input"})
+                    self._seen.tokens.record(usage.completion, {**self._measured, names.TOKEN_TYPE: "output"})
+                self._write(reply)
+            case Undelivered(fault=fault, attempts=attempts):
+                span.set_attribute(names.ATTEMPTS, attempts)
+                self.error(str(fault.status or fault.kind))
+            case _:
+                self.failed(outcome)
+        self._seen.duration(time.monotonic() - self._began, self._measured, outcome)
+
+    def _write(self, reply: Reply) -> None:
+        """What was said, if that is wanted; the reply first, for the values to hide are learnt from it."""
+        what = self._what
+        if not self._seen.content or what.writer is None or not self.span.is_recording():
+            return
+        write = what.writer(self._seen.redact)
+        replied = Replied(reply=replace(reply, tokens=()))
+        said = _member(write(OutcomeLine(outcome=replied), replied), "outcome", "reply")
+        self.span.set_attribute(names.OUTPUT_MESSAGES, content.output_messages(said))
+        if isinstance(what.effect, Send):
+            asked = replace(what.effect, request=content.latest(what.effect.request))
+            self.span.set_attribute(
+                names.INPUT_MESSAGES, content.input_messages(_member(write(asked, None), "request"))
+            )
+
+
+class _ToolCall(_Operation):
+    """A tool's call."""
+
+    def __init__(self, span: Span, seen: "Tracing", what: ToolCalled) -> None:
+        super().__init__(span)
+        self._seen, self._what = seen, what
+        self._began = time.monotonic()
+
+    def end(self, outcome: object) -> None:
+        """It has come back."""
+        call = self._what.call
+        if (kind := tool_outcome(outcome)) and self.span.is_recording():
+            self.span.set_attribute(names.TOOL_OUTCOME, kind)
+        match outcome:
+            case Failed(error=error):
+                self.error("tool_error" if error == "McpToolError" else error)
+            case InDoubt():
+                self.error("in_doubt")
+            case _:
+                pass
+        measured: Attributes = {names.OPERATION: names.EXECUTE_TOOL, names.TOOL_NAME: self._seen.tools(call.name)}
+        self._seen.duration(time.monotonic() - self._began, measured, outcome)
+        try:
+            self._write(outcome)
+        finally:
+            super().end(outcome)
+
+    def _write(self, outcome: object) -> None:
+        """What it was given and returned, if that is wanted."""
+        what = self._what
+        if not self._seen.content or what.writer is None or not self.span.is_recording():
+            return
+        write = what.writer(self._seen.redact)
+        called = Execute(calls=(what.call,))
+        given = msgspec.json.decode(write(called, called), type=_Called).calls[0]
+        self.span.set_attribute(names.TOOL_ARGUMENTS, content.cut(given.arguments))
+        if isinstance(outcome, Succeeded | Failed):
+            results = Results(results=(replace(outcome, value=_NULL) if isinstance(outcome, Succeeded) else outcome,))
+            told = msgspec.json.decode(_member(write(OutcomeLine(outcome=results), results), "outcome"), type=_Told)
+            self.span.set_attribute(names.TOOL_RESULT, content.cut(told.results[0].text or told.results[0].message))
+
+
+_NULL = msgspec.Raw(b"null")
+
+
+class _Given(msgspec.Struct):
+    arguments: str = ""
+
+
+class _Called(msgspec.Struct):
+    calls: list[_Given]
+
+
+class _Result(msgspec.Struct):
+    text: str = ""
+    message: str = ""
+
+
+class _Told(msgspec.Struct):
+    results: list[_Result]
+
+
+class _Request(_Operation):
+    """A request to the proxy or to `forge serve`."""
+
+    def end(self, outcome: object) -> None:
+        """It is answered."""
+        if isinstance(outcome, Answered) and self.span.is_recording():
+            self.span.set_attribute(names.HTTP_STATUS, outcome.status)
+            if outcome.outcome:
+                self.span.set_attribute(names.PROXY_OUTCOME, outcome.outcome)
+                self.span.set_attribute(names.ATTEMPTS, outcome.attempts)
+            for name in outcome.rescued:
+                self.span.add_event(names.RESCUE, {names.TOOL_NAME: name})
+            for why in outcome.refused:
+                self.span.add_event(names.CORRECTION, {"kind": why})
+            if outcome.compacted:
+                self.span.add_event(names.COMPACTION, {"cut": outcome.compacted})
+            if outcome.status >= 500:
+                self.error(str(outcome.status))
+        super().end(outcome)
+
+
+class Tracing:
+    """The observer. What is said is recorded only with `content`, and without what `redact` or the run itself hides."""
+
+    def __init__(
+        self,
+        tracers: trace.TracerProvider | None,
+        meters: metrics.MeterProvider | None,
+        version: str,
+        *,
+        content: bool,
+        redact: Redact | None,
+    ) -> None:
+        self._tracer = trace.get_tracer(names.SCOPE, version, tracers, names.SCHEMA_URL)
+        meter = metrics.get_meter(names.SCOPE, version, meters, names.SCHEMA_URL)
+        seconds, tokens = names.SECONDS_BUCKETS, names.TOKEN_BUCKETS
+        self._durations = meter.create_histogram(
+            names.DURATION, "s", "GenAI operation duration.", explicit_bucket_boundaries_advisory=seconds
+        )
+        self.first_chunk = meter.create_histogram(
+            names.FIRST_CHUNK, "s", "Time to receive the first chunk.", explicit_bucket_boundaries_advisory=seconds
+        )
+        self.tokens = meter.create_histogram(
+            names.TOKEN_USAGE, "{token}", "Number of tokens used.", explicit_bucket_boundaries_advisory=tokens
+        )
+        self.content, self.redact = content, redact
+        self.models, self.tools = Bounded(_MODELS), Bounded()
+
+    def duration(self, seconds: float, measured: Attributes, outcome: object) -> None:
+        """Record how long an operation took."""
+        failed = _failure(outcome)
+        self._durations.record(seconds, {**measured, names.ERROR_TYPE: failed} if failed else measured)
+
+    def begin(self, what: Beginning) -> Ending | None:
+        """Begin a span."""
+        match what:
+            case RunBegins():
+                return self._run(what)
+            case ModelAsked():
+                return self._chat(what)
+            case ToolCalled(call=call, spec=spec):
+                told: Attributes = {
+                    names.OPERATION: names.EXECUTE_TOOL,
+                    names.TOOL_NAME: call.name,
+                    names.TOOL_TYPE: "function",
+                    names.TOOL_CALL_ID: call.id,
+                    names.TOOL_DESCRIPTION: content.cut(spec.description, 1000),
+                    names.TOOL_EFFECT: spec.effect,
+                }
+                return _ToolCall(self._started(f"{names.EXECUTE_TOOL} {call.name}", told), self, what)
+            case Requested(method=method, route=route, headers=headers):
+                carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+                told = {names.HTTP_METHOD: method, names.HTTP_ROUTE: route, names.URL_SCHEME: "http"}
+                parent = propagate.extract(carrier, Context())
+                return _Request(self._started(f"{method} {route}", told, SpanKind.SERVER, parent))
+            case RunEnqueued(run=run, name=name):
+                told = {names.RUN_ID: run, names.WORKFLOW_NAME: name}
+                return _Operation(self._started(f"start {name}", told, SpanKind.PRODUCER))
+            case McpCalled():
+                # Within the call of a tool, which has a span already.
+                trace.get_current_span().set_attributes(
+                    {
+                        names.MCP_METHOD: "tools/call",
+                        names.MCP_PROTOCOL: what.protocol,
+                        names.NETWORK_TRANSPORT: what.transport,
+                        **({names.MCP_SESSION: what.session} if what.session else {}),
+                    }
+                )
+                return None
+
+    def tell(self, what: events.Stamped | Retry) -> None:
+        """Note what has happened."""
+        run = _run.get()
+        if run is None:
+            return
+        if isinstance(what, Retry):
+            at = run.chat.span if run.chat else run.span
+            reason = str(what.fault.status or what.fault.kind)
+            at.add_event(names.RETRY, {names.ERROR_TYPE: reason, "attempt": what.attempt, "wait_seconds": what.seconds})
+            return
+        match what.event:
+            case TextDelta() | ReasoningDelta() | CallStarted():
+                if run.chat is not None:
+                    run.chat.first()
+            case event:
+                run.tell(event)
+
+    def headers(self) -> Mapping[str, str]:
+        """The trace context of who sends from here."""
+        carrier = dict[str, str]()
+        propagate.inject(carrier)
+        return carrier
+
+    def _started(
+        self,
+        name: str,
+        attributes: Attributes,
+        kind: SpanKind = SpanKind.INTERNAL,
+        parent: Context | None = None,
+        links: tuple[Link, ...] = (),
+    ) -> Span:
+        return self._tracer.start_span(name, parent, kind, attributes, links)
+
+    def _run(self, what: RunBegins) -> _Run:
+        kind, named = _of_run(what)
+        told: Attributes = {names.OPERATION: kind, names.RUN_ID: what.run, **named}
+        if what.segment:
+            told[names.SEGMENT] = what.segment
+        parent = propagate.extract({"traceparent": what.traceparent}, Context()) if what.traceparent else None
+        before = trace.get_current_span(propagate.extract({"traceparent": what.follows}, Context())).get_span_context()
+        links = (Link(before),) if before.is_valid else ()
+        return _Run(self._started(f"{kind} {what.name}".rstrip(), told, SpanKind.INTERNAL, parent, links), self, what)
+
+    def _chat(self, what: ModelAsked) -> _Chat:
+        endpoint = what.endpoint
+        served = _served(endpoint)
+        told: Attributes = {names.OPERATION: names.CHAT, **served, names.REQUEST_STREAM: what.streamed}
+        measured: Attributes = {names.OPERATION: names.CHAT, **served}
+        if what.model:
+            told[names.REQUEST_MODEL], measured[names.REQUEST_MODEL] = what.model, self.models(what.model)
+        told.update(_sampled(what))
+        if isinstance(what.effect, Send):
+            told[names.TURN] = what.effect.turn
+        if what.target != "main":
+            told[names.TARGET] = what.target
+        kind = SpanKind.INTERNAL if endpoint is None else SpanKind.CLIENT
+        return _Chat(self._started(f"{names.CHAT} {what.model}".rstrip(), told, kind), self, what, measured)
+
+
+def _of_run(what: RunBegins) -> tuple[str, Attributes]:
+    """The operation, and its name."""
+    if what.talks:
+        return names.INVOKE_AGENT, {names.AGENT_NAME: what.name}
+    return names.INVOKE_WORKFLOW, {names.WORKFLOW_NAME: what.name}
+
+
+def _served(endpoint: Endpoint | None) -> Attributes:
+    """Who answers, and where."""
+    if endpoint is None:
+        return {names.PROVIDER: names.IN_PROCESS}
+    from urllib.parse import urlsplit  # noqa: PLC0415 - loaded with httpx, which reaches servers
+
+    at = urlsplit(endpoint.base)
+    port = at.port or (443 if at.scheme == "https" else 80)
+    provider = names.PROVIDERS.get(endpoint.profile, endpoint.profile or "unknown")
+    return {names.PROVIDER: provider, names.SERVER_ADDRESS: at.hostname or "", names.SERVER_PORT: port}
+
+
+def _sampled(what: ModelAsked) -> Iterator[tuple[str, AttributeValue]]:
+    sampling = what.sampling
+    options = (
+        (names.REQUEST_TEMPERATURE, sampling.temperature),
+        (names.REQUEST_TOP_P, sampling.top_p),
+        (names.REQUEST_TOP_K, sampling.top_k),
+        (names.REQUEST_SEED, sampling.seed),
+        (names.REQUEST_STOP, sampling.stop),
+        (names.REQUEST_MAX_TOKENS, sampling.max_tokens),
+    )
+    for name, value in options:
+        if value is not UNSET:
+            yield name, value
+
+
+def _noted(event: events.Event | Delta) -> Iterator[tuple[str, Attributes]]:
+    """What a span tells of an event: names and counts, never what was said."""
+    match event:
+        case events.MessageAdded(message=Assistant(calls=calls)):
+            for call in calls:
+                if call.origin != "native":
+                    yield names.RESCUE, {names.TOOL_NAME: call.name, "form": call.origin}
+                if call.repairs:
+                    yield names.REPAIR, {names.TOOL_NAME: call.name, "repairs": call.repairs}
+        case events.Nudged(kind=kind):
+            yield names.CORRECTION, {"kind": kind.value}
+        case events.Warned(kind=kind):
+            yield names.WARNING, {"kind": kind.value}
+        case events.HistoryCompacted(compaction=cut):
+            tokens = {"tokens_before": cut.tokens_before, "tokens_after": cut.tokens_after}
+            yield names.COMPACTION, {"phase": cut.phase, **tokens}
+        case events.SummaryFailed():
+            yield names.SUMMARY_FAILED, {}
+        case events.FellBack():
+            yield names.FALLBACK, {}
+        case events.HeldBack(tools=tools, by=by):
+            yield names.HELD_BACK, {"tools": tools, "by": by}
+        case events.PrefixLost(kept_tokens=kept, lost_tokens=lost):
+            yield names.PREFIX_LOST, {"kept_tokens": kept, "lost_tokens": lost}
+        case events.ApprovalAsked(call=call):
+            yield names.APPROVAL, {names.TOOL_NAME: call.name, "asked": True}
+        case events.ApprovalAnswered(approved=approved):
+            yield names.APPROVAL, {"approved": approved}
+        case events.BackendReplaced(halt=halt):
+            yield names.BACKEND_REPLACED, {"halt": type(halt).__name__}
+        case events.Steered():
+            yield names.STEERED, {}
+        case _:
+            pass
+
+
+def _failure(outcome: object) -> str:
+    """What failed, as `error.type`; empty where nothing did."""
+    match outcome:
+        case Undelivered(fault=fault):
+            return str(fault.status or fault.kind)
+        case Failed(error=error):
+            return error if error.isidentifier() else "tool_error"
+        case InDoubt():
+            return "in_doubt"
+        case events.RunHalted(halt=halt):
+            return type(halt).__name__
+        case BaseException():
+            return _raised(outcome)
+        case _:
+            return ""
+
+
+def _raised(error: BaseException) -> str:
+    """The type of an exception; a task that is cancelled and a stream that is closed are the same to a reader."""
+    return "cancelled" if isinstance(error, CancelledError | GeneratorExit) else type(error).__name__
+
+
+def _member(written: bytes, *path: str) -> bytes:
+    """The JSON of a member."""
+    for name in path:
+        written = bytes(msgspec.json.decode(written, type=dict[str, msgspec.Raw])[name])
+    return written
+
+
+def wants_content() -> bool:
+    """Whether the environment asks for what is said, as the conventions have it; here it goes on spans alone."""
+    asked = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().lower()
+    return asked in {"true", "1", "span_only", "span_and_event"}

@@ -1,0 +1,355 @@
+"""Tools and calls as text, for models and servers without tool calls of their own.
+
+A form says how: `JSON`, the default, `XML`, or `LIST`, under a constraint that leaves room for words. In all,
+`decode_calls(encode_calls(x)) == x`. The tools' text stands at the end of the system prompt and never changes from
+turn to turn. What is not entirely in its form is left to rescue.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+
+from stages.effect import RawCall
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.repair.decoding import decode
+from stages.tool import ToolSpec
+from stages.wire.openai import chat as openai
+from stages.wire.openai.chat import WireMessage
+from stages.wire.valid import call_as_text, with_object_arguments
+
+FormName = Literal["json", "xml"]
+"""The forms that a backend's profile may ask for."""
+
+
+class Form(Struct, frozen=True, kw_only=True):
+    """How calls are written as text: what a model is told, calls to text, and a reply's text to calls.
+
+    `introduction` stands before the list of the tools. An answer in words is the text itself, but in a form that writes
+    both as JSON.
+    """
+
+    name: FormName | Literal["list"]
+    introduction: str
+    encode_calls: Callable[[tuple[ToolCall, ...]], str]
+    decode_calls: Callable[[str], tuple[RawCall, ...]]
+    encode_answer: Callable[[str], str] = lambda text: text
+    decode_answer: Callable[[str], str | None] = lambda _: None
+
+    def instructions(self, tools: tuple[ToolSpec, ...]) -> str:
+        """The text that tells a model of its tools, each with the schema of its arguments; made once per workflow."""
+        listed = (
+            f"- {tool.name}: {tool.description}\n  arguments (JSON Schema): {bytes(tool.parameters).decode()}"
+            for tool in tools
+        )
+        return self.introduction + "\n".join(listed) if tools else ""
+
+
+# Calls as JSON: one object per line, `{"tool": name, "args": {…}}`.
+
+_JSON_TOOLS = """\
+# Tools
+
+You do this task by calling tools. To call one, reply with one JSON object and nothing else:
+
+{"tool": "<name of the tool>", "args": {<its arguments>}}
+
+Call one tool at a time, then wait: its result comes in the next message. Use values that you were given or \
+that a result contains; never make one up.
+
+The tools:
+"""
+
+
+class _Call(Struct, frozen=True, forbid_unknown_fields=True):
+    tool: str
+    args: Raw
+
+
+class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
+    """A reply in OpenAI's strict mode, whose schemas cannot have alternatives at the top."""
+
+    call: Raw
+
+
+_call = msgspec.json.Decoder(_Call)
+_wrapped = msgspec.json.Decoder(_Wrapped)
+
+
+def _unwrapped(text: str) -> bytes | str:
+    if not text.lstrip().startswith('{"call"'):
+        return text
+    try:
+        return bytes(decode(_wrapped, text).call)
+    except msgspec.DecodeError:
+        return text
+
+
+def _encode_lines(calls: tuple[ToolCall, ...]) -> str:
+    lines = (msgspec.json.encode(_Call(tool=c.name, args=Raw(c.arguments.encode()))).decode() for c in calls)
+    return "\n".join(lines)
+
+
+def _decode_lines(text: str) -> tuple[RawCall, ...]:
+    try:
+        found = [decode(_call, _unwrapped(text))]
+    except msgspec.DecodeError:
+        try:
+            found = [decode(_call, _unwrapped(line)) for line in text.strip().split("\n")]
+        except msgspec.DecodeError:
+            return ()
+    return tuple(RawCall(name=call.tool, arguments=bytes(call.args).decode()) for call in found)
+
+
+JSON = Form(name="json", introduction=_JSON_TOOLS, encode_calls=_encode_lines, decode_calls=_decode_lines)
+
+
+# Calls as a JSON list, or an answer in words: `[{"tool": name, "args": {…}}, …]` or `{"answer": text}`.
+#
+# The form of conversations under a constraint. There a reply must be able to be words, and to hold several calls; asked
+# for one object a call, small models never began a list, and given an answer as one more tool they never chose it.
+
+_LIST_TOOLS = """\
+# Tools
+
+You can call tools. To call them, reply with a JSON list of calls and nothing else, one for each thing to be done:
+
+[{"tool": "<name of the tool>", "args": {<its arguments>}}]
+
+Their results come in the next message. Use values that you were given or that a result contains; never make one up.
+
+If no tool fits the request, or something that a tool needs is missing, answer in words instead:
+
+{"answer": "<what you say to the user>"}
+
+The tools:
+"""
+
+
+class _Answer(Struct, frozen=True, forbid_unknown_fields=True):
+    answer: str
+
+
+_call_or_calls: msgspec.json.Decoder[_Call | list[_Call]] = msgspec.json.Decoder(_Call | list[_Call])
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def _encode_list(calls: tuple[ToolCall, ...]) -> str:
+    return msgspec.json.encode([_Call(tool=c.name, args=Raw(c.arguments.encode())) for c in calls]).decode()
+
+
+def _decode_list(text: str) -> tuple[RawCall, ...]:
+    """The calls of a list, or a single one without its list."""
+    try:
+        found = decode(_call_or_calls, _unwrapped(text))
+    except msgspec.DecodeError:
+        return ()
+    calls = found if isinstance(found, list) else [found]
+    return tuple(RawCall(name=call.tool, arguments=bytes(call.args).decode()) for call in calls)
+
+
+def _decode_answer(text: str) -> str | None:
+    try:
+        return decode(_answer, _unwrapped(text)).answer
+    except msgspec.DecodeError:
+        return None
+
+
+LIST = Form(
+    name="list",
+    introduction=_LIST_TOOLS,
+    encode_calls=_encode_list,
+    decode_calls=_decode_list,
+    encode_answer=lambda text: msgspec.json.encode(_Answer(answer=text)).decode(),
+    decode_answer=_decode_answer,
+)
+
+
+# Calls as markup, a tag a parameter: long texts and code stand in it as they are, without quotes and escapes.
+#
+#     <invoke name="write">
+#     <parameter name="text">any text</parameter>
+#     <parameter name="count" string="false">3</parameter>
+#     </invoke>
+#
+# `string="false"` says that the value is JSON. Arguments that hold this very markup, or would not come back as they
+# are, character for character, are written as one JSON object in place of the parameters. Rescue reads all of it
+# (families/xml_calls.py), where this decoder is too strict.
+
+_XML_TOOLS = """\
+# Tools
+
+You do this task by calling tools. To call one, reply with this and nothing else, one parameter for each argument:
+
+<invoke name="NAME OF THE TOOL">
+<parameter name="NAME OF THE ARGUMENT">its value</parameter>
+</invoke>
+
+Write text as it is, without quotes and escapes. Where the schema asks for anything else (a number, true or false, \
+a list, an object), write JSON.
+
+Call one tool at a time, then wait: its result comes in the next message. Use values that you were given or \
+that a result contains; never make one up.
+
+The tools:
+"""
+
+_HEAD = re.compile(r'\s*<invoke name="([^"]*)">')
+_KEY = re.compile(r'\s*<parameter name="([\w.-]+)"( string="false"| string="true")?>')
+_END = re.compile(r"\s*</invoke>")
+_BRACE = re.compile(r"\n\s*\{")
+_PLAIN_KEY = re.compile(r"[\w.-]{1,100}")
+_MARKUP = re.compile(r"<[^<>\s]{0,20}(?:parameter|invoke)")
+_CLOSING = "</parameter>"
+_CLOSING_WHOLE = "\n</invoke>"
+_members = msgspec.json.Decoder(dict[str, Raw])
+_any = msgspec.json.Decoder(Raw)
+
+
+def _encode_markup(calls: tuple[ToolCall, ...]) -> str:
+    return "\n".join(map(_encode_call, calls))
+
+
+def _encode_call(call: ToolCall) -> str:
+    from html import escape  # noqa: PLC0415 - slow to load, for its table of names, and only this form needs it
+
+    head = f'<invoke name="{escape(call.name)}">\n'
+    given = _as_members(call.arguments)
+    if given is not None and all(map(_PLAIN_KEY.fullmatch, given)) and not _MARKUP.search(call.arguments):
+        parameters = "".join(_parameter(name, bytes(value).decode()) for name, value in given.items())
+        text = f"{head}{parameters}</invoke>"
+        if _decode_markup(text) == (RawCall(name=call.name, arguments=call.arguments),):
+            return text
+    return f"{head}{call.arguments}{_CLOSING_WHOLE}"
+
+
+def _parameter(name: str, value: str) -> str:
+    if not value.startswith('"'):
+        return f'<parameter name="{name}" string="false">{value}{_CLOSING}\n'
+    text = msgspec.json.decode(value, type=str)
+    body = f"\n{text}\n" if "\n" in text else text
+    return f'<parameter name="{name}">{body}{_CLOSING}\n'
+
+
+def _decode_markup(text: str) -> tuple[RawCall, ...]:
+    from html import unescape  # noqa: PLC0415 - see above
+
+    calls: list[RawCall] = []
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        head = _HEAD.match(text, position)
+        read = _read_body(text, head.end()) if head else None
+        if head is None or read is None:
+            return ()
+        arguments, position = read
+        calls.append(RawCall(name=unescape(head[1]), arguments=arguments))
+    return tuple(calls)
+
+
+def _read_body(text: str, position: int) -> tuple[str, int] | None:
+    """The arguments, and where their call ends."""
+    if _BRACE.match(text, position):
+        # No JSON holds this: a newline in a string is escaped, and no tag stands outside of one.
+        end = text.find(_CLOSING_WHOLE, position)
+        arguments = text[position + 1 : end]
+        return (arguments, end + len(_CLOSING_WHOLE)) if end > 0 and _as_members(arguments) is not None else None
+    given: dict[str, str] = {}
+    while key := _KEY.match(text, position):
+        end = text.find(_CLOSING, key.end())
+        value = _read_value(text[key.end() : end], key[2] or "") if end > 0 else None
+        if value is None or key[1] in given:
+            return None
+        given[key[1]] = value
+        position = end + len(_CLOSING)
+    end_tag = _END.match(text, position)
+    members = ",".join(f"{_quoted(name)}:{value}" for name, value in given.items())
+    return ("{" + members + "}", end_tag.end()) if end_tag else None
+
+
+def _read_value(value: str, typed: str) -> str | None:
+    """One value as JSON. Where it has no type, a newline after its tag, and then one before its end, is markup."""
+    if "false" in typed:
+        try:
+            return bytes(decode(_any, value)).decode()
+        except msgspec.DecodeError:
+            return None
+    if not typed and value.startswith("\n"):
+        value = value[1:].removesuffix("\n")
+    return _quoted(value)
+
+
+def _as_members(arguments: str) -> dict[str, Raw] | None:
+    try:
+        return decode(_members, arguments)
+    except msgspec.DecodeError:
+        return None
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+XML = Form(name="xml", introduction=_XML_TOOLS, encode_calls=_encode_markup, decode_calls=_decode_markup)
+
+FORMS: Mapping[FormName, Form] = MappingProxyType({"json": JSON, "xml": XML})
+
+
+# A history as text.
+
+
+def encode_history(history: History, tools_text: str, form: Form = JSON) -> tuple[WireMessage, ...]:
+    """The messages of a chat completions request, calls and results as text."""
+    return openai.encode_history(as_text(history, tools_text, form))
+
+
+def as_text(history: History, tools_text: str, form: Form = JSON) -> History:
+    """The history in messages of text alone, for any wire; the tools' text ends the system prompt.
+
+    Neighbours of the same role are joined: many templates demand that user and assistant take turns. A part
+    of a history that begins with a reply gets no system message, so that it can be appended to what was sent.
+    """
+    turns: list[tuple[str, list[str]]] = []
+    if not history or not isinstance(history[0], Assistant):
+        texts = (m.text for m in history if isinstance(m, System))
+        if system := "\n\n".join(filter(None, (*texts, tools_text))):
+            turns.append(("system", [system]))
+    for role, content in (_as_text(m, form) for m in history if not isinstance(m, System)):
+        if turns and turns[-1][0] == role:
+            turns[-1][1].append(content)
+        else:
+            turns.append((role, [content]))
+    return tuple(_ROLES[role](text="\n\n".join(contents)) for role, contents in turns)
+
+
+_ROLES: dict[str, type[System | User | Assistant]] = {"system": System, "user": User, "assistant": Assistant}
+
+
+def _as_text(message: Message, form: Form) -> tuple[str, str]:
+    match message:
+        case System(text=text):
+            return "system", text
+        case User(text=text):
+            return "user", text
+        case Assistant(text=text, calls=calls):
+            return "assistant", _said(text, calls, form)
+        case Tool(name=name, text=text):
+            return "user", f"Result of {name}:\n{text}"
+        case _:
+            assert_never(message)
+
+
+def _said(text: str, calls: tuple[ToolCall, ...], form: Form) -> str:
+    """A reply in the form; a call with damaged arguments is no example to follow: repaired, or told as it was."""
+    if not calls:
+        return form.encode_answer(text) if text else ""
+    sound = [with_object_arguments(call) for call in calls]
+    if None in sound:
+        told = (
+            call_as_text(call) if good is None else form.encode_calls((good,))
+            for call, good in zip(calls, sound, strict=True)
+        )
+        return "\n".join(filter(None, (text, *told)))
+    return "\n".join(filter(None, (text, form.encode_calls(tuple(call for call in sound if call)))))

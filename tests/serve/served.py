@@ -1,0 +1,164 @@
+"""A server of runs for the tests: in this process, on a loop and a port of its own, with a model that plays by rules.
+
+What the model does follows from what the run was asked and from the results that it has: it looks the order up, pays,
+and finishes, unless the message says otherwise (`hang`, `ask`).
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from msgspec.structs import replace
+
+from forge import Limits, Workflow, call, tool
+from forge.connection import Connection, Setup
+from forge.runtime.callbacks import OnChunk, Watcher
+from forge.serve import RunServer, ServeOptions
+from stages.effect import NeedsInput, Replied, Reply, Send, Usage
+from stages.wire.deltas import reply_pieces
+
+
+@tool(effect="read")
+def get_order(order_id: str) -> float:
+    """Look up an order."""
+    return 5.0
+
+
+@tool(approval=True)
+def pay(amount: float) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@tool(idempotent=True)
+def finish(note: str) -> str:
+    """Finish."""
+    return f"done {note}"
+
+
+@tool
+def ask_back(question: str) -> NeedsInput:
+    """Ask the user something."""
+    return NeedsInput(question=question, suggestions=("A", "B"))
+
+
+till = Workflow("till", tools=[get_order, pay, finish], required_steps=["get_order", "pay"], terminal_tool="finish")
+quick = Workflow(
+    "quick",
+    tools=[get_order, finish, ask_back],
+    terminal_tool=["finish", "ask_back"],
+    system_prompt="You are {who}.",
+    limits=Limits(max_iterations=5),
+)
+
+
+class Model:
+    """The model. What is asked with `hang` in it, it answers in part, and the rest when it is released."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+
+    def reply(self, effect: Send) -> Reply:
+        body = json.loads(effect.request.body)
+        asked = [one["content"] for one in body["messages"] if one["role"] == "user"]
+        results = [one["content"] for one in body["messages"] if one["role"] == "tool"]
+        if "ask" in asked[0] and len(asked) == 1:
+            made = call("ask_back", question="Which order?")
+        elif not results:
+            made = call("get_order", order_id="A")
+        elif "pay" in {one["function"]["name"] for one in body["tools"]} and len(results) == 1:
+            made = call("pay", amount=5.0)
+        else:
+            made = call("finish", note=asked[-1].split()[-1])
+        return replace(made, text="I see to it.", usage=Usage(prompt=100, completion=10))
+
+    async def send(self, effect: Send) -> Replied:
+        if b"hang" in effect.request.body:
+            await self.released.wait()
+        return Replied(reply=self.reply(effect))
+
+    async def stream(self, effect: Send, on_chunk: OnChunk) -> Replied:
+        watcher, reply = Watcher(on_chunk), self.reply(effect)
+        text, *rest = reply_pieces(reply)
+        await watcher.see(text)
+        replied = await self.send(effect)
+        for piece in rest:
+            await watcher.see(piece)
+        return replied
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        yield Connection(Setup(model="player", context_tokens=8192), self.send, self.stream)
+
+
+class Running:
+    """A server that runs."""
+
+    def __init__(self, server: RunServer, loop: asyncio.AbstractEventLoop, model: Model) -> None:
+        self.server, self.loop, self.model, self.url = server, loop, model, server.url
+
+    def release(self) -> None:
+        """Let the model go on with what it hangs in, now and later."""
+        self.loop.call_soon_threadsafe(self.model.released.set)
+
+    def client(self, key: str = "") -> httpx.Client:
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        return httpx.Client(base_url=self.url, timeout=60, headers=headers, trust_env=False)
+
+
+@contextmanager
+def serving(folder: Path, options: ServeOptions = ServeOptions(port=0), **others: Any) -> Iterator[Running]:  # noqa: B008
+    """The server in a thread, from when it answers until it has stopped."""
+    began, ended = threading.Event(), threading.Event()
+    made: list[Running] = []
+    failed: list[BaseException] = []
+
+    async def serve() -> None:
+        model = Model()
+        async with RunServer(
+            [till, quick], database=folder / "runs.db", backend=model, options=options, **others
+        ) as one:
+            made.append(Running(one, asyncio.get_running_loop(), model))
+            began.set()
+            await one.stopped()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:  # noqa: BLE001 - raised in the test
+            failed.append(error)
+        finally:
+            began.set()
+            ended.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    began.wait()
+    try:
+        if failed:
+            raise failed[0]
+        yield made[0]
+    finally:
+        if made and not ended.is_set():
+            made[0].loop.call_soon_threadsafe(made[0].server.stop)
+        thread.join()
+
+
+def events_of(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """The events of a stream, each with what its `id:` and `event:` lines said."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if not line:
+            if "data" in found:
+                event = json.loads(found["data"])
+                assert (event["type"], event["id"]) == (found["event"], found.get("id", ""))
+                yield event
+            found = {}
+        elif not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            found[name] = value
