@@ -303,9 +303,9 @@ log = logging.getLogger("forge.proxy")
 
 def run_proxy(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM; the second one cuts off what is under way."""
-    if missing := [name for name in ("httptools", "uvicorn") if find_spec(name) is None]:
+    if missing := [name for name in ("httptools", "prometheus_client", "uvicorn") if find_spec(name) is None]:
         raise ForgeError(
-            f"the proxy needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed here; "
+            f"the proxy needs {', '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed here; "
             + to_install("proxy")
         )
     loop = None
