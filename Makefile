@@ -62,7 +62,7 @@ evals-report: .venv/dev.ready
 docs: .venv/docs.ready
 	@.venv/bin/python docs/map.py
 	@.venv/bin/python docs/scenarios.py
-	@.venv/bin/python docs/api.py site
+	@.venv/bin/python docs/site.py
 	@echo "docs: docs/MAP.md, docs/scenarios.md and site/index.html"
 
 clean:
@@ -81,9 +81,8 @@ clean:
 	@$(PIP) install --editable '.[chat,local,proxy]'
 	@touch $@
 
-# A page of each module needs what each imports: psycopg, for which not every processor that runs the tests has a wheel.
 .venv/docs.ready: .venv/dev.ready
-	@$(PIP) install --editable '.[postgres]'
+	@$(PIP) install --editable '.[docs]'
 	@touch $@
 
 .venv/dev.ready: .venv/python.ready pyproject.toml

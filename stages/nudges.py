@@ -9,6 +9,7 @@ from msgspec import Struct
 from stages.effect import HandOff, NeedsInput, Refused, Said
 from stages.message import ToolCall
 from stages.objection import (
+    AmongWords,
     BadArguments,
     BareText,
     BesideDamage,
@@ -19,6 +20,7 @@ from stages.objection import (
     Forbidden,
     Guessed,
     Incomplete,
+    MaybeMeant,
     Miscalculated,
     Miscalculation,
     NeedsDecision,
@@ -93,6 +95,8 @@ def text_for_reply(wrong: NoCall) -> str:
     match wrong:
         case BareText(allowed=allowed, damage=damage):
             return _bare_text(allowed, damage)
+        case MaybeMeant(tools=tools, words=words, damage=damage):
+            return _maybe_meant(tools, damage, words=words)
         case NothingDone():
             what = "Nothing has been done so far."
             return f"{what} If this asks for something to be done, call the tool that does it."
@@ -126,6 +130,20 @@ def _bare_text(allowed: Sequence[str], damage: str | None) -> str:
         else ("Your reply was plain text, and this task is done with tool calls only.")
     )
     return f"{what} Reply with one tool call and nothing else.{may_call(allowed)}"
+
+
+def _maybe_meant(tools: Sequence[str], damage: str | None, *, words: bool) -> str:
+    """A question that takes nothing for granted: a small model that is told to reply with the call does so."""
+    which = listed(tools) or "a tool"
+    what = f"a call of {which}" if tools else "something like a tool call"
+    why = f", which cannot be read: {damage}" if damage else " among other text."
+    if not words:
+        return f"Your reply has {what}{why} Nothing was run. If you mean it, reply with the call and nothing else."
+    taken = 'It was taken as text, and nothing was run. If that is right, reply "ok".'
+    return (
+        f"Your reply has {what}{why} {taken} Only if you still want to run {which} now, reply with the call and "
+        "nothing else."
+    )
 
 
 def _cut_off(allowed: Sequence[str]) -> str:
@@ -179,6 +197,11 @@ def text_for_unfit(tool: str, wrong: Unfit) -> str:
             return (
                 f"The call of {tool} was not run: its text is damaged ({listed(repairs)}), and {tool} "
                 "is too important to guess what was meant. Send the call again as valid JSON."
+            )
+        case AmongWords():
+            return (
+                f"{tool} was not run, because your reply has other text around the call. "
+                "If it is meant, reply with the call and nothing else."
             )
         case BesideDamage():
             return (

@@ -86,6 +86,17 @@ class CutOff(Struct, frozen=True, kw_only=True, tag="cut_off"):
     allowed: tuple[str, ...]
 
 
+class MaybeMeant(Struct, frozen=True, kw_only=True, tag="maybe_meant"):
+    """A reply that shows calls of these tools among other words, or one with this `damage`: are they meant?
+
+    `words`: a text is an answer, and this one is if they are not.
+    """
+
+    tools: tuple[str, ...]
+    words: bool
+    damage: str | None = None
+
+
 class NothingDone(Struct, frozen=True, kw_only=True, tag="nothing_done"):
     """An answer in words, where a tool that changes something might have been meant and none was called."""
 
@@ -144,6 +155,10 @@ class Guessed(Struct, frozen=True, kw_only=True, tag="guessed"):
     """A call that could only be read by guessing, of a tool for which that is too dangerous."""
 
     repairs: tuple[str, ...]
+
+
+class AmongWords(Struct, frozen=True, kw_only=True, tag="among_words"):
+    """A call of a tool that does not only read, found in a text that may merely show it (`stages.reading.meant`)."""
 
 
 class BesideDamage(Struct, frozen=True, kw_only=True, tag="beside_damage"):
@@ -266,10 +281,10 @@ class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
     counter: Counter = "refusals"
 
 
-NoCall = BareText | NothingDone | CutOff | Empty | Echo | OnlyRepeats
+NoCall = BareText | MaybeMeant | NothingDone | CutOff | Empty | Echo | OnlyRepeats
 """What may be wrong with a whole reply."""
 
-Unfit = UnknownTool | BadArguments | Guessed | BesideDamage
+Unfit = UnknownTool | BadArguments | Guessed | AmongWords | BesideDamage
 """What the stage `validate` may have against a call."""
 
 Forbidden = (
@@ -410,8 +425,10 @@ def mistake_of(wrong: Wrong) -> _Mistake:
             return _Mistake("arguments", "tool_errors", prefix="ToolArgValidationError")
         case Guessed():
             return _Mistake("arguments", "retries", prefix="ToolArgValidationError")
-        case BesideDamage():
+        case AmongWords() | BesideDamage():
             return _Mistake(None, "retries", prefix="NotRun")
+        case MaybeMeant():
+            return _Mistake(None, "retries")
         case StepsPending():
             return _Mistake("step", "premature", Kind.STEP_NUDGE, "StepEnforcementError")
         case PrerequisiteMissing() | NeedsDecision():

@@ -110,6 +110,14 @@ def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
     return replace(so_far, tools=ends)
 
 
+def asked_about(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Only the tools of the calls that the model was asked about, where words are an answer too."""
+    tools = state.ledger.asked_about
+    if not tools or not welcomes_words(rules, state.ledger):
+        return so_far
+    return _only(so_far, lambda tool: tool.name in tools)
+
+
 def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the writes that can wait until something was looked up.
 
@@ -230,6 +238,7 @@ def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
         "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations"),
+        "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
         "look_first": Narrowing(
             look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
         ),

@@ -323,6 +323,9 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     """Digests of calls that a person rejected: nobody is asked about the same call again."""
     asked_to_act: int = -1
     """The model call whose answer in words was asked about: was something to be done? -1: none was."""
+    asked_about: tuple[str, ...] | None = None
+    """The tools of calls in the last reply of which the model was asked whether they are meant; empty: of a call that
+    cannot be read; None: it was not asked."""
 
 
 Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]

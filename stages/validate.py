@@ -13,11 +13,13 @@ from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, ToolCall, User, call_id
 from stages.nudges import Say, in_a_sentence, in_forges_words, refusals, render, repeats_beside
 from stages.objection import (
+    AmongWords,
     BadArguments,
     BareText,
     CutOff,
     Echo,
     Empty,
+    MaybeMeant,
     NoCall,
     NothingDone,
     Objection,
@@ -62,6 +64,13 @@ def validate(
 
     def answered(state: State, phase: Answered) -> State | Halt:
         sifted = reading_of.get(phase.asked.target, reading_of[MAIN])(state, phase.reply)
+        asked = () if "asked_about" in rules.without else state.ledger.asked_about
+        if asked is not None:
+            sifted = _answering(sifted, asked)
+            if state.ledger.asked_about is not None and _is_denied(sifted) and welcomes_words(rules, state.ledger):
+                return _first_said(sifted)
+        elif asking := _asked_about(sifted, phase.reply, rules, say):
+            return asking
         reading = sifted.reading
         if not reading.calls:
             return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
@@ -117,6 +126,59 @@ def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Ha
             return _asked_to_act(state, say, rules)
         return _said(sifted, reply, reading.said.text, rules, say)
     return _nudged(sifted, reply, _unusable(reply, reading, _allowed(state, rules)), rules, say)
+
+
+# A call in a text that may merely show it.
+#
+# It is asked about once: the next reply is the call, which runs, or it is anything else, and then the first reply is
+# the answer, where words are welcome. The question is no mistake and counts as none.
+
+
+def _asked_about(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt | None:
+    """The next turn, in which the model is asked whether the calls are meant; without one, its words are the answer.
+
+    None where that is no question: all that is wrong is something else, or a call, which cannot be read, must come.
+    """
+    state, reading = sifted.state, sifted.reading
+    words = welcomes_words(rules, state.ledger)
+    wrong = [call for call in reading.calls if call.wrong]
+    damaged = not reading.calls and not sifted.repeated and bool(reading.damage) and not reading.clear and words
+    if not damaged and not (wrong and all(isinstance(call.wrong, AmongWords) for call in wrong)):
+        return None
+    if state.ledger.budget.calls < 1:
+        return _said(sifted, reply, reading.whole or reading.said.text, rules, say) if words else None
+    tools = tuple(dict.fromkeys(call.name for call in wrong))
+    text = say(state, Objection(wrong=MaybeMeant(tools=tools, words=words, damage=reading.damage)))
+    spoken = _spoken(state, reading, reading.whole or reading.said.text)
+    question = User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)
+    return state.note(asked_about=tools).say(spoken, question).to(Ready())
+
+
+def _answering(sifted: Sifted, asked: tuple[str, ...]) -> Sifted:
+    """The reply to that question: the calls of these tools are meant. Nobody is asked a second time."""
+    meant = (
+        replace(call, wrong=None) if isinstance(call.wrong, AmongWords) and (call.name in asked or not asked) else call
+        for call in sifted.reading.calls
+    )
+    reading = replace(sifted.reading, calls=tuple(meant))
+    return replace(sifted, reading=reading, state=sifted.state.note(asked_about=None))
+
+
+def _is_denied(sifted: Sifted) -> bool:
+    """Whether the reply to that question makes no call."""
+    reading = sifted.reading
+    return reading.damage is None and all(isinstance(call.wrong, AmongWords) for call in reading.calls)
+
+
+def _first_said(sifted: Sifted) -> State:
+    """The end of the run with the words that were asked about; with the latest, if those are no longer there."""
+    state = sifted.state
+    match state.history:
+        case (*_, Assistant(text=text, calls=()), User(kind=Kind.RETRY_NUDGE)):
+            return state.reshape(state.history[:-1]).to(Done(outcome=Said(text=text.strip())))
+        case _:
+            spoken = _spoken(state, sifted.reading, sifted.reading.whole or sifted.reading.said.text)
+            return state.say(spoken).to(Done(outcome=Said(text=spoken.text.strip())))
 
 
 def _asked_to_act(state: State, say: Say, rules: Rules) -> State:

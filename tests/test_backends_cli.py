@@ -85,12 +85,12 @@ def test_a_model_whose_sampling_nobody_recommends(server: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--backend", "local", "--profile", "no-such"), "--profile is for a server's address; local is llama.cpp in"),
+        (("--backend", "local", "--profile", "no-such"), "local has no profile; they are for a server, whose address"),
         (("--backend", "http://127.0.0.1:1", "--profile", "no-such"), "there is no profile 'no-such'"),
         (("--backend", "http://127.0.0.1:1", "--temperature", "-1"), "--temperature is -1.0; it must be a number, at"),
         (("--backend", "http://127.0.0.1:1", "--temperature", "nan"), "--temperature is nan; it must be a number, at"),
-        (("--backend", "http://127.0.0.1:1", "--max-tokens", "0"), "0 is not a number of tokens"),
-        (("--backend", "http://127.0.0.1:1", "--context", "-4"), "-4 is not a number of tokens"),
+        (("--backend", "http://127.0.0.1:1", "--max-tokens", "0"), "0 is not a valid count"),
+        (("--backend", "http://127.0.0.1:1", "--context", "-4"), "-4 is not a valid count"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_anything_happens(

@@ -39,18 +39,27 @@ __all__ = [
 ]
 
 
-def named(spec: str, model: str = "", *, profile: str | None = None, **options: Unpack[Options]) -> Backend:
+def named(
+    spec: str,
+    model: str = "",
+    *,
+    profile: str | None = None,
+    progress: Tell = log_loading,
+    download: Watch | None = None,
+    **options: Unpack[Options],
+) -> Backend:
     """The backend of that name.
 
     `local` is llama.cpp in this process; an address (`127.0.0.1:8080` is one) is the server there; `NAME:ADDRESS`
     says what it is, `NAME:MODEL` and `NAME` are that backend at its own address. `llama-server:MODEL` and
     `llamafile:MODEL`, where the model is a file, a known one or `org/repo:quant`, start one for as long as it is
-    needed. `profile` is a profile's name or file, for an address. ForgeError, with what is possible, for any other.
+    needed. `profile` is a profile's name or file, for an address. `download` watches that of a model, `progress` is
+    told while a started server loads one. ForgeError, with what is possible, for any other name.
     """
     if spec == "local":
-        return _local(model, profile, options)
+        return _local(model, profile, download, options)
     if startable(spec) and not profile:
-        return started(spec, model, **options)
+        return started(spec, model, progress=progress, download=download, **options)
     if is_address(spec):
         return Server(spec, profile=profile, model=model, **options)
     name, _, rest = spec.partition(":")
@@ -74,7 +83,7 @@ def _meant(spec: str) -> str:
     return f" Did you mean {near}{colon}{rest}?" if near else suggested(spec)
 
 
-def _local(model: str, profile: str | None, options: Options) -> Local:
+def _local(model: str, profile: str | None, download: Watch | None, options: Options) -> Local:
     """llama.cpp in this process, with the options that it has. ForgeError for others: they are a server's."""
     known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
     foreign = sorted(name for name, value in {**options, "profile": profile}.items() if value and name not in known)
@@ -88,6 +97,7 @@ def _local(model: str, profile: str | None, options: Options) -> Local:
         context_tokens=options.get("context_tokens"),
         api_key=options.get("api_key", ""),
         timeout=options.get("timeout", 300.0),
+        progress=download,
     )
 
 

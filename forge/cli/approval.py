@@ -1,39 +1,26 @@
-"""Approval in a terminal: shows everything that would run, and reads the person's answer."""
+"""Approval at a terminal, of a run and in a chat: what is shown of a call, and what the typed answer means."""
 
-import shutil
+import json
+import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 from rich.cells import chop_cells
 
+from forge.cli.layout import LabelledText
 from forge.interpreters import Answer
-from forge.interpreters.threads import in_thread, unheard
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
 
-_MARGIN = "     "
+if TYPE_CHECKING:
+    from forge.cli.chat.faces import Face
 
-_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and marks that are invisible."""
+# What is shown: every argument in full, so that nothing runs that the person could not read.
 
-
-async def ask_person(effect: Ask) -> Answer:
-    """The answer typed in the terminal; anything but yes is a rejection, and leaves an unknown outcome open."""
-    size = shutil.get_terminal_size()
-    lines = list(question_lines(effect, max(30, size.columns - len(_MARGIN) - 1)))
-    if not await _read(lines, max(5, size.lines - 4)):
-        return Rejected(digest=effect.digest, reason="the user said no")
-    unsure = effect.in_doubt
-    choice = "[h] it happened  [n] it did not happen  [y] run it anyway  [Enter] no" if unsure else "[y/N]"
-    match await _typed(f"{_MARGIN}May it run? {choice} "), unsure:
-        case None, _:
-            return Unanswered(digest=effect.digest, reason="nobody answered in the terminal")
-        case (("y" | "yes"), _):
-            return Approved(digest=effect.digest)
-        case ("h" | "n") as found, ToolCall():
-            return Settled(digest=effect.digest, happened=found == "h")
-        case _:
-            return Rejected(digest=effect.digest, reason="the user said no")
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Letters and marks that are invisible, or select how others look."""
 
 
 def question_lines(effect: Ask, width: int) -> Iterator[str]:
@@ -56,11 +43,7 @@ def _lines(call: ToolCall, width: int) -> Iterator[str]:
 
 def visible(text: str) -> str:
     """The text with an escape for every character that is invisible or changes how others are shown."""
-    return "".join(c if c.isprintable() and c not in _UNSEEN and not _selects(c) else _escape(c) for c in text)
-
-
-def _selects(character: str) -> bool:
-    return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
+    return "".join(c if c.isprintable() and not _UNSEEN.match(c) else _escape(c) for c in text)
 
 
 def _escape(character: str) -> str:
@@ -69,19 +52,96 @@ def _escape(character: str) -> str:
     return "".join(f"\\u{pairs[at]:02x}{pairs[at + 1]:02x}" for at in range(0, len(pairs), 2))
 
 
-async def _read(lines: list[str], height: int) -> bool:
-    """Show the lines, a screen at a time. False if the person stops reading."""
-    for start in range(0, len(lines), height):
-        print("\n".join(f"{_MARGIN}{line}" for line in lines[start : start + height]))
-        left = len(lines) - start - height
-        if left > 0 and await _typed(f"{_MARGIN}{left} more lines: [Enter] to continue, [q] for no ") not in {"", "y"}:
-            return False
-    return True
+# What the typed answer means.
 
 
-async def _typed(prompt: str) -> str | None:
-    """The typed answer in lower case; None at the end of input."""
-    try:
-        return str(await in_thread(lambda: input(prompt), unheard)).strip().lower()
-    except EOFError:
-        return None
+class Decision(Struct, frozen=True):
+    """A person's decision about a call; `always`: also about the tool's later ones in this session."""
+
+    answer: Answer
+    always: bool = False
+
+
+class EditWanted(Struct, frozen=True):
+    """The person wants to change the arguments; `text` is what they begin with."""
+
+    text: str
+
+
+_YES = {"y", "yes"}
+_NO = {"", "n", "no", "q"}
+_LINE = 70
+"""Maximum length of arguments that are edited on one line."""
+
+
+def choices(question: Ask) -> str:
+    """What may be answered, in a line."""
+    if question.in_doubt is not None:
+        return "[h] it happened  [n] it did not happen  [y] run it anyway  [Enter] leave it"
+    return "[y] yes  [n] no, or type why not  [e] edit  [a] always in this session"
+
+
+def decided(question: Ask, typed: str | None) -> Decision | EditWanted:
+    """What the typed answer means; anything but a yes is a no, and its words are the reason. None: nobody is there."""
+    word, digest = (typed or "").strip().lower(), question.digest
+    if typed is None:
+        return Decision(Unanswered(digest=digest, reason="nobody answered in the terminal"))
+    if word in _YES:
+        return Decision(Approved(digest=digest))
+    if question.in_doubt is not None:
+        if word in {"h", "n"}:
+            return Decision(Settled(digest=digest, happened=word == "h"))
+        return Decision(Rejected(digest=digest, reason="the user left it open"))
+    if word in {"a", "always"}:
+        return Decision(Approved(digest=digest), always=True)
+    if word in {"e", "edit"}:
+        # On one line, if it is a short one; every character that is not ASCII as an escape.
+        found = json.loads(question.call.arguments)
+        line = json.dumps(found)
+        return EditWanted(line if len(line) <= _LINE else json.dumps(found, indent=2))
+    reason = "the user said no" if word in _NO else f"the user said no: {(typed or '').strip()}"
+    return Decision(Rejected(digest=digest, reason=reason))
+
+
+def edited(question: Ask, text: str | None) -> Decision:
+    """The decision after an edit: the call with those arguments; a no if nothing is left."""
+    if text is None or not text.strip():
+        return Decision(Rejected(digest=question.digest, reason="the user said no"))
+    return Decision(Approved(digest=question.digest, edited=text.strip()))
+
+
+# The question asked, a screen at a time, and answered.
+
+
+class Approver:
+    """An `ask` that asks the person at a face. `always` are the tools that need no further question."""
+
+    def __init__(self, face: "Face") -> None:
+        self._face = face
+        self.always = set[str]()
+
+    async def __call__(self, question: Ask) -> Answer:
+        """The person's decision about a call."""
+        tool = question.call.name
+        if tool in self.always and question.in_doubt is None:
+            self._face.show(LabelledText("allowed", "always in this session", "", "green"))
+            return Approved(digest=question.digest)
+        width, height = self._face.size()
+        lines = tuple(question_lines(question, width))
+        found = decided(question, await self._answer(lines, height, choices(question)))
+        if isinstance(found, EditWanted):
+            prompt = "change the arguments; an empty line is a no"
+            found = edited(question, await self._face.answer((), prompt, found.text))
+        if found.always:
+            self.always.add(tool)
+        return found.answer
+
+    async def _answer(self, lines: tuple[str, ...], height: int, prompt: str) -> str | None:
+        """The answer to the question, which is shown a screen at a time; a no, if the person stops reading."""
+        while len(lines) > height:
+            left = len(lines) - height
+            typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] no")
+            if typed is None or typed.strip():
+                return typed and "n"
+            lines = lines[height:]
+        return await self._face.answer(lines, prompt)

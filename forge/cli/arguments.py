@@ -9,16 +9,13 @@ from typing import TypeAlias
 from forge.cli.parser import Parser, command_of
 from stages.wire.deltas import DEFAULT_MAX_TOKENS
 
-# Options shared by several commands: backend, model, journal, redaction.
+# Options shared by several commands: the backend, its model, the workflow.
 
-_MODES = ("auto", "native", "prompted", "constrained")
+_JOURNAL = "file to record the run in (default: a new file in the state folder)"
 
 
-def add_backend(parser: argparse.ArgumentParser, *, default: str = "", port: bool = True) -> None:
-    """Options for the backend and its model; `default` says what is used where none is given, if that may be.
-
-    Without `port`, a server that is started has any free one: the command has a port of its own.
-    """
+def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
+    """Options for the backend and its model; `default` says what is used where none is given, if that may be."""
     parser.add_argument(
         "--backend",
         required=not default,
@@ -26,16 +23,10 @@ def add_backend(parser: argparse.ArgumentParser, *, default: str = "", port: boo
         "llama-server:FILE starts a server" + (f" (default: {default})" if default else ""),
     )
     parser.add_argument("--profile", help="profile of the server at the address: a name or a TOML file")
-    parser.add_argument(
-        "--larger",
-        metavar="BACKEND",
-        help="backend of a larger model, asked for what the workflow hands to one (AskLarger in unsure=…)",
-    )
-    _add_model(parser, with_port=port)
 
 
-def _add_asking(parser: argparse.ArgumentParser) -> None:
-    """Options that choose the model and how it is asked."""
+def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None:
+    """Options for the model and how it is asked; without `sampling`, each request says itself how it is sampled."""
     add = parser.add_argument
     add(
         "--model",
@@ -44,7 +35,7 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--mode",
-        choices=_MODES,
+        choices=("auto", "native", "prompted", "constrained"),
         default="auto",
         help="how tool calls are requested (default: what the server supports)",
     )
@@ -54,52 +45,45 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
         type=decimal,
         help="sampling temperature (default: 0.1; hosted and known reasoning models use their own)",
     )
-    add("--context", type=_tokens, help="context size in tokens (default: as the server reports; local: 4096)")
-
-
-def _add_model(parser: argparse.ArgumentParser, *, with_port: bool = True) -> None:
-    """Options for the model."""
-    _add_asking(parser)
-    add = parser.add_argument
+    add("--context", type=count, help="context size in tokens (default: as the server reports; local: 4096)")
+    add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
+    if not sampling:
+        parser.set_defaults(model_sampling=False, seed=None, max_tokens=None)
+        return
     add(
         "--model-sampling",
         action="store_true",
         help="use the sampling options that the model's makers recommend, if known",
     )
     add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
-    add(
-        "--max-tokens", type=_tokens, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)"
-    )
-    if with_port:
-        add(
-            "--port",
-            type=port,
-            default=0,
-            help="local, llama-server:FILE: port of the server (default: any free port)",
-        )
-    add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
-    add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
+    add("--max-tokens", type=count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
+    key = "the environment variable that holds the server's key"
+    add("--api-key-env", dest="backend_key_env", metavar="NAME", help=key)
 
 
-def _add_journal(parser: argparse.ArgumentParser) -> None:
-    """The option for the journal."""
+def add_run_backend(parser: argparse.ArgumentParser) -> None:
+    """The backend of a run of a workflow, which may ask a larger model as well."""
+    add_backend(parser)
     parser.add_argument(
-        "--journal", type=Path, help="file to record the run in (default: a new file in the state folder)"
+        "--larger",
+        metavar="BACKEND",
+        help="backend of a larger model, asked for what the workflow hands to one (AskLarger in unsure=…)",
+    )
+    add_model(parser)
+
+
+def _workflow(parser: Parser) -> None:
+    parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if it defines only one")
+
+
+def _values(parser: Parser) -> None:
+    parser.add_argument(
+        "--var", action="append", default=[], metavar="NAME=VALUE", help="value for {NAME} in the system prompt"
     )
 
 
-def _add_redaction(parser: argparse.ArgumentParser) -> None:
-    """Options for redaction of the journal."""
-    add = parser.add_argument
-    add(
-        "--redact",
-        action="append",
-        default=[],
-        metavar="TOOL.ARGUMENT",
-        help="hide this argument in the journal (*.ARGUMENT: of every tool), or, as TOOL, its results",
-    )
-    add("--redact-env", action="append", default=[], metavar="NAME", help="hide the value of this environment variable")
-    add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide all matches of this pattern")
+def _of_journal(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a journal written by forge run")
 
 
 def decimal(text: str) -> float:
@@ -142,16 +126,7 @@ def port(text: str) -> int:
     return number
 
 
-def _tokens(text: str) -> int:
-    number = whole_number(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of tokens")
-    return number
-
-
 # The arguments of each command.
-
-_SHELLS = ("bash", "zsh", "fish")
 
 
 def fill_demo(parser: Parser) -> None:
@@ -159,8 +134,8 @@ def fill_demo(parser: Parser) -> None:
     parser.add_argument("--order", metavar="NUMBER", help="the order to report on: A-17, B-42, … (default: random)")
     parser.add_argument("--message", help="another request to the model")
     parser.set_defaults(command=command_of("forge.cli.run", "run_demo"), backend="local", profile=None, larger=None)
-    _add_model(parser)
-    _add_journal(parser)
+    add_model(parser)
+    parser.add_argument("--journal", type=Path, help=_JOURNAL)
 
 
 def fill_run(parser: Parser) -> None:
@@ -169,9 +144,18 @@ def fill_run(parser: Parser) -> None:
     parser.add_argument("message", help="the user's request")
     _values(parser)
     parser.set_defaults(command=command_of("forge.cli.run", "run_workflow"))
-    add_backend(parser)
-    _add_journal(parser)
-    _add_redaction(parser)
+    add_run_backend(parser)
+    add = parser.add_argument
+    add("--journal", type=Path, help=_JOURNAL)
+    add(
+        "--redact",
+        action="append",
+        default=[],
+        metavar="TOOL.ARGUMENT",
+        help="hide this argument in the journal (*.ARGUMENT: of every tool), or, as TOOL, its results",
+    )
+    add("--redact-env", action="append", default=[], metavar="NAME", help="hide the value of this environment variable")
+    add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide all matches of this pattern")
 
 
 def fill_resume(parser: Parser) -> None:
@@ -179,7 +163,7 @@ def fill_resume(parser: Parser) -> None:
     _workflow(parser)
     parser.add_argument("journal", type=Path, help="the journal of the run")
     parser.set_defaults(command=command_of("forge.cli.run", "resume_workflow"))
-    add_backend(parser)
+    add_run_backend(parser)
 
 
 def fill_chat(parser: Parser) -> None:
@@ -192,16 +176,15 @@ def fill_chat(parser: Parser) -> None:
     add("--sessions", action="store_true", help="list the conversations of this folder, and end")
     add("--no-tools", dest="tools", action="store_false", help="just talk: no tools for the files of this folder")
     add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md of this folder")
-    add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
     parser.set_defaults(command=command_of("forge.cli.chat.conversation", "run_chat"))
     add_backend(parser, default="local")
+    add_model(parser)
 
 
 def fill_agent(parser: Parser) -> None:
     """Arguments of `forge agent`."""
     actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=Parser)
-    action = actions.add_parser("run", help="work on a task file with nobody there")
-    fill_agent_run(action)
+    fill_agent_run(actions.add_parser("run", help="work on a task file with nobody there"))
 
 
 def fill_agent_run(parser: Parser) -> None:
@@ -209,12 +192,11 @@ def fill_agent_run(parser: Parser) -> None:
     add = parser.add_argument
     add("task", type=Path, metavar="TASK.toml", help="the task file (docs/headless.md)")
     add("--record", type=Path, metavar="FILE", help="write the record there (default: standard output)")
-    add("--journal", type=Path, help="file to record the run in (default: a new file in the state folder)")
+    add("--journal", type=Path, help=_JOURNAL)
     add("--resume", type=Path, metavar="JOURNAL", help="go on with the interrupted run in that journal")
-    add("--backend", help="where the model is, as in forge run (default: as the task file, or its agent, says)")
-    add("--profile", help="profile of the server at the address: a name or a TOML file")
     parser.set_defaults(command=command_of("forge.cli.headless", "run_headless"))
-    _add_model(parser)
+    add_backend(parser, default="as the task file, or its agent, says")
+    add_model(parser)
 
 
 def fill_doctor(parser: Parser) -> None:
@@ -265,7 +247,11 @@ def fill_ablate(parser: Parser) -> None:
 
 def fill_proxy(parser: Parser) -> None:
     """Arguments of `forge proxy`."""
-    _served(parser)
+    add_backend(parser, default="http://127.0.0.1:8080")
+    add_model(parser, sampling=False)
+    parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"), backend="http://127.0.0.1:8080")
+    key = "variable with the server's key (default: the client's goes on)"
+    parser.add_argument("--backend-api-key-env", dest="backend_key_env", metavar="NAME", help=key)
     add = parser.add_argument_group("what a request gets").add_argument
     add(
         "--max-retries", type=whole_number, default=3, metavar="N", help="corrections of a reply (default: %(default)s)"
@@ -280,30 +266,6 @@ def fill_proxy(parser: Parser) -> None:
         metavar="N",
         help="requests that wait for a slot, of more: 429 (default: %(default)s)",
     )
-    add("--body-limit", type=count, default=16, metavar="MIB", help="of a request (default: %(default)s MiB)")
-    add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
-    _listening(parser)
-    parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"))
-
-
-def _served(parser: Parser) -> None:
-    add = parser.add_argument
-    add(
-        "--backend",
-        default="http://127.0.0.1:8080",
-        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
-        "llama-server:FILE starts one (default: %(default)s)",
-    )
-    add("--profile", help="what the server at the address is: a name, or a TOML file")
-    _add_asking(parser)
-    add(
-        "--backend-api-key-env",
-        metavar="NAME",
-        help="variable with the server's key (default: the client's goes on)",
-    )
-
-
-def _listening(parser: Parser) -> None:
     add = parser.add_argument_group("where it listens, and to whom").add_argument
     add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     add("--port", type=port, default=8081, help="the port to listen on, 0: any free one (default: %(default)s)")
@@ -311,14 +273,14 @@ def _listening(parser: Parser) -> None:
     add("--insecure", action="store_true", help="listen beyond this machine without a key")
     add("--origin", action="append", default=[], help="a web page that may ask, besides this machine's own; *: all")
     add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
-    add("--plain", action="store_true", help="plain lines in a terminal too, as in a pipe or with NO_COLOR")
 
 
 def fill_serve(parser: Parser) -> None:
     """Arguments of `forge serve`."""
     parser.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
     _working(parser)
-    add_backend(parser, port=False)
+    add_backend(parser)
+    add_model(parser)
     add = parser.add_argument_group("where it listens, and to whom").add_argument
     add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     add("--port", type=port, default=8082, help="the port to listen on, 0: any free one (default: %(default)s)")
@@ -355,6 +317,7 @@ def fill_mcp(parser: Parser) -> None:
     _values(parser)
     parser.set_defaults(command=command_of("forge.cli.mcp", "run_mcp"))
     add_backend(parser, default="that of the agent that is served")
+    add_model(parser)
 
 
 def fill_models(parser: Parser) -> None:
@@ -396,34 +359,34 @@ def fill_runs(parser: Parser) -> None:
     # No defaults of their own, so that `forge runs --json journals` works too.
     journals.add_argument("--last", type=count, default=argparse.SUPPRESS, metavar="N", help="journals to show")
     journals.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the journals as JSON")
-
-    _work_on_runs(verbs)
-    _ask_runs(verbs)
+    _durable_verbs(verbs)
 
 
-def _work_on_runs(verbs: _Verbs) -> None:
-    work = _verb(verbs, "work", "work", "perform durable runs", _WORK)
+def _durable_verbs(verbs: _Verbs) -> None:
+    work = _verb(verbs, "work", "perform durable runs", _WORK)
     work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
     _working(work, database=False)
     work.add_argument("--until-idle", action="store_true", help="end when no run is queued or under way")
     add_backend(work)
-    start = _verb(verbs, "start", "start", "start a durable run and print its id", _START)
+    add_model(work)
+
+    start = _verb(verbs, "start", "start a durable run and print its id", _START)
     _workflow(start)
     start.add_argument("message", help="the request to the model")
     _values(start)
     start.add_argument("--id", help="an id of your own: starting the same twice is one run")
     start.add_argument("--priority", type=whole_number, metavar="N", help="1 is taken first")
-    listed = _verb(verbs, "list", "listed", "list durable runs, the latest first")
+
+    listed = _verb(verbs, "list", "list durable runs, the latest first")
     listed.add_argument("--last", type=count, default=20, metavar="N", help="runs of a page (default: %(default)s)")
     listed.add_argument("--cursor", default="", help="the page after the one that named this cursor")
     listed.add_argument("--json", action="store_true", help="the page as JSON")
 
-
-def _ask_runs(verbs: _Verbs) -> None:
-    shown = _of_run(verbs, "show", "shown", "show a run, and what it asks a person")
+    shown = _of_run(verbs, "show", "show a run, and what it asks a person")
     shown.add_argument("--json", action="store_true", help="the run as JSON")
-    _of_run(verbs, "result", "result", "wait for a run's end and print its value", _RESULT)
-    answer = _of_run(verbs, "answer", "answer", "answer the question that a run waits with", _ANSWER)
+    _of_run(verbs, "result", "wait for a run's end and print its value", _RESULT)
+
+    answer = _of_run(verbs, "answer", "answer the question that a run waits with", _ANSWER)
     said = answer.add_mutually_exclusive_group(required=True)
     said.add_argument("--approve", action="store_true", help="run the call")
     said.add_argument("--reject", metavar="REASON", help="do not run it; the model reads the reason")
@@ -431,28 +394,30 @@ def _ask_runs(verbs: _Verbs) -> None:
     said.add_argument("--did-not-happen", action="store_true", help="the unknown call had no effect; it runs now")
     answer.add_argument("--arguments", metavar="JSON", help="with --approve: run it with these arguments instead")
     answer.add_argument("--digest", help="refuse the answer unless the run still asks this (default: what it asks now)")
-    _of_run(verbs, "cancel", "cancel", "cancel a run: it ends as soon as what it does can be stopped")
-    _of_run(verbs, "retry", "retry", "go on with a failed run from its last recorded step")
-    upgrade = _verb(verbs, "upgrade", "upgrade", "go on with runs that another version of forge began", _UPGRADE)
+    _of_run(verbs, "cancel", "cancel a run: it ends as soon as what it does can be stopped")
+    _of_run(verbs, "retry", "go on with a failed run from its last recorded step")
+    upgrade = _verb(verbs, "upgrade", "go on with runs that another version of forge began", _UPGRADE)
     upgrade.add_argument("runs", nargs="*", metavar="RUN", help="the ids that forge runs start printed (default: all)")
-    events = _verb(verbs, "events", "events", "print a run's events as JSON lines until it ends")
+
+    events = _verb(verbs, "events", "print a run's events as JSON lines until it ends")
     _workflow(events)
     events.add_argument("run", metavar="RUN", help="the id that forge runs start printed")
     events.add_argument(
         "--after", type=_sequence, default=(0, 0), metavar="N.N", help="only what follows this event (its sequence)"
     )
-    export = _of_run(verbs, "export", "export", "write a run as a journal, for forge replay, bisect and ablate")
+    export = _of_run(verbs, "export", "write a run as a journal, for forge replay, bisect and ablate")
     export.add_argument("file", type=Path, help="the journal to write; it must not be there yet")
-    _of_run(verbs, "delete", "delete", "delete a run that has ended")
-    prune = _verb(verbs, "prune", "prune", "delete the runs that ended long ago")
+    _of_run(verbs, "delete", "delete a run that has ended")
+
+    prune = _verb(verbs, "prune", "delete the runs that ended long ago")
     prune.add_argument("--older", type=_age, required=True, metavar="AGE", help="such as 30d, 12h, 15m or 90s")
 
 
-def _verb(verbs: _Verbs, name: str, function: str, summary: str, about: str = "") -> Parser:
+def _verb(verbs: _Verbs, name: str, summary: str, about: str = "") -> Parser:
     """A verb of durable runs."""
     made = verbs.add_parser(name, help=summary, description=about or f"{summary[0].upper()}{summary[1:]}.")
     _add_database(made)
-    made.set_defaults(command=command_of("forge.cli.durable", function))
+    made.set_defaults(command=command_of("forge.cli.durable", f"run_{name}"))
     return made
 
 
@@ -478,9 +443,9 @@ def _working(parser: Parser, *, database: bool = True) -> None:
     add("--answer-within", type=_age, default="7d", metavar="AGE", help="how long questions stay open (default: 7d)")
 
 
-def _of_run(verbs: _Verbs, name: str, function: str, summary: str, about: str = "") -> Parser:
+def _of_run(verbs: _Verbs, name: str, summary: str, about: str = "") -> Parser:
     """A verb of one run."""
-    made = _verb(verbs, name, function, summary, about)
+    made = _verb(verbs, name, summary, about)
     made.add_argument("run", metavar="RUN", help="the id that forge runs start printed")
     return made
 
@@ -520,19 +485,5 @@ def _age(text: str) -> timedelta:
 
 def fill_completion(parser: Parser) -> None:
     """Arguments of `forge completion`."""
-    parser.add_argument("shell", choices=_SHELLS, help="the shell to write the script for")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to write the script for")
     parser.set_defaults(command=command_of("forge.cli.completion", "run_completion"))
-
-
-def _workflow(parser: Parser) -> None:
-    parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if it defines only one")
-
-
-def _values(parser: Parser) -> None:
-    parser.add_argument(
-        "--var", action="append", default=[], metavar="NAME=VALUE", help="value for {NAME} in the system prompt"
-    )
-
-
-def _of_journal(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a journal written by forge run")

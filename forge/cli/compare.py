@@ -11,12 +11,11 @@ from forge.cli.console import Console, printable, readable
 from forge.cli.eval_report import workflow_of
 from forge.cli.lines import phase_of
 from forge.errors import ForgeError, explain, quantity
-from forge.journal.ablation import Ablated, ablate
+from forge.journal.ablation import ablate
 from forge.journal.bisection import Parting, bisect
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import DivergenceError, as_lines, states
 from forge.workflow.workflow import Workflow
-from stages.halt import Halt
 from stages.state import State
 
 
@@ -70,12 +69,11 @@ def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
     head = f"{same} the same; then, after {calls}, the stage {parting.stage} makes a difference:"
     if parting.found:
         return f"{head}\n{as_lines(parting.found, names)}"
-    sides = zip(names, (parting.first, parting.second), strict=True)
-    return "\n".join((head, *(f"  {name}: {_went(end)}" for name, end in sides)))
-
-
-def _went(end: State | Halt) -> str:
-    return f"continues, {phase_of(end)}" if isinstance(end, State) else f"halts: {explain(end)}"
+    lines = [head]
+    for name, end in zip(names, (parting.first, parting.second), strict=True):
+        went = f"continues, {phase_of(end)}" if isinstance(end, State) else f"halts: {explain(end)}"
+        lines.append(f"  {name}: {went}")
+    return "\n".join(lines)
 
 
 def run_ablate(options: argparse.Namespace) -> int:
@@ -85,7 +83,14 @@ def run_ablate(options: argparse.Namespace) -> int:
         print(msgspec.json.encode(rows).decode())
         return 0
     console = Console(highlight=False)
-    console.print(_table(rows))
+    table = Table(
+        "guardrail", "what it does", "acted in turns", "would have ended without it", box=None, pad_edge=False
+    )
+    for row in rows:
+        turns = ", ".join(str(acted.turn) for acted in row.acted)
+        over = ", ".join(f"turn {acted.turn}" for acted in row.acted if acted.ends)
+        table.add_row(Text(row.guardrail), Text(row.does), turns or "-", over or "-")
+    console.print(table)
     for row in rows:
         for acted in row.acted:
             console.print(Text(f"turn {acted.turn}, {row.guardrail}", style="bold"))
@@ -95,14 +100,3 @@ def run_ablate(options: argparse.Namespace) -> int:
         Text("Each decision is repeated from the recorded state; what would have followed is unknown.", style="dim")
     )
     return 0
-
-
-def _table(rows: tuple[Ablated, ...]) -> Table:
-    table = Table(
-        "guardrail", "what it does", "acted in turns", "would have ended without it", box=None, pad_edge=False
-    )
-    for row in rows:
-        turns = ", ".join(str(acted.turn) for acted in row.acted)
-        over = ", ".join(f"turn {acted.turn}" for acted in row.acted if acted.ends)
-        table.add_row(Text(row.guardrail), Text(row.does), turns or "-", over or "-")
-    return table

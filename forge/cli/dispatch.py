@@ -4,7 +4,7 @@ import os
 import sys
 
 from forge.cli.commands import parse
-from forge.cli.console import bear_any_text, readable
+from forge.cli.console import Console, bear_any_text, readable
 from forge.cli.signals import SIGPIPE, Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
 
@@ -18,7 +18,8 @@ def run_command(arguments: list[str] | None = None) -> int:
             code: int = options.command(options)
             sys.stdout.flush()
     except ForgeError as error:
-        _tell(error)
+        told = readable(f"forge: {error}")
+        Console(stderr=True).print(told, style="red", markup=False, highlight=False, soft_wrap=True)
         return 2
     except Interrupted as interrupted:
         return interrupted.code
@@ -27,9 +28,3 @@ def run_command(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + SIGPIPE
     return code
-
-
-def _tell(error: ForgeError) -> None:
-    from rich.console import Console  # noqa: PLC0415 - it takes longer to load than `forge --help` may take
-
-    Console(stderr=True).print(readable(f"forge: {error}"), style="red", markup=False, highlight=False, soft_wrap=True)

@@ -39,7 +39,10 @@ class _Report(Struct, frozen=True, kw_only=True):
     def of(cls, visit: Visit, where: Address, key_env: str) -> Self:
         """The report on a visit. The profile is for that address and the key in that environment variable."""
         problem = visit.facts.fatal
-        profile = None if problem else _at(profile_of(visit), where, key_env)
+        profile = None if problem else profile_of(visit)
+        if profile:
+            url = where.root if WIRES[profile.wire].at_root else where.base
+            profile = replace(profile, url=url, key_env=key_env or profile.key_env)
         return cls(
             url=where.base,
             model=visit.facts.model,
@@ -59,7 +62,13 @@ def run_doctor(options: argparse.Namespace) -> int:
         raise ForgeError(f"--write {options.write}: there is no folder {options.write.parent}")
     kind = addressed(where.base) or named_profile("openai-compatible")
     headers = headers_for(where.base, kind, key_of(options.api_key_env), {})
-    console.print(Text(_plan(where.base)), soft_wrap=True)
+    asked = [probe for probe in PROBES if probe.tokens]
+    plan = (
+        f"{where.base}: at most {len(asked)} short questions to the model, one by one, with at most "
+        f"{sum(probe.tokens for probe in asked)} reply tokens in total (more for a reasoning model). Nothing is "
+        "changed on the server."
+    )
+    console.print(Text(plan), soft_wrap=True)
     view = _FindingsView(console)
 
     async def visit() -> Visit:
@@ -71,16 +80,6 @@ def run_doctor(options: argparse.Namespace) -> int:
     finally:
         view.stop()
     return _tell(_Report.of(found, where, options.api_key_env or ""), options.write, console)
-
-
-def _plan(url: str) -> str:
-    """How much will be asked."""
-    asked = [probe for probe in PROBES if probe.tokens]
-    most = sum(probe.tokens for probe in asked)
-    return (
-        f"{url}: at most {len(asked)} short questions to the model, one by one, with at most {most} reply tokens "
-        "in total (more for a reasoning model). Nothing is changed on the server."
-    )
 
 
 class _FindingsView:
@@ -98,27 +97,18 @@ class _FindingsView:
                 if self._console.is_terminal:
                     self._status.start()
             case Finding():
-                self._finding(told)
+                verdict = (f"{told.verdict:>8}  ", _STYLES[told.verdict])
+                line = Text.assemble(verdict, (f"{told.topic}: ", "bold"), printable(told.came))
+                self._console.print(line, soft_wrap=True)
+                forge = f"forge {told.does}" if told.does else ""
+                if rest := "; ".join(filter(None, (printable(told.means), printable(forge)))):
+                    self._console.print(Text(f"{'':10}{rest}", style="dim"), soft_wrap=True)
             case _:
                 assert_never(told)
 
     def stop(self) -> None:
         """Remove the current question from the terminal."""
         self._status.stop()
-
-    def _finding(self, found: Finding) -> None:
-        verdict = (f"{found.verdict:>8}  ", _STYLES[found.verdict])
-        line = Text.assemble(verdict, (f"{found.topic}: ", "bold"), printable(found.came))
-        self._console.print(line, soft_wrap=True)
-        forge = f"forge {found.does}" if found.does else ""
-        if rest := "; ".join(filter(None, (printable(found.means), printable(forge)))):
-            self._console.print(Text(f"{'':10}{rest}", style="dim"), soft_wrap=True)
-
-
-def _at(profile: Profile, where: Address, key_env: str) -> Profile:
-    """The profile with that address and that environment variable for the key."""
-    url = where.root if WIRES[profile.wire].at_root else where.base
-    return replace(profile, url=url, key_env=key_env or profile.key_env)
 
 
 def _tell(told: _Report, write: Path | None, console: Console) -> int:

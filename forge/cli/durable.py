@@ -21,7 +21,7 @@ from forge.cli.run import load_workflow, prompt_values
 from forge.cli.signals import until_signal
 from forge.durable import Run, Runs
 from forge.errors import ForgeError, quantity
-from stages.effect import Approved, Ask, Rejected, Settled
+from stages.effect import Approved, Rejected, Settled
 
 _T = TypeVar("_T")
 
@@ -31,7 +31,7 @@ _IDLE = 0.5
 """Seconds between looks for runs that are left."""
 
 
-def work(options: argparse.Namespace) -> int:
+def run_work(options: argparse.Namespace) -> int:
     """Perform runs until a signal comes, or none is left."""
     workflows = [load_workflow(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
@@ -52,27 +52,22 @@ def work(options: argparse.Namespace) -> int:
             console.print(Text(f"working on runs of {names} in {runs.where}; Ctrl-C ends it"), soft_wrap=True)
             if not options.until_idle:
                 await asyncio.Event().wait()
-            await _idle(runs)
+            cursor = ""  # until none is queued or under way; those that wait for a person are not counted
+            while True:
+                page = await runs.list(cursor=cursor, most=500)
+                if any(run.state in {"queued", "running"} for run in page.runs):
+                    cursor = ""
+                    await asyncio.sleep(_IDLE)
+                elif not page.cursor:
+                    break
+                else:
+                    cursor = page.cursor
         return 0
 
     return asyncio.run(until_signal(working()))
 
 
-async def _idle(runs: Runs) -> None:
-    """Come back when no run is queued or under way; those that wait for a person are not counted."""
-    cursor = ""
-    while True:
-        page = await runs.list(cursor=cursor, most=500)
-        if any(run.state in {"queued", "running"} for run in page.runs):
-            cursor = ""
-            await asyncio.sleep(_IDLE)
-        elif not page.cursor:
-            return
-        else:
-            cursor = page.cursor
-
-
-def start(options: argparse.Namespace) -> int:
+def run_start(options: argparse.Namespace) -> int:
     """Start a run; print its id."""
     workflow, values = load_workflow(options.workflow), prompt_values(options.var)
 
@@ -83,7 +78,7 @@ def start(options: argparse.Namespace) -> int:
     return 0
 
 
-def listed(options: argparse.Namespace) -> int:
+def run_list(options: argparse.Namespace) -> int:
     """Print a page of runs."""
     page = _asked(options, lambda runs: runs.list(cursor=options.cursor, most=options.last))
     if options.json:
@@ -99,7 +94,7 @@ def listed(options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(options: argparse.Namespace) -> int:
+def run_show(options: argparse.Namespace) -> int:
     """Print one run, with what it asks."""
     run = _asked(options, lambda runs: runs.get(options.run))
     if options.json:
@@ -109,7 +104,7 @@ def shown(options: argparse.Namespace) -> int:
     return 0
 
 
-def result(options: argparse.Namespace) -> int:
+def run_result(options: argparse.Namespace) -> int:
     """Wait for the run's end and print it; 3 if it waits for a person."""
 
     async def ended(runs: Runs) -> int:
@@ -128,45 +123,42 @@ def result(options: argparse.Namespace) -> int:
     return _asked(options, ended)
 
 
-def answer(options: argparse.Namespace) -> int:
+def run_answer(options: argparse.Namespace) -> int:
     """Answer the question that a run waits with."""
+    if options.arguments is not None and not options.approve:
+        raise ForgeError("--arguments is for --approve: it is what the call runs with; leave it out")
 
     async def answered(runs: Runs) -> None:
         known = await runs.get(options.run)
         if known.question is None:
             raise ForgeError(f"the run {known.id} waits for no answer: it is {known.state}")
-        await runs.answer(options.run, _answer(options, known.question))
+        digest, given = options.digest or known.question.digest, options.arguments
+        answer: Approved | Rejected | Settled = Approved(digest=digest, edited=given)
+        if options.reject is not None:
+            answer = Rejected(digest=digest, reason=options.reject)
+        elif options.happened is not None:
+            answer = Settled(digest=digest, happened=True, result=options.happened)
+        elif options.did_not_happen:
+            answer = Settled(digest=digest, happened=False)
+        await runs.answer(options.run, answer)
 
     _asked(options, answered)
     return 0
 
 
-def _answer(options: argparse.Namespace, question: Ask) -> Approved | Rejected | Settled:
-    if options.arguments is not None and not options.approve:
-        raise ForgeError("--arguments is for --approve: it is what the call runs with; leave it out")
-    digest = options.digest or question.digest
-    if options.reject is not None:
-        return Rejected(digest=digest, reason=options.reject)
-    if options.happened is not None:
-        return Settled(digest=digest, happened=True, result=options.happened)
-    if options.did_not_happen:
-        return Settled(digest=digest, happened=False)
-    return Approved(digest=digest, edited=options.arguments)
-
-
-def cancel(options: argparse.Namespace) -> int:
+def run_cancel(options: argparse.Namespace) -> int:
     """Cancel a run."""
     _asked(options, lambda runs: runs.cancel(options.run))
     return 0
 
 
-def retry(options: argparse.Namespace) -> int:
+def run_retry(options: argparse.Namespace) -> int:
     """Go on with a failed run."""
     _asked(options, lambda runs: runs.retry(options.run))
     return 0
 
 
-def upgrade(options: argparse.Namespace) -> int:
+def run_upgrade(options: argparse.Namespace) -> int:
     """Go on with the runs of another version."""
 
     async def upgraded(runs: Runs) -> int:
@@ -179,7 +171,7 @@ def upgrade(options: argparse.Namespace) -> int:
     return 0
 
 
-def events(options: argparse.Namespace) -> int:
+def run_events(options: argparse.Namespace) -> int:
     """Print a run's events, a JSON line each, until it ends."""
     workflow = load_workflow(options.workflow)
 
@@ -191,19 +183,19 @@ def events(options: argparse.Namespace) -> int:
     return asyncio.run(until_signal(_with(options, told)))
 
 
-def export(options: argparse.Namespace) -> int:
+def run_export(options: argparse.Namespace) -> int:
     """Write a run as a journal."""
     _asked(options, lambda runs: runs.export(options.run, options.file))
     return 0
 
 
-def delete(options: argparse.Namespace) -> int:
+def run_delete(options: argparse.Namespace) -> int:
     """Delete a run that has ended."""
     _asked(options, lambda runs: runs.delete(options.run))
     return 0
 
 
-def prune(options: argparse.Namespace) -> int:
+def run_prune(options: argparse.Namespace) -> int:
     """Delete the runs that ended long ago."""
     print(f"deleted {quantity(_asked(options, lambda runs: runs.prune(options.older)), 'run')}")
     return 0

@@ -53,22 +53,22 @@ class EvalProgress:
         """Show the row."""
         self._done += 1
         self._verdicts[row.configuration][row.verdict] += 1
-        left = self._left()
+        # How long the rest will take, from how long what is done took.
+        rest = (time.monotonic() - self._began) / self._done * (self._total - self._done)
+        about = f"{rest:.0f} s"
+        if rest >= _MINUTE:
+            about = f"{rest / _MINUTE:.0f} min" if rest < _HOUR else f"{rest / _HOUR:.1f} h"
+        left = f"about {about} left" if self._done < self._total else ""
         self._bar.update(self._task, completed=self._done, description=left)
         number = "" if self._console.is_terminal else f"[{self._done}/{self._total}] "
-        rest = f"; {left}" if left and not self._console.is_terminal else ""
+        more = f"; {left}" if left and not self._console.is_terminal else ""
         verdict = Text(f"{row.verdict:<10}", style=_STYLES[row.verdict])
-        took = f"  {quantity(row.calls, 'call')}, {row.seconds:.1f} s{rest}"
+        took = f"  {quantity(row.calls, 'call')}, {row.seconds:.1f} s{more}"
         name = f" {row.configuration.name}  {row.scenario} {row.seed}"
         line = Text.assemble(number, verdict, name, (took, "dim"))
         if row.verdict != "right":
             line.append(f"  {printable(row.why, 160)}", style="dim")
         self._console.print(line, soft_wrap=True)
-
-    def _left(self) -> str:
-        """How long the rest will take, from how long what is done took."""
-        seconds = (time.monotonic() - self._began) / self._done * (self._total - self._done)
-        return f"about {_duration(seconds)} left" if self._done < self._total else ""
 
     def _summary(self) -> Iterator[Text]:
         """A line for each configuration: how many of its runs ended how."""
@@ -76,11 +76,3 @@ class EvalProgress:
             parts = [f"{counts['right']} of {counts.total()} right"]
             parts += [f"{counts[v]} {v}" for v in _STYLES if v != "right" and counts[v]]
             yield Text.assemble((configuration.name, "bold"), f": {', '.join(parts)}")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < _MINUTE:
-        return f"{seconds:.0f} s"
-    if seconds < _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    return f"{seconds / _HOUR:.1f} h"

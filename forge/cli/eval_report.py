@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 from msgspec.structs import replace
 from rich import table as rich_table
 from rich.console import RenderableType
@@ -19,7 +20,7 @@ from forge.cli.console import Console, printable, readable
 from forge.cli.eval_run import values_of
 from forge.cli.layout import LabelledText
 from forge.cli.run import imported, load_workflow
-from forge.cli.timelines import Section, recorded_timeline, save_page, without_folders
+from forge.cli.timelines import recorded_timeline, save_page, without_folders
 from forge.errors import ForgeError, JournalError
 from forge.evals.check import check_against
 from forge.evals.configurations import Cell, configured_workflow
@@ -57,31 +58,28 @@ def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
 
 
 def _shown(file: Path) -> Iterator[Row]:
+    """The rows with no text that could control a terminal or is longer than a line or two."""
+    folder = file.parent.resolve()
     for row in read_results(file):
-        paths = [file.parent / journal for journal in row.journals]
-        beside = all(_is_beside(file, journal) for journal in row.journals)
-        yield replace(_printable(row), journals=tuple(map(str, paths)) if beside else ())
+        known = row.configuration
+        texts = {name: printable(value) for name, value in structs.asdict(known).items() if isinstance(value, str)}
+        # A file of results may come from anybody: journals lie in a folder of journals beside it, or are left out.
+        paths = [(folder / journal).resolve() for journal in row.journals]
+        beside = all(path.is_relative_to(folder) and _in_journals(path.relative_to(folder)) for path in paths)
+        yield replace(
+            row,
+            configuration=replace(known, **texts),
+            scenario=printable(row.scenario),
+            tags=tuple(map(printable, row.tags)),
+            why=printable(row.why),
+            end=printable(row.end),
+            commit=printable(row.commit),
+            journals=tuple(str(file.parent / journal) for journal in row.journals) if beside else (),
+        )
 
 
-def _is_beside(file: Path, journal: str) -> bool:
-    """Whether the journal lies in a folder of journals beside the file: a file of results may come from anybody."""
-    folder, path = file.parent.resolve(), (file.parent / journal).resolve()
-    return path.is_relative_to(folder) and path.relative_to(folder).as_posix().partition("/")[0].endswith(".journals")
-
-
-def _printable(row: Row) -> Row:
-    """The row with no text that could control a terminal or is longer than a line or two."""
-    known = row.configuration
-    texts = {name: printable(value) for name, value in msgspec.to_builtins(known).items() if isinstance(value, str)}
-    return replace(
-        row,
-        configuration=replace(known, **texts),
-        scenario=printable(row.scenario),
-        tags=tuple(map(printable, row.tags)),
-        why=printable(row.why),
-        end=printable(row.end),
-        commit=printable(row.commit),
-    )
+def _in_journals(path: Path) -> bool:
+    return path.as_posix().partition("/")[0].endswith(".journals")
 
 
 # Journals of evals: the run that one belongs to, how it was judged, and the workflow that replays it.
@@ -106,8 +104,11 @@ def recorded_row(journal: Path) -> Row | None:
     return next((row for row in found if any(one.partition("/")[2] == name for one in row.journals)), None)
 
 
-def judged(row: Row) -> tuple[LabelledText | Text, ...]:
-    """What the run was, how it ended, and how it was judged."""
+def judged_run(journal: Path) -> tuple[LabelledText | Text, ...]:
+    """What the run of that journal was, how it ended, and how it was judged; nothing where it was not an eval's."""
+    row = recorded_row(journal)
+    if row is None:
+        return ()
     why = f": {printable(row.why)}" if row.why else ""
     return (
         Text(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", style="bold"),
@@ -168,8 +169,8 @@ _WORST_FIRST = ("harm", "wrong", "unfinished", "unjudged", "right")
 _LONGEST_TEXT = 3_000
 """Maximum characters of one text."""
 
-_LONGEST = 100_000
-"""Maximum bytes of one timeline."""
+_LONGEST, _TIMELINES = 100_000, 4 * 1024 * 1024
+"""Maximum bytes of one timeline, and of all on a page."""
 
 
 def worst_timelines(rows: Iterable[Row], room: int) -> dict[str, tuple[TimelineSection, ...]]:
@@ -178,9 +179,14 @@ def worst_timelines(rows: Iterable[Row], room: int) -> dict[str, tuple[TimelineS
     Of each scenario and configuration the worst run comes first, then the next. Runs whose journals are gone, or are
     none of forge's, have none.
     """
+    cells: defaultdict[object, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (_WORST_FIRST.index(row.verdict), row.seed)):
+        if row.journals:
+            cells[row.configuration, row.scenario].append(row)
+    placed = [(place, row) for cell in cells.values() for place, row in enumerate(cell)]
     found: dict[str, tuple[TimelineSection, ...]] = {}
-    for row in _in_turn(rows) if room else ():
-        made = _of(row)
+    for _, row in sorted(placed, key=lambda one: (one[0], _WORST_FIRST.index(one[1].verdict))):
+        made = _timeline(row)
         size = len(msgspec.json.encode(made))
         if not made or size > _LONGEST:
             continue
@@ -191,19 +197,7 @@ def worst_timelines(rows: Iterable[Row], room: int) -> dict[str, tuple[TimelineS
     return found
 
 
-def _in_turn(rows: Iterable[Row]) -> list[Row]:
-    """The worst run of each cell, then the second worst of each, and so on."""
-    cells: defaultdict[object, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.journals:
-            cells[row.configuration, row.scenario].append(row)
-    for cell in cells.values():
-        cell.sort(key=lambda row: (_WORST_FIRST.index(row.verdict), row.seed))
-    placed = [(place, row) for cell in cells.values() for place, row in enumerate(cell)]
-    return [row for _, row in sorted(placed, key=lambda one: (one[0], _WORST_FIRST.index(one[1].verdict)))]
-
-
-def _of(row: Row) -> tuple[TimelineSection, ...]:
+def _timeline(row: Row) -> tuple[TimelineSection, ...]:
     """The run's timeline, its messages one after the other; empty if a journal cannot be read."""
     made: list[TimelineSection] = []
     for number, journal in enumerate(row.journals, start=1):
@@ -212,19 +206,15 @@ def _of(row: Row) -> tuple[TimelineSection, ...]:
         except JournalError:
             return ()
         of = f", message {number}" if len(row.journals) > 1 else ""
-        made += (_section(section, of) for section in sections)
+        for section in sections:
+            items = tuple((item.label, _cut(item.text)) for item in section.items)
+            made.append((f"{section.title}{of}", section.note, items))
     return tuple(made)
 
 
-def _section(section: Section, of: str) -> TimelineSection:
-    return f"{section.title}{of}", section.note, tuple(_shown_timeline(section))
-
-
-def _shown_timeline(section: Section) -> Iterator[tuple[str, str]]:
-    for item in section.items:
-        more = len(item.text) - _LONGEST_TEXT
-        cut = f"… ({more:,} characters more)" if more > 0 else ""
-        yield item.label, readable(without_folders(item.text[:_LONGEST_TEXT])) + cut
+def _cut(text: str) -> str:
+    more = len(text) - _LONGEST_TEXT
+    return readable(without_folders(text[:_LONGEST_TEXT])) + (f"… ({more:,} characters more)" if more > 0 else "")
 
 
 # `forge eval check`: whether new results are significantly worse than a baseline; 1 if they are.
@@ -265,8 +255,15 @@ def run_report(options: argparse.Namespace) -> int:
     """Print the report, or write its page."""
     rows = shown_rows(options.files)
     if options.html:
-        content = _page(rows, options)
-        save_page(options.html, content)
+        # Pages are shared: the folders of this machine are left out.
+        hidden = [
+            replace(row, why=without_folders(row.why), journals=tuple(map(without_folders, row.journals)))
+            for row in rows
+        ]
+        made = report_of(hidden, options.against, options.alpha)
+        found = {without_folders(name): turns for name, turns in worst_timelines(rows, _TIMELINES).items()}
+        title = options.title or f"Evals: {', '.join(one.model for one in made.models)}"
+        save_page(options.html, page_of(made, found, title))
         Console(highlight=False).print(f"written: {options.html}", markup=False, soft_wrap=True)
     elif options.markdown:
         print(markdown(report_of(rows, options.against, options.alpha), options.title or "Evals"), end="")
@@ -276,17 +273,6 @@ def run_report(options: argparse.Namespace) -> int:
         for part in _parts(report_of(rows, options.against, options.alpha), console):
             console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
     return 0
-
-
-def _page(rows: Sequence[Row], options: argparse.Namespace) -> str:
-    """The page, without the folders of this machine: pages are shared."""
-    found = worst_timelines(rows, options.timelines * 1024 * 1024)
-    hidden = [
-        replace(row, why=without_folders(row.why), journals=tuple(map(without_folders, row.journals))) for row in rows
-    ]
-    made = report_of(hidden, options.against, options.alpha)
-    title = options.title or f"Evals: {', '.join(one.model for one in made.models)}"
-    return page_of(made, {without_folders(journal): sections for journal, sections in found.items()}, title)
 
 
 def _parts(made: EvalReport, console: Console) -> Iterator[RenderableType]:

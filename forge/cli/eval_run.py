@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import logging
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -23,6 +23,7 @@ from forge.cli.run import imported
 from forge.cli.signals import until_signal
 from forge.errors import ForgeError, quantity
 from forge.evals.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
+from forge.evals.configurations import asks_larger
 from forge.evals.evaluation import Axes, Evaluation, Plan, chosen_scenarios, commit, picked
 from forge.evals.player import Player
 from forge.evals.players import FORGE, PLAIN
@@ -30,9 +31,8 @@ from forge.evals.results import RowFile, journal_folder
 from forge.evals.row import Row
 from forge.evals.scenario import Scenario
 from forge.evals.series import RunOptions, ServerLost
-from forge.evals.serving import ModelServer, Serving, serving
+from forge.evals.serving import ModelServer, serving
 from forge.evals.suite import SUITES
-from forge.evals.unsure_variants import asks_larger
 from forge.runtime.watching import TOOL_LOGGER
 from forge.workflow.toml_tables import table_faults
 from stages.options import did_you_mean
@@ -103,45 +103,33 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 _OF_MODEL = frozenset(field.name for field in fields(ModelOptions))
+_KNOWN = frozenset(field.name for field in fields(EvalOptions))
 
 
 def _eval_options(given: argparse.Namespace) -> EvalOptions:
     """The options of the command line over those of its file. ForgeError for what contradicts itself or is unknown."""
-    said = {name: value for name, value in vars(given).items() if name in _known() and value != ()}
+    said = {name: value for name, value in vars(given).items() if name in _KNOWN and value != ()}
     file: Path | None = getattr(given, "config", None)
+    or_a_file = "; or give a file with [[model]] by --config" if hasattr(given, "config") else ""
     known = _read(file) if file else {}
     if own := {name: value for name, value in vars(given).items() if name in _OF_MODEL}:
         if "model" in known:
             flag = f"--{min(own).replace('_', '-')}"
             raise ForgeError(f"{file} has the models to run; leave out {flag}, or the file's [[model]]")
         if "backend" not in own:
-            raise ForgeError(f"--backend is missing: say where the model is{_or_a_file(given)}")
+            raise ForgeError(f"--backend is missing: say where the model is{or_a_file}")
         known["model"] = [own]
     options = msgspec.convert(
         {**known, **{name: value for name, value in said.items() if name != "model"}}, EvalOptions
     )
     if not options.model:
-        raise ForgeError(f"there is no model to run: say where it is with --backend{_or_a_file(given)}")
-    _refuse_half_a_cascade(options)
-    return options
-
-
-def _or_a_file(given: argparse.Namespace) -> str:
-    """The other way to name a model, of the command that has it."""
-    return "; or give a file with [[model]] by --config" if hasattr(given, "config") else ""
-
-
-def _refuse_half_a_cascade(options: EvalOptions) -> None:
-    """ForgeError for a larger model that nothing asks, and for asking one that is not there."""
+        raise ForgeError(f"there is no model to run: say where it is with --backend{or_a_file}")
     asked = any(map(asks_larger, options.unsure))
     if asked and not all(model.larger for model in options.model):
         raise ForgeError("--unsure larger needs a larger model to ask: say where it is with --larger")
     if not asked and any(model.larger for model in options.model):
         raise ForgeError("--larger is asked by --unsure larger, and by nothing else: add that, or leave --larger out")
-
-
-def _known() -> frozenset[str]:
-    return frozenset(field.name for field in fields(EvalOptions))
+    return options
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -152,10 +140,10 @@ def _read(file: Path) -> dict[str, Any]:
         raise ForgeError(f"{file} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ForgeError(f"{file} is not TOML: {error}") from None
-    for name in content.keys() - _known():
+    for name in content.keys() - _KNOWN:
         if name in _OF_MODEL:
             raise ForgeError(f"{file}: {name} is an option of a model; write it below a [[model]]")
-        raise ForgeError(f"{file}: there is no option {name!r}.{did_you_mean(name, _known())}")
+        raise ForgeError(f"{file}: there is no option {name!r}.{did_you_mean(name, _KNOWN)}")
     models = content.get("model", [])
     if not (isinstance(models, list) and all(isinstance(one, dict) for one in models)):
         raise ForgeError(f"{file}: models are written as [[model]], with double brackets, since there can be several")
@@ -191,7 +179,10 @@ def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: 
     scenarios: list[Scenario] = []
     players = {player.name: player for player in (FORGE, PLAIN)}
     if suite is not None and suite not in SUITES:
-        files, suite = (*files, _suite_file(suite)), None
+        if not suite.endswith(".py"):
+            meant = did_you_mean(suite, SUITES)
+            raise ForgeError(f"there is no suite {suite!r}; there are: {', '.join(SUITES)}, and files FILE.py.{meant}")
+        files, suite = (*files, suite), None
     for file in dict.fromkeys(files):
         defined = vars(imported(file, "scenarios into a file FILE.py"))
         own, others = values_of(defined, Scenario), values_of(defined, Player)
@@ -202,14 +193,6 @@ def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: 
     if suite or not scenarios:
         scenarios += SUITES[suite or "all"]
     return Chosen(scenarios=chosen_scenarios(scenarios, names, tags), players=players)
-
-
-def _suite_file(suite: str) -> str:
-    """The file that a suite is which is none of forge's own. ForgeError if it is no name of one."""
-    if not suite.endswith(".py"):
-        meant = did_you_mean(suite, SUITES)
-        raise ForgeError(f"there is no suite {suite!r}; there are: {', '.join(SUITES)}, and files FILE.py.{meant}")
-    return suite
 
 
 def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
@@ -240,13 +223,33 @@ def _carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
     with RowFile.locked(Path(options.output)) as file:
         if file.torn:
             console.print(Text(f"The last line of {file.path} was incomplete; that run is made again."), soft_wrap=True)
+
+        async def run() -> int:
+            code = 0
+            for server in servers:
+                with _Shown(console, file) as watch:
+                    try:
+                        await evaluation.run(server, file.rows, watch)
+                    except ServerLost as lost:
+                        console.print(Text(str(lost), style="red"), soft_wrap=True)
+                        code = 1
+            return code
+
         with _without_tracebacks():
-            code = asyncio.run(until_signal(_run(console, evaluation, servers, file)))
+            code = asyncio.run(until_signal(run()))
     if code:
         console.print(Text(f"Stopped. The same command goes on with what is not in {file.path} yet."), soft_wrap=True)
         return code
     console.print(Text(f"Results: {file.path}. To compare: forge eval report {file.path}"), soft_wrap=True)
-    _refuse_unjudged(file.rows, {scenario.name for scenario in picked.scenarios})
+    # Nobody should take runs that could not be judged for a success.
+    played = {scenario.name for scenario in picked.scenarios}
+    if unjudged := [row for row in file.rows if row.verdict == "unjudged" and row.scenario in played]:
+        names = ", ".join(sorted({row.scenario for row in unjudged}))
+        raise ForgeError(
+            f"{quantity(len(unjudged), 'run')} {'is' if len(unjudged) == 1 else 'are'} unjudged, since the scenario's "
+            f"own code failed: {names}. Such runs say nothing about the model: fix the scenario, and write its runs to "
+            "another file with -o"
+        )
     return 0
 
 
@@ -260,19 +263,6 @@ def _without_tracebacks() -> Iterator[None]:
         yield
     finally:
         log.setLevel(before)
-
-
-def _refuse_unjudged(rows: Iterable[Row], scenarios: Collection[str]) -> None:
-    """ForgeError if runs of these scenarios could not be judged: nobody should take them for a success."""
-    unjudged = [row for row in rows if row.verdict == "unjudged" and row.scenario in scenarios]
-    if unjudged:
-        names = ", ".join(sorted({row.scenario for row in unjudged}))
-        verb = "is" if len(unjudged) == 1 else "are"
-        raise ForgeError(
-            f"{quantity(len(unjudged), 'run')} {verb} unjudged, since the scenario's own code failed: "
-            f"{names}. Such runs say nothing about the model: fix the scenario, and write its runs to another file "
-            "with -o"
-        )
 
 
 def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
@@ -294,18 +284,6 @@ def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
     )
 
 
-async def _run(console: Console, evaluation: Evaluation, servers: Sequence[ModelServer], file: RowFile) -> int:
-    code = 0
-    for server in servers:
-        with _Shown(console, file) as watch:
-            try:
-                await evaluation.run(server, file.rows, watch)
-            except ServerLost as lost:
-                console.print(Text(str(lost), style="red"), soft_wrap=True)
-                code = 1
-    return code
-
-
 class _Shown(ExitStack):
     """Writes rows down, and shows the progress of a series on one server."""
 
@@ -317,7 +295,12 @@ class _Shown(ExitStack):
 
     def begun(self, plan: Plan) -> None:
         """Show what there is to do."""
-        self._console.print(Text(_plan(plan, self._file.path)), soft_wrap=True)
+        played = {cell.scenario.name for cell in plan.wanted}
+        done = len(plan.wanted) - len(plan.left)
+        known = f", {done} of them in {self._file.path} already" if done else ""
+        compared = ", ".join(dict.fromkeys(cell.configuration.name for cell in plan.wanted))
+        runs = f"{quantity(len(played), 'scenario')}: {quantity(len(plan.wanted), 'run')}{known}"
+        self._console.print(Text(f"{plan.serving.model}: {compared} on {runs}"), soft_wrap=True)
         if plan.not_counted:
             names = ", ".join(one.way for one in plan.not_counted)
             told = f"Not run, because every chosen scenario excludes it: {names}"
@@ -333,34 +316,22 @@ class _Shown(ExitStack):
             self._progress.told(row)
 
 
-def _plan(plan: Plan, file: Path) -> str:
-    names = {cell.scenario.name for cell in plan.wanted}
-    done = len(plan.wanted) - len(plan.left)
-    known = f", {done} of them in {file} already" if done else ""
-    compared = ", ".join(dict.fromkeys(cell.configuration.name for cell in plan.wanted))
-    runs = quantity(len(plan.wanted), "run")
-    return f"{plan.serving.model}: {compared} on {quantity(len(names), 'scenario')}: {runs}{known}"
-
-
 async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[ModelServer]) -> int:
     """Print what is known of each server before any run."""
     with downloading(console) as download:
         for server in servers:
             async with serving(server, evaluation.axes.asked_modes, 0, download) as ready:
-                for label, text in _facts(ready, evaluation.context_tokens).items():
+                (setup, *_) = (connection.setup for connection in ready.connections.values())
+                facts = {
+                    "model": ready.model,
+                    "server": f"{ready.backend} ({setup.because or 'as given'})",
+                    "context": f"{setup.context_tokens:,} tokens; the scenarios need {evaluation.context_tokens:,}",
+                    "slots": str(ready.slots),
+                    "mode": ", ".join(f"{name}: {each.setup.mode}" for name, each in ready.connections.items()),
+                }
+                for label, text in facts.items():
                     show(console, LabelledText(label, text))
     return 0
-
-
-def _facts(ready: Serving, needed: int) -> dict[str, str]:
-    (setup, *_) = (connection.setup for connection in ready.connections.values())
-    return {
-        "model": ready.model,
-        "server": f"{ready.backend} ({setup.because or 'as given'})",
-        "context": f"{setup.context_tokens:,} tokens; the scenarios need {needed:,}",
-        "slots": str(ready.slots),
-        "mode": ", ".join(f"{name}: {each.setup.mode}" for name, each in ready.connections.items()),
-    }
 
 
 # `forge eval bfcl`: the questions and conversations of the Berkeley Function Calling Leaderboard.
@@ -384,7 +355,18 @@ def run_scenario_list(options: argparse.Namespace) -> int:
     """List the scenarios with their tags, and what each is about."""
     scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
     if options.json:
-        print(msgspec.json.encode([_scenario_facts(scenario) for scenario in scenarios]).decode())
+        shown = [
+            {
+                "name": scenario.name,
+                "about": scenario.about,
+                "tags": sorted(scenario.tags),
+                "ideal_calls": scenario.ideal_calls,
+                "context_tokens": scenario.context_tokens,
+                "not_counted": sorted(scenario.not_counted),
+            }
+            for scenario in scenarios
+        ]
+        print(msgspec.json.encode(shown).decode())
         return 0
     console = Console(highlight=False)
     for scenario in scenarios:
@@ -392,14 +374,3 @@ def run_scenario_list(options: argparse.Namespace) -> int:
         facts = f"{quantity(scenario.ideal_calls, 'call')}, {scenario.context_tokens:,} tokens of context"
         show(console, LabelledText("tags", f"{', '.join(sorted(scenario.tags)) or 'none'} ({facts})", style="dim"))
     return 0
-
-
-def _scenario_facts(scenario: Scenario) -> dict[str, object]:
-    return {
-        "name": scenario.name,
-        "about": scenario.about,
-        "tags": sorted(scenario.tags),
-        "ideal_calls": scenario.ideal_calls,
-        "context_tokens": scenario.context_tokens,
-        "not_counted": sorted(scenario.not_counted),
-    }

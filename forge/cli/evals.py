@@ -36,8 +36,22 @@ def _fill_run(parser: Parser) -> None:
     parser.argument_default = argparse.SUPPRESS
     _scenarios(parser)
     _model(parser)
-    _compared(parser)
     add = parser.add_argument
+    add("--mode", type=_names, metavar="MODE,…", help="auto (default), native, prompted, constrained")
+    add("--ablation", type=_names, metavar="NAME,…", help="reforged (default), no_rescue, no_nudge, …, bare")
+    add("--compact", type=_names, metavar="NAME,…", help="tiered, sliding, none (default: the scenario's own)")
+    add("--think", type=_names, metavar="HOW,…", help="on, off, low, medium, high (default: the model's own)")
+    add(
+        "--unsure",
+        type=_names,
+        metavar="HOW,…",
+        help="measure, priors:FILE, stop, think, vote, larger[:BELOW]: by log-probabilities",
+    )
+    add(
+        "--larger", metavar="BACKEND", help="backend of a larger model, asked by --unsure larger where this is not sure"
+    )
+    add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
+    _only(parser)
     _runs(parser, "seeds for each scenario")
     add("--config", type=Path, default=None, metavar="FILE.toml", help="models and options from a file (docs/evals.md)")
     add("--probe", action="store_true", default=False, help="run nothing: print what the server has and can do")
@@ -70,13 +84,6 @@ def _fill_report(parser: Parser) -> None:
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--markdown", action="store_true", help="print the report as Markdown")
     shown.add_argument("--html", type=Path, metavar="OUT", help="write the report as a page that needs no network")
-    add(
-        "--timelines",
-        type=whole_number,
-        default=4,
-        metavar="MIB",
-        help="of runs on the page (default: %(default)s MiB)",
-    )
     add("--alpha", type=_level, default=0.05, help="level of significance (default: %(default)s)")
     parser.set_defaults(command=command_of("forge.cli.eval_report", "run_report"))
 
@@ -122,25 +129,6 @@ def _model(parser: Parser) -> None:
     add("--slots", type=count, metavar="N", help="local, llama-server:FILE: slots of the server (default: 1)")
     add("--chat-template", metavar="FILE", help="llama-server:FILE: the model's chat template")
     add("--context", type=count, metavar="TOKENS", help="context of a server that does not say how much it has")
-
-
-def _compared(parser: Parser) -> None:
-    add = parser.add_argument
-    add("--mode", type=_names, metavar="MODE,…", help="auto (default), native, prompted, constrained")
-    add("--ablation", type=_names, metavar="NAME,…", help="reforged (default), no_rescue, no_nudge, …, bare")
-    add("--compact", type=_names, metavar="NAME,…", help="tiered, sliding, none (default: the scenario's own)")
-    add("--think", type=_names, metavar="HOW,…", help="on, off, low, medium, high (default: the model's own)")
-    add(
-        "--unsure",
-        type=_names,
-        metavar="HOW,…",
-        help="measure, priors:FILE, stop, think, vote, larger[:BELOW]: by log-probabilities",
-    )
-    add(
-        "--larger", metavar="BACKEND", help="backend of a larger model, asked by --unsure larger where this is not sure"
-    )
-    add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
-    _only(parser)
 
 
 def _only(parser: Parser) -> None:

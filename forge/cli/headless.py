@@ -4,16 +4,13 @@ import argparse
 import asyncio
 import shlex
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import msgspec
 from rich.text import Text
 
-from forge.agent import Agent
-from forge.agent.headless import AgentTask, Record, read_task, run_task
-from forge.backends.servers import Progress
+from forge.agent.headless import read_task, run_task
 from forge.cli.arguments import fill_agent_run
 from forge.cli.console import Console, printable
 from forge.cli.lines import View
@@ -22,7 +19,6 @@ from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.run import load_agent, new_journal
 from forge.cli.signals import StopSignals, handling
-from forge.connection import AnyBackend
 from forge.errors import ForgeError
 from forge.journal.file import refuse_taken
 from forge.runtime.watching import Watching
@@ -38,73 +34,52 @@ def run_headless(options: argparse.Namespace) -> int:
     """Work on the task; the exit code."""
     task = read_task(options.task)
     agent = None if task.agent is None else load_agent(task.agent)
-    journal = _journal(options)
+    if options.resume is not None and options.journal is not None:
+        raise ForgeError("--journal is for a new run; --resume goes on in the journal that it names: leave one out")
+    journal: Path = options.resume or options.journal or new_journal()
+    if options.resume is None:
+        refuse_taken(journal)  # before loading a model, which may take minutes
     if options.record is not None and not options.record.parent.is_dir():
         raise ForgeError(f"--record: there is no folder {options.record.parent}")
+    # The command line's backend, else the task file's, else the agent's.
+    named = options.backend or task.backend
+    if named is None and agent is None:
+        raise ForgeError(f"{options.task} names no backend; add one to it, or give --backend")
+    model = options.model or task.model or ""
     console = Console(stderr=True, highlight=False)
     view = View(console)
     with downloading(console) as progress:
-        backend = _backend(task, agent, options, progress)
+        asked = argparse.Namespace(**{**vars(options), "backend": named, "model": model})
+        backend = backend_of(asked, progress) if agent is None or named is not None else agent.backend
         console.print(Text.assemble(("task", "bold"), f": {printable(task.task)}"), soft_wrap=True)
         watching: Watching = {"on_event": view}
         if console.is_terminal:
             watching["on_chunk"] = view.stream
-        stop = StopSignals(view.stopping, partial(_last_words, options, journal))
+
+        def last_words() -> str:
+            on = (_going_on(options, journal),) if journal.exists() else ()
+            return "\n".join(("\naborted", *on, ""))
+
+        stop = StopSignals(view.stopping, last_words)
         again = options.resume is not None
         work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=again)
         with handling(stop):
             record = asyncio.run(stop.run(lambda watching: work(**watching), watching))
     if record.outcome == "cancelled" and stop.code:
         record = msgspec.structs.replace(record, exit_code=stop.code)
-    _write(record, options.record)
-    _close(console, record, options, journal)
-    return record.exit_code
-
-
-def _journal(options: argparse.Namespace) -> Path:
-    """The journal to go on with, or a new one. ForgeError for one that cannot be either."""
-    if options.resume is not None and options.journal is not None:
-        raise ForgeError("--journal is for a new run; --resume goes on in the journal that it names: leave one out")
-    if options.resume is not None:
-        return Path(options.resume)
-    journal: Path = options.journal or new_journal()
-    refuse_taken(journal)  # before loading a model, which may take minutes
-    return journal
-
-
-def _backend(
-    task: AgentTask, agent: Agent | None, options: argparse.Namespace, progress: Callable[[Progress], None]
-) -> AnyBackend:
-    """The command line's backend, else the task file's, else the agent's."""
-    named = options.backend or task.backend
-    if named is None and agent is None:
-        raise ForgeError(f"{options.task} names no backend; add one to it, or give --backend")
-    if named is None and agent is not None:
-        return agent.backend
-    return backend_of(
-        argparse.Namespace(**{**vars(options), "backend": named, "model": options.model or task.model or ""}), progress
-    )
-
-
-def _write(record: Record, file: Path | None) -> None:
-    """The record as JSON: in the file, or on standard output, there on one line unless somebody looks."""
     text = msgspec.json.encode(record)
-    if file is None:
+    if options.record is None:  # on one line, unless somebody looks
         print((msgspec.json.format(text) if sys.stdout.isatty() else text).decode())
     else:
-        file.write_bytes(msgspec.json.format(text) + b"\n")
-
-
-def _close(console: Console, record: Record, options: argparse.Namespace, journal: Path) -> None:
-    """The last lines: what was refused, how it ended, and how to go on."""
+        options.record.write_bytes(msgspec.json.format(text) + b"\n")
     for refused in record.violations:
         arguments = printable(bytes(refused.arguments).decode())
         console.print(Text(f"refused: {refused.tool} {arguments}", style="yellow"), soft_wrap=True)
-    how = record.outcome.replace("_", " ")
     why = "" if record.outcome in _SHOWN else f": {printable(record.reason or record.result)}"
-    console.print(Text.assemble((how, "bold"), why), soft_wrap=True)
+    console.print(Text.assemble((record.outcome.replace("_", " "), "bold"), why), soft_wrap=True)
     if record.outcome in _NOT_OVER and journal.exists():
         console.print(Text(_going_on(options, journal)), soft_wrap=True)
+    return record.exit_code
 
 
 def _going_on(options: argparse.Namespace, journal: Path) -> str:
@@ -113,8 +88,3 @@ def _going_on(options: argparse.Namespace, journal: Path) -> str:
     fill_agent_run(parser)
     again = argparse.Namespace(**{**vars(options), "journal": None, "resume": journal})
     return f"To resume it: {shlex.join(('forge', 'agent', 'run', str(options.task), *parser.words(again)))}"
-
-
-def _last_words(options: argparse.Namespace, journal: Path) -> str:
-    """The last lines of an aborted run."""
-    return "\n".join(("\naborted", *((_going_on(options, journal),) if journal.exists() else ()), ""))

@@ -107,7 +107,13 @@ class View:
         """Update the status line and the counts."""
         match event:
             case events.TurnStarted():
-                self._turn(event)
+                self.turns = event.turn
+                room = f" of {event.context_tokens:,}" if event.context_tokens else ""
+                facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
+                heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
+                self._console.print(heading, soft_wrap=not self._console.is_terminal)
+                self._thinking.update(Text(_THINKING, style="dim"))
+                self._wait()
             case events.CallsAccepted(calls=calls):
                 self.running = calls
             case events.ToolsReturned():
@@ -131,15 +137,6 @@ class View:
         if self._live:
             self._thinking.start()
 
-    def _turn(self, event: events.TurnStarted) -> None:
-        self.turns = event.turn
-        room = f" of {event.context_tokens:,}" if event.context_tokens else ""
-        facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
-        heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
-        self._console.print(heading, soft_wrap=not self._console.is_terminal)
-        self._thinking.update(Text(_THINKING, style="dim"))
-        self._wait()
-
 
 # A state in a terminal: its phase, the ledger's non-default fields, its messages.
 
@@ -150,8 +147,16 @@ COLUMN = 28
 def state_rows(state: State) -> Iterator[LabelledText]:
     """The state, row by row."""
     yield LabelledText("phase", printable(phase_of(state)))
-    for name, value in _ledger_rows(state.ledger):
-        yield LabelledText(name, printable(value))
+    ledger, budget = state.ledger, state.ledger.budget
+    spare = ((name, getattr(budget, name)) for name in budget.__struct_fields__ if name != "price")
+    left = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in spare if value is not None)
+    yield LabelledText("budget", printable(left))
+    fresh = Ledger(budget=budget)
+    for name in ledger.__struct_fields__:
+        value = getattr(ledger, name)
+        if value != getattr(fresh, name):
+            told = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            yield LabelledText(name, printable(told))
     for index, message in enumerate(state.history):
         label, text = _message_row(message)
         yield LabelledText(f"[{index}] {label}", printable(text))
@@ -172,17 +177,6 @@ def phase_of(state: State) -> str:
             return f"awaiting a person's decision on {call.name}"
         case _:
             return type(phase).__name__.lower()
-
-
-def _ledger_rows(ledger: Ledger) -> Iterator[tuple[str, str]]:
-    """The budget, and the fields of the ledger that differ from their defaults."""
-    spare = ((name, getattr(ledger.budget, name)) for name in ledger.budget.__struct_fields__ if name != "price")
-    yield "budget", ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in spare if value is not None)
-    fresh = Ledger(budget=ledger.budget)
-    for name in ledger.__struct_fields__:
-        value = getattr(ledger, name)
-        if value != getattr(fresh, name):
-            yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _message_row(message: Message) -> tuple[str, str]:

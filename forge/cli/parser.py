@@ -30,19 +30,25 @@ class Parser(argparse.ArgumentParser):
         """Exit with code 2 and a message; without any arguments, also print the help."""
         if not self._words:
             self.print_help(sys.stderr)
-        meant = self._meant()
+        known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        names = (word.partition("=")[0] for word in self._words if word.startswith("--"))
+        wrong = (name for name in names if not any(option.startswith(name) for option in known))
+        meant = "".join(dict.fromkeys(did_you_mean(name, known) for name in wrong))
         self.exit(2, f"{self.prog}: {message}{meant and '.'}{meant}\nTry: {self.prog} --help\n")
 
     def words(self, options: argparse.Namespace) -> list[str]:
         """The options that differ from their defaults, as words of a command line."""
-        found = ((a, getattr(options, a.dest, a.default)) for a in self._actions if a.option_strings)
-        return [word for action, value in found for word in _written(action, value)]
-
-    def _meant(self) -> str:
-        known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
-        names = (word.partition("=")[0] for word in self._words if word.startswith("--"))
-        wrong = (name for name in names if not any(option.startswith(name) for option in known))
-        return "".join(dict.fromkeys(did_you_mean(name, known) for name in wrong))
+        words: list[str] = []
+        for action in (action for action in self._actions if action.option_strings):
+            name, value = action.option_strings[0], getattr(options, action.dest, action.default)
+            if value == action.default:
+                continue
+            if action.nargs == 0:
+                words.append(name)
+                continue
+            for one in map(str, value if isinstance(value, list) else [value]):
+                words += [f"{name}={one}"] if one.startswith("-") else [name, one]
+        return words
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
@@ -62,18 +68,6 @@ class Version(argparse.Action):
 
         print(version("forge-toolcalls"))
         parser.exit()
-
-
-def _written(action: argparse.Action, value: object) -> list[str]:
-    """An option as words; none if it has its default value."""
-    if value == action.default:
-        return []
-    name = action.option_strings[0]
-    if action.nargs == 0:
-        return [name]
-    values = [str(one) for one in (value if isinstance(value, list) else [value])]
-    pairs = ([f"{name}={one}"] if one.startswith("-") else [name, one] for one in values)
-    return [word for pair in pairs for word in pair]
 
 
 def command_of(module: str, name: str) -> RunCommand:

@@ -10,7 +10,6 @@ from rich.text import Text
 from forge.cli.console import Console, printable
 from forge.errors import ForgeError, quantity
 from forge.journal.priors import measured_priors
-from stages.confidence.measure import Prior
 
 _FEW = 20
 
@@ -26,8 +25,11 @@ def run_priors(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     console.print(Text(f"model: {printable(found.model)}"), soft_wrap=True)
     for prior in found.priors:
-        for line in _lines(prior):
-            console.print(Text(line), soft_wrap=True)
+        few = f"; fewer than {_FEW} say little" if prior.replies < _FEW else ""
+        what = printable(f"{prior.tool}.{prior.argument}")
+        console.print(Text(f"{what}, of {quantity(prior.replies, 'choice')}{few}"), soft_wrap=True)
+        for value, share in sorted(zip(prior.values, prior.shares, strict=True), key=lambda one: -one[1]):
+            console.print(Text(f"  {share:4.0%}  {printable(value)}"), soft_wrap=True)
     if output is not None:
         console.print(Text(f"written to {output}", style="dim"), soft_wrap=True)
     return 0
@@ -42,10 +44,3 @@ def _journals(given: Iterable[Path]) -> Iterator[Path]:
             yield from inside
         else:
             raise ForgeError(f"there is no journal in the folder {path}")
-
-
-def _lines(prior: Prior) -> Iterator[str]:
-    few = f"; fewer than {_FEW} say little" if prior.replies < _FEW else ""
-    yield f"{printable(f'{prior.tool}.{prior.argument}')}, of {quantity(prior.replies, 'choice')}{few}"
-    ordered = sorted(zip(prior.values, prior.shares, strict=True), key=lambda one: -one[1])
-    yield from (f"  {share:4.0%}  {printable(value)}" for value, share in ordered)

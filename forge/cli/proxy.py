@@ -19,18 +19,17 @@ from msgspec import Struct
 from rich.live import Live
 from rich.text import Text
 
-from forge.backends import Backend, Options, named
-from forge.backends.address import AsNamed
+from forge.backends import Backend
 from forge.cli.console import Console, printable, readable
-from forge.cli.options import key_of
+from forge.cli.options import backend_of, key_of
+from forge.cli.progress import downloading
 from forge.cli.signals import handling
 from forge.errors import ForgeError, quantity, to_install
-from forge.proxy.passage import Notes, Passage, actions, client_name, summary_line
+from forge.proxy.passage import Passage, actions, client_name, summary_line
 from stages.options import OptionError
-from stages.wire.deltas import Sampling
 
 if TYPE_CHECKING:
-    from forge.proxy import ProxyOptions, ProxyServer
+    from forge.proxy import ProxyOptions
 
 
 # Rows of `forge proxy` in a terminal: a request each, and the totals below them.
@@ -75,10 +74,7 @@ class Totals(Struct, frozen=True):
         return Totals(self.requests + 1, tuple(counts.items()), self.prompt + used[0], self.completion + used[1])
 
 
-def heading(width: int) -> Text:
-    """The names of the columns."""
-    names = ("time", "client", "protocol", "model", "in", "out", "outcome", "tries", "ms", "what forge did")
-    return Text(_columns(names, width) + names[-1], style="bold")
+_HEADING = ("time", "client", "protocol", "model", "in", "out", "outcome", "tries", "ms", "what forge did")
 
 
 def row(passage: Passage, width: int) -> Text:
@@ -87,12 +83,15 @@ def row(passage: Passage, width: int) -> Text:
     protocol = _PROTOCOLS.get(passage.path, f"{passage.method} {passage.path}")
     tokens = (f"{notes.usage.prompt:,}", f"{notes.usage.completion:,}") if notes.usage else ("", "")
     tries = str(notes.attempts) if notes.outcome else ""
-    clock = time.strftime("%H:%M:%S", time.localtime(passage.at))
-    cells = (clock, client_name(passage), protocol, notes.model, *tokens, _ending(passage), tries, f"{_ms(passage)}")
+    took = f"{passage.seconds * 1000:,.0f}"
+    # How it ended: the outcome, with the status where that is none of success.
+    status = "" if notes.outcome and passage.status < 400 else f" {passage.status}"
+    ended = f"{notes.outcome}{status}".strip()
+    cells = (_clock(passage), client_name(passage), protocol, notes.model, *tokens, ended, tries, took)
     text = Text(_columns(tuple(printable(cell, 40) for cell in cells), width), no_wrap=True, overflow="ellipsis")
-    text.append(printable(_did(notes)))
+    text.append(printable("; ".join(actions(notes))))
     if (style := _STYLES.get(notes.outcome)) is not None:
-        text.highlight_words([_ending(passage)], style)
+        text.highlight_words([ended], style)
     else:
         text.stylize("dim")
     return text
@@ -114,20 +113,6 @@ def _columns(cells: tuple[str, ...], width: int) -> str:
     named = f"{model:<16.16} " if width >= _WITH_MODEL else ""
     counts = f"{prompt:>7.7} {completion:>6.6}  {outcome:<10.10} {tries:>5.5} {took:>7.7}"
     return f"{clock:<8.8}  {wide}{protocol:<12.12} {named}{counts}  "
-
-
-def _ending(passage: Passage) -> str:
-    """How it ended: the outcome, with the status where that is none of success."""
-    outcome = passage.notes.outcome
-    return outcome if outcome and passage.status < 400 else f"{outcome} {passage.status}".strip()
-
-
-def _ms(passage: Passage) -> str:
-    return f"{passage.seconds * 1000:,.0f}"
-
-
-def _did(notes: Notes) -> str:
-    return "; ".join(actions(notes))
 
 
 # What passes through `forge proxy`, shown from a thread of its own: output that nobody takes holds up no request.
@@ -182,7 +167,8 @@ class Table:
 
     def __init__(self, console: Console) -> None:
         self._console, self._totals, self._load = console, Totals(), Load(0, 0)
-        console.print(heading(console.width), no_wrap=True, overflow="ellipsis")
+        heading = Text(_columns(_HEADING, console.width) + _HEADING[-1], style="bold")
+        console.print(heading, no_wrap=True, overflow="ellipsis")
         self._live = Live(footer(self._totals, self._load, console.width), console=console, auto_refresh=False)
         self._live.start(refresh=True)
 
@@ -234,7 +220,7 @@ class Display:
         self._over.set()
         self._something.set()
         if self._thread is None:
-            self._tell(_plain_lines(), Load(0, 0))
+            self._tell(PlainLines(sys.stderr), Load(0, 0))
         else:
             self._thread.join(1.0)
 
@@ -267,19 +253,6 @@ class ToDisplay(logging.Handler):
         self._display(readable(self.format(record)))
 
 
-def _terminal_page(*, plain: bool) -> Callable[[], Page] | None:
-    """The terminal's page; None where plain lines are wanted, or standard error is no capable terminal."""
-    console = Console(stderr=True)
-    if plain or console.no_color or not console.is_terminal or console.is_dumb_terminal:
-        return None
-    return lambda: Table(console)
-
-
-def _plain_lines() -> PlainLines:
-    """Plain lines on standard error."""
-    return PlainLines(sys.stderr)
-
-
 def _clock(passage: Passage | None = None) -> str:
     return time.strftime("%H:%M:%S", time.localtime(passage.at if passage else None))
 
@@ -296,85 +269,63 @@ def run_proxy(options: argparse.Namespace) -> int:
             f"the proxy needs {' and '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed here; "
             + to_install("proxy")
         )
+    loop = None
+    if find_spec("uvloop") is not None:  # not on every platform; it halves what a request costs
+        import uvloop  # noqa: PLC0415
 
-    with Display() as display, asyncio.Runner(loop_factory=_loop()) as runner:
+        loop = uvloop.Loop
+    with (
+        Display() as display,
+        downloading(Console(stderr=True)) as progress,
+        asyncio.Runner(loop_factory=loop) as runner,
+    ):
         for name in ("forge.proxy", "uvicorn"):
             logging.getLogger(name).addHandler(ToDisplay(display))
             logging.getLogger(name).propagate = False
         log.setLevel(logging.INFO)
-        return runner.run(_serve(_backend(options), _options(options), display, plain=options.plain))
+        return runner.run(_serve(backend_of(options, progress), _options(options), display))
 
 
-def _loop() -> "type[asyncio.AbstractEventLoop] | None":
-    """The loop of uvloop, where it is installed: it halves what a request costs."""
-    if find_spec("uvloop") is None:
-        return None
-    import uvloop  # noqa: PLC0415 - not on every platform
-
-    return uvloop.Loop
-
-
-async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", *, plain: bool) -> int:
+async def _serve(backend: Backend, options: "ProxyOptions", display: "Display") -> int:
     from forge.proxy import ProxyServer  # noqa: PLC0415 - an extra
 
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(ProxyServer(backend, options, display))
-        code = 0
-        loop = asyncio.get_running_loop()
+        code, loop = 0, asyncio.get_running_loop()
 
         def stop(number: int, _: FrameType | None) -> None:
             nonlocal code
             again, code = bool(code), 128 + number
-            loop.call_soon_threadsafe(_stop, proxy, display, None if again else options.grace)
+            loop.call_soon_threadsafe(end, again)
+
+        def end(again: bool) -> None:
+            under_way = sum(proxy.load)
+            proxy.stop()
+            if under_way:
+                cut = quantity(under_way, "request")
+                waits = f"stopping: waiting up to {options.grace:g} seconds for {cut}; a second Ctrl-C cuts off"
+                display(f"stopped; {cut} cut off" if again else waits)
+
+        def reload() -> None:
+            try:
+                proxy.reload()
+            except ForgeError as error:  # the policy that was in force stays in force
+                log.error("the policy stays as it was: %s", error)  # noqa: TRY400 - the sentence says it all
+            else:
+                log.info("the policy was read again")
 
         if isinstance(options.policy, Path) and hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, _reload, proxy)
+            loop.add_signal_handler(signal.SIGHUP, reload)
         with handling(stop):
-            print(_ready(proxy), flush=True)
-            page = _terminal_page(plain=plain)
-            display.start(page or _plain_lines, lambda: Load(*proxy.load), 0.2 if page else None)
+            print(f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}", flush=True)
+            console = Console(stderr=True)
+            if console.no_color or not console.is_terminal or console.is_dumb_terminal:
+                display.start(lambda: PlainLines(sys.stderr), lambda: Load(*proxy.load), None)
+            else:
+                display.start(lambda: Table(console), lambda: Load(*proxy.load), 0.2)
             await proxy.stopped()
             await stack.aclose()  # while signals are still handled: the second cuts off
     return code
-
-
-def _stop(proxy: "ProxyServer", display: "Display", grace: float | None) -> None:
-    """Stop, and say what is waited for; without a time of grace, for nothing."""
-    under_way = sum(proxy.load)
-    proxy.stop()
-    if under_way and grace is None:
-        display(f"stopped; {quantity(under_way, 'request')} cut off")
-    elif under_way and grace is not None:
-        said = f"waiting up to {grace:g} seconds for {quantity(under_way, 'request')}; a second Ctrl-C cuts off"
-        display(f"stopping: {said}")
-
-
-def _reload(proxy: "ProxyServer") -> None:
-    """Read the policy again; one with faults is told in the log, and changes nothing."""
-    try:
-        proxy.reload()
-    except ForgeError as error:
-        log.error("the policy stays as it was: %s", error)  # noqa: TRY400 - the sentence says it all
-    else:
-        log.info("the policy was read again")
-
-
-def _ready(proxy: "ProxyServer") -> str:
-    return f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}"
-
-
-def _backend(options: argparse.Namespace) -> Backend:
-    given: Options = {
-        "mode": options.mode,
-        "context_tokens": options.context,
-        "sampling": None if options.temperature is None else Sampling(temperature=options.temperature),
-        "api_key": key_of(options.backend_api_key_env),
-        "probe": options.probe,
-        "timeout": options.timeout,
-    }
-    if options.backend == "local":
-        given = {"mode": options.mode, "context_tokens": options.context, "sampling": given["sampling"]}
-    return AsNamed(named(options.backend, options.model, profile=options.profile, **given))
 
 
 def _options(options: argparse.Namespace) -> "ProxyOptions":
@@ -388,7 +339,6 @@ def _options(options: argparse.Namespace) -> "ProxyOptions":
             rescue=options.rescue,
             slots=options.slots,
             queue=options.queue,
-            body_limit=options.body_limit * 1024 * 1024,
             grace=options.grace,
             api_key=key_of(options.api_key_env),
             insecure=options.insecure,

@@ -11,14 +11,13 @@ from msgspec import Struct
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
-from forge.cli.eval_report import judged, recorded_row, workflow_of
+from forge.cli.eval_report import judged_run, workflow_of
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
 from forge.cli.timelines import page, save_page
 from forge.errors import ForgeError
 from forge.journal.records import Journal, SentPart, read_journal
 from forge.journal.replaying import DivergenceError, Step, effect_name, states
-from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Execute
 from stages.events import Stamped
 from stages.halt import Halt
@@ -31,32 +30,41 @@ def run_replay(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     if not options.workflow:
         if options.step or options.to is not None or options.json or options.html:
-            sentence = (
-                "--step, --to, --json and --html need states, which only a workflow can reproduce; add --workflow"
-            )
-            raise ForgeError(sentence)
+            needs = "--step, --to, --json and --html need states, which only a workflow can reproduce"
+            raise ForgeError(f"{needs}; add --workflow")
         _header(console, journal)
         _print(console, recorded(journal))
-        _print(console, _judgement(options.file))
+        _print(console, judged_run(Path(options.file)))
         return 0
-    steps = states(journal, _workflow(console, journal, options))
+    workflow = workflow_of(options.workflow, Path(options.file))
+    if not options.json:
+        _header(console, journal)
+        if workflow.name != journal.header.workflow:
+            console.print(Text(f"replayed as another workflow: {printable(workflow.name)}", style="yellow"))
+    steps = states(journal, workflow)
     try:
         if options.html:
-            return _as_page(console, journal, steps, options.html)
+            save_page(options.html, page(journal, steps))
+            console.print(f"written: {options.html}", markup=False, soft_wrap=True)
+            return 0
         if options.json:
-            return _as_json(steps, options.to)
+            for step, last in _with_last(steps, options.to):
+                line = _Line(
+                    step=step.number,
+                    phase=phase_of(step.state),
+                    turn=step.state.ledger.turn,
+                    events=step.events,
+                    halt=step.halt,
+                    state=step.state if last else None,
+                )
+                print(msgspec.json.encode(line).decode())
+            return 0
         _walk(console, steps, options)
     except DivergenceError as error:
         console.print(Text(f"at state {error.step.number}: {readable(str(error))}", style="red"), soft_wrap=True)
         return 1
-    _print(console, _judgement(options.file))
+    _print(console, judged_run(Path(options.file)))
     return 0
-
-
-def _judgement(file: str) -> tuple[LabelledText | Text, ...]:
-    """How the run was judged, where it was one of an eval."""
-    row = recorded_row(Path(file))
-    return judged(row) if row else ()
 
 
 def _print(console: Console, parts: Iterable[LabelledText | Text]) -> None:
@@ -65,12 +73,6 @@ def _print(console: Console, parts: Iterable[LabelledText | Text]) -> None:
             show(console, part, 14)
         else:
             console.print(part, soft_wrap=True)
-
-
-def _as_page(console: Console, journal: Journal, steps: Iterator[Step], path: Path) -> int:
-    save_page(path, page(journal, steps))
-    console.print(f"written: {path}", markup=False, soft_wrap=True)
-    return 0
 
 
 class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,17 +87,6 @@ class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     events: tuple[Stamped, ...] = ()
     halt: Halt | None = None
     state: State | None = None
-
-
-def _as_json(steps: Iterator[Step], to: int | None) -> int:
-    for step, last in _with_last(steps, to):
-        state = step.state if last else None
-        turn = step.state.ledger.turn
-        line = _Line(
-            step=step.number, phase=phase_of(step.state), turn=turn, events=step.events, halt=step.halt, state=state
-        )
-        print(msgspec.json.encode(line).decode())
-    return 0
 
 
 def _with_last(steps: Iterator[Step], to: int | None) -> Iterator[tuple[Step, bool]]:
@@ -155,15 +146,6 @@ def _header(console: Console, journal: Journal) -> None:
     facts = f"{printable(setup.model) or 'a model'}, {setup.mode}, {setup.context_tokens:,} tokens of context"
     title = Text.assemble((printable(header.workflow), "bold"), (f"  {facts}{when}", "dim"))
     console.print(title, soft_wrap=True)
-
-
-def _workflow(console: Console, journal: Journal, options: argparse.Namespace) -> Workflow:
-    workflow = workflow_of(options.workflow, Path(options.file))
-    if not options.json:
-        _header(console, journal)
-        if workflow.name != journal.header.workflow:
-            console.print(Text(f"replayed as another workflow: {printable(workflow.name)}", style="yellow"))
-    return workflow
 
 
 def recorded(journal: Journal) -> Iterator[Text | LabelledText]:

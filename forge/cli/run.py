@@ -6,6 +6,7 @@ import importlib.util
 import random
 import shlex
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -17,15 +18,16 @@ from typing import Self, TypeVar
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from returns.result import Failure, Result
+from returns.result import Failure
 from rich.text import Text
 
 from forge.agent import Agent
 from forge.backends import Backend, startable
 from forge.backends.servers.process import state_folder
 from forge.cli import demo
-from forge.cli.approval import ask_person
-from forge.cli.arguments import add_backend
+from forge.cli.approval import Approver
+from forge.cli.arguments import add_run_backend
+from forge.cli.chat.faces import PlainFace
 from forge.cli.console import Console, printable
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import View
@@ -38,7 +40,7 @@ from forge.interpreters import Asker, nobody
 from forge.journal.file import refuse_taken
 from forge.journal.records import read_journal
 from forge.journal.summary import Glance, glance
-from forge.outcome import Finished, Halted
+from forge.outcome import Halted
 from forge.runtime.recovery import resume_journal
 from forge.runtime.runs import run
 from forge.runtime.watching import Watching
@@ -70,7 +72,7 @@ def going_on(journal: Path, options: argparse.Namespace) -> str:
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
     backend = Parser()
-    add_backend(backend)
+    add_run_backend(backend)
     workflow = getattr(options, "workflow", "demo")
     command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
     return f"To resume it: {command}"
@@ -133,7 +135,10 @@ def imported(file: str, written: str) -> ModuleType:
     if not path.is_file():
         meant = did_you_mean(path.name, [near.name for near in path.parent.glob("*.py")])
         raise ForgeError(f"there is no file {file}; write {written}.{meant}")
-    spec = importlib.util.spec_from_file_location(_free_name(path.stem), path.resolve())
+    # Its own name, unless a module such as `json` has it already.
+    taken = not path.stem.isidentifier() or importlib.util.find_spec(path.stem) is not None
+    name = f"forge_workflow_{path.stem}" if taken else path.stem
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
         raise ForgeError(f"{path} is not a Python file; its name has to end in .py")
     module = importlib.util.module_from_spec(spec)
@@ -145,28 +150,13 @@ def imported(file: str, written: str) -> ModuleType:
     except DefinitionError as error:
         problems = "\n".join(f"- {problem}" for problem in error.problems)
         raise ForgeError(f"{path} defines a workflow, an agent or a scenario wrongly:\n{problems}") from None
-    except SystemExit as error:
-        raise ForgeError(f"{path} cannot be imported: it ends the program{_where(error, path)}") from None
     # A user's file may raise anything; they need to know what and where, without a traceback through forge.
-    except Exception as error:
-        raise ForgeError(f"{path} cannot be imported: {type(error).__name__}: {error}{_where(error, path)}") from error
+    except (Exception, SystemExit) as error:
+        what = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
+        trace = traceback.extract_tb(error.__traceback__)
+        at = next((f" (line {one.lineno})" for one in reversed(trace) if one.filename == str(path.resolve())), "")
+        raise ForgeError(f"{path} cannot be imported: {what}{at}") from error
     return module
-
-
-def _free_name(stem: str) -> str:
-    """A module name for the file: its own, unless a module such as `json` has it already."""
-    taken = not stem.isidentifier() or importlib.util.find_spec(stem) is not None
-    return f"forge_workflow_{stem}" if taken else stem
-
-
-def _where(error: BaseException, path: Path) -> str:
-    line = None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path.resolve()):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return f" (line {line})" if line else ""
 
 
 # Durations and tokens of a recorded run.
@@ -229,17 +219,25 @@ class Shown:
         self._console = Console(highlight=False)
         self._view = View(self._console)
 
-    def run(self, title: Text, begin: _Begin, ask: Asker) -> int:
+    def run(self, title: Text, begin: _Begin) -> int:
         """Show the run from start to end; the exit code."""
         with downloading(self._console) as progress:
             backend = with_larger(backend_of(self._options, progress), self._options, self._workflow)
             self._console.print(title, soft_wrap=True)
             stop = StopSignals(self._view.stopping, self._last_words)
+            ask: Asker = Approver(PlainFace()) if sys.stdin.isatty() else nobody
             watching: Watching = {"on_event": partial(self._show, stop), "ask": ask}
             if self._console.is_terminal:
                 watching["on_chunk"] = self._view.stream
-            with handling(stop):
-                result = self._result(partial(begin, backend), watching, stop)
+            # A download and a starting server show their own progress.
+            asks = self._options.backend != "local" and not startable(self._options.backend)
+            try:
+                with handling(stop), self._view.connecting(self._options.backend) if asks else nullcontext():
+                    result = asyncio.run(stop.run(partial(begin, backend), watching))
+            except ForgeError:
+                if self._view.turns and self._journal.exists():
+                    print(going_on(self._journal, self._options), file=sys.stderr)
+                raise
         halted = result.failure() if isinstance(result, Failure) else None
         for line in closing(halted, self._view.turns, self._journal, self._options):
             self._console.print(line, soft_wrap=True)
@@ -255,19 +253,6 @@ class Shown:
             if not stop.code:
                 stop(SIGPIPE, None)
 
-    def _result(
-        self, begin: Callable[[Watching], RunInProgress], watching: Watching, stop: StopSignals
-    ) -> Result[Finished, Halted]:
-        # A download and a starting server show their own progress.
-        asks = self._options.backend != "local" and not startable(self._options.backend)
-        try:
-            with self._view.connecting(self._options.backend) if asks else nullcontext():
-                return asyncio.run(stop.run(begin, watching))
-        except ForgeError:
-            if self._view.turns and self._journal.exists():
-                print(going_on(self._journal, self._options), file=sys.stderr)
-            raise
-
     def _last_words(self) -> str:
         """The last lines of an aborted run: what may have happened, and how to resume."""
         specs = ((call, self._workflow.rules.tool(call.name)) for call in self._view.running)
@@ -282,22 +267,24 @@ class Shown:
 _COLOURS = {"done": "green", "open": "yellow", "ended": "red"}
 
 
-def _runs_folder() -> Path:
-    """The default folder for journals."""
-    return state_folder() / "runs"
-
-
 def new_journal() -> Path:
-    """The file for a new run's journal there."""
-    return _runs_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"
+    """The file for a new run's journal, in forge's state folder."""
+    return state_folder() / "runs" / f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.jsonl"
 
 
 def run_runs(options: argparse.Namespace) -> int:
     """Show the most recent runs."""
-    folder: Path = options.folder or _runs_folder()
+    folder: Path = options.folder or state_folder() / "runs"
     if options.folder and not folder.is_dir():
         raise ForgeError(f"there is no folder {folder}")
-    found = _recent(folder, options.last)
+    files = [file for file in folder.glob("*.jsonl") if file.is_file()] if folder.is_dir() else []
+    files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+    found: list[Glance | JournalError] = []
+    for file in files[: options.last]:
+        try:
+            found.append(glance(file))
+        except JournalError as error:
+            found.append(error)
     if options.json:
         print(msgspec.json.encode([one for one in found if isinstance(one, Glance)]).decode())
         return 0
@@ -313,46 +300,26 @@ def run_runs(options: argparse.Namespace) -> int:
     return 0
 
 
-def _recent(folder: Path, most: int) -> list[Glance | JournalError]:
-    """The most recent journals in the folder, newest first."""
-    files = [file for file in folder.glob("*.jsonl") if file.is_file()] if folder.is_dir() else []
-    files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
-    found: list[Glance | JournalError] = []
-    for file in files[:most]:
-        try:
-            found.append(glance(file))
-        except JournalError as error:
-            found.append(error)
-    return found
-
-
 def _show(console: Console, run: Glance) -> None:
+    from forge.agent.headless.running import HEADLESS  # noqa: PLC0415 - commands that only record a run can do without
+
     turns = "" if run.turns is None else f", {run.turns} turn{'' if run.turns == 1 else 's'}"
-    facts = f"   {_when(run.started)}{turns}, {printable(run.model) or 'a model'}"
+    try:
+        moment = datetime.fromisoformat(run.started)
+        when = f"{moment.replace(tzinfo=moment.tzinfo or UTC).astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        when = "at an unknown time"
+    facts = f"   {when}{turns}, {printable(run.model) or 'a model'}"
     console.print(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")), soft_wrap=True)
     show(console, LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
     show(console, LabelledText("journal", run.path))
     if run.state == "open" and not run.redacted:
-        show(console, LabelledText("resume", _resume_line(run)))
-
-
-def _when(started: str) -> str:
-    """The time in the local time zone."""
-    try:
-        moment = datetime.fromisoformat(started)
-    except ValueError:
-        return "at an unknown time"
-    return f"{moment.replace(tzinfo=moment.tzinfo or UTC).astimezone():%Y-%m-%d %H:%M}"
-
-
-def _resume_line(run: Glance) -> str:
-    """The command that resumes a run; the journal names neither the workflow's or task's file nor the server."""
-    from forge.agent.headless.running import HEADLESS  # noqa: PLC0415 - commands that only record a run can do without
-
-    given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
-    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-    way = "agent run TASK.toml --resume" if run.workflow == HEADLESS else "resume FILE.py:NAME"
-    return f"forge {way} {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}".rstrip()
+        # The journal names neither the file of the workflow, or the task, nor the server.
+        given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
+        words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+        way = "agent run TASK.toml --resume" if run.workflow == HEADLESS else "resume FILE.py:NAME"
+        line = f"forge {way} {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}"
+        show(console, LabelledText("resume", line.rstrip()))
 
 
 # The commands demo, run and resume: run a workflow and show it.
@@ -391,7 +358,7 @@ def resume_workflow(options: argparse.Namespace) -> int:
         return resume_journal(workflow, journal, backend=backend, **watching)
 
     title = Text.assemble((workflow.name, "bold"), f": resumes after {quantity(done, 'step')} of {journal}")
-    return Shown(workflow, journal, options).run(title, go_on, _asker())
+    return Shown(workflow, journal, options).run(title, go_on)
 
 
 def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
@@ -407,8 +374,4 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
         return run(workflow, message, backend=backend, prompt_vars=values, **recorded)
 
     title = Text.assemble((workflow.name, "bold"), f": {printable(message)}")
-    return Shown(workflow, journal, options).run(title, begin, _asker())
-
-
-def _asker() -> Asker:
-    return ask_person if sys.stdin.isatty() else nobody
+    return Shown(workflow, journal, options).run(title, begin)

@@ -33,7 +33,7 @@ def run_serve(options: argparse.Namespace) -> int:
         logging.basicConfig(format="%(asctime)s %(message)s")
         logging.getLogger("forge.serve").setLevel(logging.INFO)
     with downloading(console) as progress:
-        backend = backend_of(argparse.Namespace(**{**vars(options), "port": 0}), progress)
+        backend = backend_of(options, progress)
         server = RunServer(
             workflows,
             database=database_of(options),
@@ -41,6 +41,7 @@ def run_serve(options: argparse.Namespace) -> int:
             options=_options(options),
             concurrency=options.concurrency,
             slots=options.slots,
+            per_minute=options.per_minute,
             answer_within=options.answer_within.total_seconds(),
         )
         return asyncio.run(_serve(server, console))

@@ -85,23 +85,25 @@ class _Turns:
             self._items += _took_items(step.outcome)
         for event in (stamped.event for stamped in step.events):
             if isinstance(event, events.TurnStarted):
-                self._cut(event, step.number)
+                self._close()
+                tokens, left = event.prompt_tokens, event.calls_left
+                note = f"state {step.number}, prompt about {tokens:,} tokens, {left} model calls left"
+                title = f"Turn {event.turn}"
+                self._next = Section(title=title, note=note, tokens=tokens, room=event.context_tokens)
             else:
                 self._items += rows(event)
 
     def whole(self) -> Timeline:
         """The complete timeline."""
-        end, unknown = self._end(), self._unknown()
+        end, pending = self._end(), self._journal.pending
+        # Calls with an unknown outcome: those of the last state, and a pending one at the end of the record.
+        known = self._last.state.ledger.in_doubt if self._last is not None else ()
+        begun = pending.calls if isinstance(pending, Execute) and not pending.retriable else ()
+        unknown = tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
         if end.label == "interrupted":
             self._items += (end, *(RunRow("unknown", call) for call in unknown))
         self._close()
         return Timeline(end=end, unknown=unknown, facts=self._took.facts(), sections=tuple(self._sections))
-
-    def _cut(self, event: events.TurnStarted, number: int) -> None:
-        self._close()
-        note = f"state {number}, prompt about {event.prompt_tokens:,} tokens, {event.calls_left} model calls left"
-        title = f"Turn {event.turn}"
-        self._next = Section(title=title, note=note, tokens=event.prompt_tokens, room=event.context_tokens)
 
     def _close(self) -> None:
         self._sections.append(replace(self._next, items=tuple(self._items)))
@@ -117,13 +119,6 @@ class _Turns:
         return RunRow(
             "interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed"
         )
-
-    def _unknown(self) -> tuple[str, ...]:
-        """Calls with an unknown outcome: those of the last state, and a pending one at the end of the record."""
-        known = self._last.state.ledger.in_doubt if self._last is not None else ()
-        pending = self._journal.pending
-        begun = pending.calls if isinstance(pending, Execute) and not pending.retriable else ()
-        return tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
 
 
 def _took_items(outcome: Outcome) -> Iterator[RunRow]:
@@ -194,12 +189,13 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
     made, header = timeline(journal, steps), journal.header
     setup = header.setup
     facts = (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", header.started, *made.facts)
-    unknown = (RunRow("unknown", f"outcome unknown: {call}") for call in made.unknown)
+    ends = [(made.end, f"{made.end.label}: {made.end.text}")]
+    ends += [(RunRow("unknown", call), f"outcome unknown: {call}") for call in made.unknown]
     return _PAGE.format(
         title=_text(header.workflow),
         style=_STYLE,
         facts=_text(" · ".join(filter(None, facts))),
-        end="\n".join(f'<p class="end {_class(item)}">{_text(_headline(item))}</p>' for item in (made.end, *unknown)),
+        end="\n".join(f'<p class="end {_class(item)}">{_text(text)}</p>' for item, text in ends),
         sections="\n".join(map(_section, made.sections)),
     )
 
@@ -210,25 +206,13 @@ def save_page(path: Path, content: str) -> None:
     ForgeError if that is not possible, or would replace something else than a page.
     """
     try:
-        if path.exists() and not _replaceable(path):
+        # A page, an empty file, and what has no content, such as /dev/null, may be replaced.
+        if path.is_file() and path.read_bytes()[: len(_DOCTYPE)].lower() not in (b"", _DOCTYPE):
             raise ForgeError(f"{path} is there already, and is not a page; name another file for it")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(content)
     except OSError as error:
         raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
-
-
-def _replaceable(path: Path) -> bool:
-    """Whether it is a page, empty, or nothing that has a content, such as /dev/null."""
-    if not path.is_file():
-        return True
-    with path.open("rb") as file:
-        first = file.read(len(_DOCTYPE))
-    return first.lower() in (b"", _DOCTYPE)
-
-
-def _headline(item: RunRow) -> str:
-    return item.text if item.label == "unknown" else f"{item.label}: {item.text}"
 
 
 def _class(item: RunRow) -> str:

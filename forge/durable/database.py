@@ -252,6 +252,17 @@ class Database:
         found = self.segments(firsts, outputs=False)
         return {one for one, row in found.items() if row.attributes.get("cancel") is True}
 
+    def waiting(self) -> dict[str, int]:
+        """How many segments are in each of the states in which a run waits, as DBOS calls them."""
+        runs = self._runs
+        query = (
+            sa.select(runs.c.status, sa.func.count())
+            .where(runs.c.status.in_(["ENQUEUED", "DELAYED"]), runs.c.name == WORKFLOW)
+            .group_by(runs.c.status)
+        )
+        with self.engine.connect() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
     # Messages: what users say to runs that are under way
 
     def say(self, run: str, text: str) -> int:

@@ -451,6 +451,11 @@ class Runs:
             )
         return EventReader(self, Timeline(run, workflow), run)
 
+    async def waiting(self) -> Mapping[How, int]:
+        """How many runs are queued, and how many wait for a person."""
+        found = await asyncio.to_thread(self._database.waiting)
+        return {"queued": found.get("ENQUEUED", 0), "waiting": found.get("DELAYED", 0)}
+
     async def heads(self, segments: Sequence[str]) -> Mapping[str, tuple[str, int]]:
         """How far these segments are: what changes whenever there are more events of them."""
         return await asyncio.to_thread(self._database.heads, segments)

@@ -8,10 +8,11 @@ from msgspec import Struct
 from forge.errors import ForgeError, quantity
 from forge.evals.report import labels
 from forge.evals.row import Configuration, Row
-from forge.evals.statistics import ALPHA, Comparison, Pairing, compare, family, paired
+from forge.evals.statistics import ALPHA, Comparison, Pairing, Quality, compare, family, paired
 from stages.options import did_you_mean
 
 _Runs = Mapping[Configuration, Sequence[Row]]
+_QUALITIES: tuple[Quality, ...] = ("right", "harm")
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -50,18 +51,21 @@ def check_against(
         pairing = paired(new[ours], old[theirs])
         if not pairing.pairs:
             raise ForgeError(_no_pairs(named[ours], new[ours], old[theirs], pairing))
-        second = "its baseline" if ours == theirs else _other(ours, theirs, named_before[theirs])
-        comparisons += _comparisons(named[ours], second, pairing)
+        second = "its baseline"
+        if ours != theirs:
+            label = named_before[theirs]
+            other = theirs.model != ours.model and theirs.model not in label
+            second = f"the baseline's {label}{f' ({theirs.model})' if other else ''}"
+        comparisons += [compare(named[ours], second, pairing.pairs, quality) for quality in _QUALITIES]
+        for scenario, pairs in pairing.by_scenario().items():
+            comparisons.append(compare(named[ours], second, pairs, "right", scenario))
         notes += _notes(named[ours], pairing)
-    notes += _one_sided("in the results only", [named[one] for one in new if one not in sides])
-    notes += _one_sided("in the baseline only", list(labels(one for one in old if one not in sides.values()).values()))
+    alone = {
+        "in the results only": [named[one] for one in new if one not in sides],
+        "in the baseline only": [*labels(one for one in old if one not in sides.values()).values()],
+    }
+    notes += [f"{where}, and not compared: {', '.join(names)}" for where, names in alone.items() if names]
     return Checked(comparisons=family(comparisons, alpha), notes=tuple(notes))
-
-
-def _other(ours: Configuration, theirs: Configuration, label: str) -> str:
-    """A configuration of the baseline that is not the same as ours, with its model where that is another."""
-    model = f" ({theirs.model})" if theirs.model != ours.model and theirs.model not in label else ""
-    return f"the baseline's {label}{model}"
 
 
 def _chosen(rows: Iterable[Row], name: str, side: str) -> _Runs:
@@ -92,13 +96,6 @@ def _sides(new: _Runs, old: _Runs) -> dict[Configuration, Configuration]:
     )
 
 
-def _comparisons(first: str, second: str, pairing: Pairing) -> Iterator[Comparison]:
-    yield compare(first, second, pairing.pairs, "right")
-    yield compare(first, second, pairing.pairs, "harm")
-    for scenario, pairs in pairing.by_scenario().items():
-        yield compare(first, second, pairs, "right", scenario)
-
-
 def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairing) -> str:
     """Why there is nothing to compare."""
     if pairing.unjudged:
@@ -110,27 +107,22 @@ def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairi
         )
     shared = {row.scenario for row in new} & {row.scenario for row in old}
     if not shared:
-        ours, theirs = (_first_five({row.scenario for row in side}) for side in (new, old))
+        names = (sorted({row.scenario for row in side}) for side in (new, old))
+        ours, theirs = (", ".join(n[:5]) + (f" and {len(n) - 5} more" if len(n) > 5 else "") for n in names)
         return f"{label}: the two files share no scenario: the results have {ours}; the baseline has {theirs}"
-    ours, theirs = (_seeds(side, shared) for side in (new, old))
+    seeds = (sorted({row.seed for row in side if row.scenario in shared}) for side in (new, old))
+    ours, theirs = (f"seed {s[0]}" if len(s) == 1 else f"seeds {s[0]} to {s[-1]}" for s in seeds)
     return (
         f"{label}: the baseline is for other seeds: it has {theirs}, the results {ours}. Only runs of the same seed "
         "are compared: make the runs, or the baseline, again with --seed and --runs"
     )
 
 
-def _first_five(names: set[str]) -> str:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(sorted(names)[:5]) + more
-
-
-def _seeds(rows: Iterable[Row], scenarios: set[str]) -> str:
-    seeds = sorted({row.seed for row in rows if row.scenario in scenarios})
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
-
-
 def _notes(label: str, pairing: Pairing) -> Iterator[str]:
-    if changed := sorted({pair.first.scenario for pair in pairing.pairs if _rules(pair.first) != _rules(pair.second)}):
+    both = [(pair.first, pair.second) for pair in pairing.pairs]
+    differ = {one.scenario for one, other in both if one.ideal_calls != other.ideal_calls}
+    differ |= {one.scenario for one, other in both if one.context_tokens != other.context_tokens}
+    if changed := sorted(differ):
         yield f"{label}: changed since the baseline, in their ideal calls or context: {', '.join(changed)}"
     if pairing.changed:
         names = ", ".join(dict.fromkeys(pairing.changed))
@@ -144,13 +136,3 @@ def _notes(label: str, pairing: Pairing) -> Iterator[str]:
             f"{label}: {quantity(pairing.repeated, 'pair')} left out as repetitions of another of the same scenario, "
             "as at temperature 0"
         )
-
-
-def _one_sided(where: str, names: Sequence[str]) -> Iterator[str]:
-    if names:
-        yield f"{where}, and not compared: {', '.join(names)}"
-
-
-def _rules(row: Row) -> tuple[int, int]:
-    """What a row tells of its scenario as such."""
-    return row.ideal_calls, row.context_tokens

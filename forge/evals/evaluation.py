@@ -14,14 +14,22 @@ from msgspec.structs import replace
 
 from forge.backends.servers import Progress
 from forge.errors import ForgeError
-from forge.evals.configurations import ABLATIONS, COMPACTORS, REFORGED, THINKING, Cell, cells
+from forge.evals.configurations import (
+    ABLATIONS,
+    COMPACTORS,
+    REFORGED,
+    THINKING,
+    Cell,
+    asks_larger,
+    cells,
+    unsure_variant,
+)
 from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
 from forge.evals.scenario_digest import scenario_digest
 from forge.evals.series import RunOptions, Series
 from forge.evals.serving import ModelServer, ModeName, Serving, serving
-from forge.evals.unsure_variants import asks_larger, unsure_variant
 from stages.options import did_you_mean
 from stages.wire.target import Mode
 
@@ -32,17 +40,17 @@ _PACKAGE = Path(__file__).parents[1]
 
 def commit() -> str:
     """The commit that this forge was checked out from, with `-dirty` if it was changed since; else its version."""
-    if _git("ls-files", "__init__.py"):  # a folder of installed packages may lie in somebody else's checkout
-        return _git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+
+    def git(*words: str) -> str:
+        try:
+            said = subprocess.run(["git", "-C", str(_PACKAGE), *words], capture_output=True, text=True, check=False)  # noqa: S603, S607 - fixed words
+        except OSError:
+            return ""
+        return said.stdout.strip() if said.returncode == 0 else ""
+
+    if git("ls-files", "__init__.py"):  # a folder of installed packages may lie in somebody else's checkout
+        return git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
     return version("forge-toolcalls")
-
-
-def _git(*words: str) -> str:
-    try:
-        said = subprocess.run(["git", "-C", str(_PACKAGE), *words], capture_output=True, text=True, check=False)  # noqa: S603, S607 - fixed words
-    except OSError:
-        return ""
-    return said.stdout.strip() if said.returncode == 0 else ""
 
 
 # Selection: from the names that a user writes to scenarios, players and configurations.
@@ -158,15 +166,10 @@ def _player_modes(players: Mapping[str, Player], name: str) -> Iterator[tuple[Pl
 def picked(known: Mapping[str, _T], name: str, what: str) -> _T:
     """The one of that name. ForgeError, with the nearest name, for an unknown one."""
     if name not in known:
-        raise ForgeError(f"there is no {what} {name!r}; there are: {_listed(known)}.{did_you_mean(name, known)}")
+        names, more = list(known), len(known) - _LISTED
+        listed = ", ".join(names) or "none" if more <= 1 else f"{', '.join(names[:_LISTED])} and {more} more"
+        raise ForgeError(f"there is no {what} {name!r}; there are: {listed}.{did_you_mean(name, known)}")
     return known[name]
-
-
-def _listed(names: Iterable[str]) -> str:
-    """The names; of very many the first ones."""
-    known = list(names)
-    left = len(known) - _LISTED
-    return ", ".join(known) or "none" if left <= 1 else f"{', '.join(known[:_LISTED])} and {left} more"
 
 
 # An evaluation: scenarios, players and what is compared, run on one model server after another.
@@ -214,13 +217,12 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         """Refuse unknown names and an empty plan before a server is contacted or started."""
         compared = configurations(Configuration(model="", backend=""), self.axes, self.players)
         _refuse_misspelt(self.scenarios, self.players)
-        if not any(cells(compared, self.scenarios, self.seeds, self.players)):
-            raise ForgeError(f"nothing to run: {self._why_nothing(compared)}")
-
-    def _why_nothing(self, compared: Iterable[Configuration]) -> str:
+        if any(cells(compared, self.scenarios, self.seeds, self.players)):
+            return
+        why = f"every chosen scenario excludes {', '.join(one.way for one in compared)}"
         if not any(scenario.has(seed) for scenario in self.scenarios for seed in self.seeds):
-            return f"no chosen scenario has the seeds {self.seeds[0]} to {self.seeds[-1]}" if self.seeds else "no seeds"
-        return f"every chosen scenario excludes {', '.join(one.way for one in compared)}"
+            why = f"no chosen scenario has the seeds {self.seeds[0]} to {self.seeds[-1]}" if self.seeds else "no seeds"
+        raise ForgeError(f"nothing to run: {why}")
 
     @property
     def context_tokens(self) -> int:
@@ -232,7 +234,14 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
         ForgeError also if a scenario was changed since some of its runs were `done`.
         """
-        _refuse_changed(self.scenarios, done)
+        now = {scenario.name: scenario_digest(scenario) for scenario in self.scenarios}
+        known = ((row.scenario, row.scenario_digest, now.get(row.scenario)) for row in done)
+        if changed := {name for name, digest, current in known if digest and current and digest != current}:
+            raise ForgeError(
+                f"the results have runs from before these scenarios were changed: {', '.join(sorted(changed))}. Runs "
+                "from before and after would not be of the same task: write to another file with -o, or remove the old "
+                "lines"
+            )
         async with serving(server, self.axes.asked_modes, self.context_tokens, observer.downloading) as ready:
             plan = self._plan(ready, server, done)
             observer.begun(plan)
@@ -278,15 +287,3 @@ def _refuse_misspelt(scenarios: Iterable[Scenario], players: Mapping[str, Player
                     f"scenario {scenario.name}: not_counted names {name!r}, which is neither an ablation nor a player "
                     f"of these files.{meant}"
                 )
-
-
-def _refuse_changed(scenarios: Iterable[Scenario], done: Iterable[Row]) -> None:
-    """ForgeError if there are runs of a scenario as it was before it was changed: new ones cannot be added to them."""
-    now = {scenario.name: scenario_digest(scenario) for scenario in scenarios}
-    before = {(row.scenario, row.scenario_digest) for row in done if row.scenario_digest and now.get(row.scenario)}
-    changed = {name for name, digest in before if digest != now[name]}
-    if changed:
-        raise ForgeError(
-            f"the results have runs from before these scenarios were changed: {', '.join(sorted(changed))}. Runs from "
-            "before and after would not be of the same task: write to another file with -o, or remove the old lines"
-        )

@@ -132,7 +132,12 @@ class _Loop:
             replied = await asked(self._task, self.perform, self._messages, self._tail, turn)
             if isinstance(replied, RunEnd):
                 return replied
-            self._messages.append(_assistant(replied))
+            made = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in replied.calls
+            ]
+            calls = {"tool_calls": made} if made else {}
+            self._messages.append({"role": "assistant", "content": replied.text, **calls})
             if not replied.calls:
                 return Said(text=replied.text)
             for call in replied.calls:
@@ -161,14 +166,6 @@ class _Loop:
                 return f"Error: {getattr(result, 'message', '') or getattr(result, 'reason', '')}"
             case other:
                 raise TypeError(f"a call was answered with {type(other).__name__}")
-
-
-def _assistant(reply: Reply) -> ChatMessage:
-    calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in reply.calls
-    ]
-    return {"role": "assistant", "content": reply.text, **({"tool_calls": calls} if calls else {})}
 
 
 PLAIN = Player(

@@ -101,11 +101,10 @@ class Record:
 
     def _recorded(self, made: Tool[..., object]) -> Tool[..., object]:
         function, noting = made.function, partial(self._noting, made.name)
-        watched: _Function = (
-            Explicit(_watched(_unmade(function), noting), function.signature, function.convert)
-            if isinstance(function, Explicit)
-            else _watched(function, noting)
-        )
+        if not isinstance(function, Explicit):
+            return Tool(_watched(function, noting), made.spec, made.problems)
+        inner = partial(function.func, *function.args, **function.keywords)
+        watched = Explicit(_watched(inner, noting), function.signature, function.convert)
         return Tool(watched, made.spec, made.problems)
 
     @contextmanager
@@ -126,11 +125,6 @@ class Record:
 
 
 _Noting = Callable[[Mapping[str, object]], AbstractContextManager[Callable[[object], None]]]
-
-
-def _unmade(function: Explicit) -> _Function:
-    """The function that it was made of, with the arguments that were bound before."""
-    return partial(function.func, *function.args, **function.keywords)
 
 
 def _watched(function: _Function, noting: _Noting) -> _Function:
@@ -224,7 +218,8 @@ def metered(connection: Connection, record: Record, *, seed: int, price: Price, 
             record.said(msgspec.json.encode(outcome.reply))
             record.spend(usage, price)
             if usage is not None and usage.prompt > context_tokens:
-                return _refused(usage.prompt, context_tokens, outcome.seconds)
+                said = f"the prompt has {usage.prompt} tokens, and the context of this scenario {context_tokens}"
+                return Undelivered(fault=Fault(kind="status", status=400, detail=said), seconds=outcome.seconds)
         else:
             record.fault = outcome.fault
         return outcome
@@ -252,8 +247,3 @@ def seeded(effect: Send, dialect: Dialect, seed: int) -> Send:
         case _:
             return effect
     return structs.replace(effect, request=structs.replace(effect.request, head=Raw(msgspec.json.encode(head))))
-
-
-def _refused(prompt: int, context: int, seconds: float) -> Undelivered:
-    said = f"the prompt has {prompt} tokens, and the context of this scenario {context}"
-    return Undelivered(fault=Fault(kind="status", status=400, detail=said), seconds=seconds)

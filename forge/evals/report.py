@@ -77,26 +77,6 @@ class Matchup(Struct, frozen=True, kw_only=True):
     pairing: Pairing
 
 
-class Findings(Struct, frozen=True, kw_only=True):
-    """The columns, those of a model side by side, the best first; the scenarios with their tags; every matchup."""
-
-    columns: tuple[Column, ...]
-    scenarios: Mapping[str, tuple[str, ...]]
-    matchups: tuple[Matchup, ...]
-    alpha: float = ALPHA
-
-    @property
-    def shown(self) -> tuple[Matchup, ...]:
-        """The matchups that a short report tells: those asked for, or each model's best column against its others."""
-        asked = tuple(one for one in self.matchups if one.asked)
-        return asked or tuple(one for one in self.matchups if self._is_of_best(one))
-
-    def _is_of_best(self, matchup: Matchup) -> bool:
-        models = [column.configuration.model for column in self.columns]
-        model = models[matchup.first]
-        return matchup.first == models.index(model) and models[matchup.second] == model
-
-
 class Table(Struct, frozen=True):
     """Texts in rows under headings; the first of each row is its name."""
 
@@ -136,19 +116,105 @@ class OfModel(Struct, frozen=True, kw_only=True):
     tags: Table | None
 
 
-class EvalReport(Findings, frozen=True, kw_only=True):
+class EvalReport(Struct, frozen=True, kw_only=True):
     """What rows show, in the words that are the same in a terminal, in Markdown and on a page.
 
-    `facts`: what was run. `method`: how claims were found. `notes`: what has to be known before relying on them.
-    `meanings` of the headings of the metrics. `few_seeds`: that there are too few of them for a scenario by itself.
+    The columns are in the order of their models, those of a model the best first; `scenarios` have their tags.
     """
 
-    facts: str
-    method: str
-    models: tuple[OfModel, ...]
-    meanings: Mapping[str, str]
-    few_seeds: str
-    notes: tuple[str, ...]
+    columns: tuple[Column, ...]
+    scenarios: Mapping[str, tuple[str, ...]]
+    matchups: tuple[Matchup, ...]
+    alpha: float = ALPHA
+
+    @property
+    def shown(self) -> tuple[Matchup, ...]:
+        """The matchups that a short report tells: those asked for, or each model's best column against its others."""
+        models = [column.configuration.model for column in self.columns]
+        best = (one for one in self.matchups if one.first == models.index(models[one.first]))
+        asked = tuple(one for one in self.matchups if one.asked)
+        return asked or tuple(one for one in best if models[one.second] == models[one.first])
+
+    @property
+    def facts(self) -> str:
+        """What was run, in a line."""
+        rows = [row for column in self.columns for runs in column.runs.values() for row in runs]
+        planned = sum(max(column.planned, column.metrics.runs) for column in self.columns)
+        made = quantity(len(rows), "run") if planned == len(rows) else f"{len(rows):,} of {planned:,} planned runs"
+        of = f"{quantity(len(self.scenarios), 'scenario')} by {quantity(len(self.columns), 'configuration')}"
+        seeds = {len(runs) for column in self.columns for runs in column.runs.values()} or {0}
+        each = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+        told = [made, of, f"{each} {'seed' if seeds == {1} else 'seeds'} each"]
+        # A temperature that all have in common stands in no label.
+        warmth = {row.configuration.temperature for row in rows}
+        told += [f"temperature {one:g}" for one in warmth if one is not None and len(warmth) == 1]
+        if times := [row.started for row in rows if 0 < row.started < 1e11]:
+            days = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}" for at in (min(times), max(times)))
+            told.append(" to ".join(dict.fromkeys(days)))
+        if commits := sorted({row.commit for row in rows if row.commit}):
+            told.append(f"commit {', '.join(commits)}")
+        return ", ".join(told)
+
+    @property
+    def method(self) -> str:
+        """How claims were found, in two sentences."""
+        family = self.shown[0].right.family if self.shown else 0
+        none = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
+        over = f"over {quantity(family, 'comparison')} that could show anything" if family else none
+        return (
+            "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
+            f"{over}, at a level of {self.alpha:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
+            "other seeds, not for other scenarios."
+        )
+
+    @property
+    def few_seeds(self) -> str:
+        """That no scenario by itself can show a difference, where the seeds are too few for it; else empty."""
+        most = max((one.pairs for matchup in self.matchups for one in matchup.scenarios), default=0)
+        least = fewest_pairs(self.alpha)
+        if not 0 < most < least:
+            return ""
+        return (
+            f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
+            f"even {most} to 0 may be chance. It takes at least {least} seeds, and 10 or more are recommended."
+        )
+
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """The headings of the metrics under which there is anything to tell, and what they mean."""
+        texts = [_metric_texts(column.metrics) for column in self.columns]
+        return {head: about for head, about in HEADINGS.items() if any(text[head] != _NONE for text in texts)}
+
+    @property
+    def models(self) -> tuple[OfModel, ...]:
+        """What is told of each model."""
+        claims = dict(_claims(self))
+        every = [frozenset(tags) for tags in self.scenarios.values()]
+        # A tag that all scenarios have says no more than the whole.
+        apart = sorted(frozenset().union(*every) - frozenset.intersection(*every)) if every else []
+        made: list[OfModel] = []
+        for model, group in groupby(self.columns, lambda column: column.configuration.model):
+            columns = tuple(group)
+            texts = [(column.name, _metric_texts(column.metrics)) for column in columns]
+            metrics = tuple((name, *(metric[heading] for heading in self.meanings)) for name, metric in texts)
+            scenarios = {name: [column.runs.get(name, ()) for column in columns] for name in self.scenarios}
+            tags = {tag: [column.tagged(tag) for column in columns] for tag in apart}
+            about = OfModel(
+                model=model,
+                columns=columns,
+                metrics=Table(("configuration", *self.meanings), metrics),
+                claims=tuple(claims.get(model, ())),
+                calibration=tuple(text for column in columns for text in _calibration(column)),
+                scenarios=_counts("scenario", columns, scenarios),
+                tags=_counts("tag", columns, tags) if tags else None,
+            )
+            made.append(about)
+        return tuple(made)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What has to be known of the runs, and of how they were compared, before relying on them."""
+        return tuple(_notes(self))
 
 
 def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> EvalReport:
@@ -161,20 +227,14 @@ def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> E
     asked = frozenset(_asked(columns, against)) if against else frozenset()
     others = [pair for pair in combinations(range(len(columns)), 2) if not asked & {pair, pair[::-1]}]
     matchups = (*_matchups(columns, sorted(asked), alpha, asked=True), *_matchups(columns, others, alpha, asked=False))
-    found = Findings(columns=columns, scenarios=_scenarios(columns), matchups=matchups, alpha=alpha)
-    told = _told_metrics(columns)
-    return EvalReport(
-        columns=found.columns,
-        scenarios=found.scenarios,
-        matchups=found.matchups,
-        alpha=found.alpha,
-        facts=_facts(found),
-        method=_method(found),
-        models=tuple(_of_models(found, told)),
-        meanings={heading: HEADINGS[heading] for heading in told},
-        few_seeds=_few_seeds(found),
-        notes=tuple(_notes(found)),
-    )
+    tags: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for column in columns:
+        for name, runs in column.runs.items():
+            tags[name].update(dict.fromkeys(tag for row in runs for tag in row.tags))
+    # Those with the same first tag stand together.
+    order = sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))
+    scenarios = {name: tuple(sorted(tags[name])) for name in order}
+    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups, alpha=alpha)
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
@@ -182,11 +242,8 @@ def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
     known = list(dict.fromkeys(configurations))
     told = [part for part in ("model", "backend") if len({getattr(one, part) for one in known}) > 1]
     warm = len({one.temperature for one in known}) > 1
-    return {one: _label(one.name if warm else one.way, [getattr(one, part) for part in told]) for one in known}
-
-
-def _label(name: str, apart: Sequence[str]) -> str:
-    return f"{name} ({', '.join(apart)})" if apart else name
+    apart = {one: ", ".join(getattr(one, part) for part in told) for one in known}
+    return {one: (one.name if warm else one.way) + (f" ({apart[one]})" if told else "") for one in known}
 
 
 def _columns(rows: Sequence[Row]) -> Iterator[Column]:
@@ -202,24 +259,9 @@ def _columns(rows: Sequence[Row]) -> Iterator[Column]:
         return one.model, -low, named[one]
 
     for one in sorted(by_configuration, key=place):
-        runs = _by_scenario(by_configuration[one])
+        cells = groupby(by_configuration[one], lambda row: row.scenario)
+        runs = {name: tuple(cell) for name, cell in cells}
         yield Column(configuration=one, label=named[one], name=short[one], metrics=measured[one], runs=runs)
-
-
-def _by_scenario(rows: Iterable[Row]) -> dict[str, tuple[Row, ...]]:
-    cells: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        cells[row.scenario].append(row)
-    return {name: tuple(cell) for name, cell in cells.items()}
-
-
-def _scenarios(columns: Iterable[Column]) -> dict[str, tuple[str, ...]]:
-    """The scenarios with their tags, those with the same first tag together."""
-    tags: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for column in columns:
-        for name, runs in column.runs.items():
-            tags[name].update(dict.fromkeys(tag for row in runs for tag in row.tags))
-    return {name: tuple(sorted(tags[name])) for name in sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))}
 
 
 def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[int, int]]:
@@ -240,7 +282,11 @@ def _matchups(
 ) -> Iterator[Matchup]:
     """The matchups of these pairs of columns, as one family."""
     pairings = [paired(_rows(columns[first]), _rows(columns[second])) for first, second in pairs]
-    names = [_names(columns[first], columns[second]) for first, second in pairs]
+    names: list[tuple[str, str]] = []
+    for one, other in ((columns[first], columns[second]) for first, second in pairs):
+        # In a sentence, the model is left out where it is the same.
+        same = one.configuration.model == other.configuration.model
+        names.append((one.name, other.name) if same else (one.label, other.label))
     overall = [
         compare(*name, pairing.pairs, quality)
         for name, pairing in zip(names, pairings, strict=True)
@@ -270,12 +316,6 @@ def _parts(
     return family(each, alpha) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
 
 
-def _names(first: Column, second: Column) -> tuple[str, str]:
-    """What the two are called in a sentence: without the model where that is the same."""
-    same = first.configuration.model == second.configuration.model
-    return (first.name, second.name) if same else (first.label, second.label)
-
-
 def _rows(column: Column) -> Iterator[Row]:
     for runs in column.runs.values():
         yield from runs
@@ -285,42 +325,6 @@ def _rows(column: Column) -> Iterator[Row]:
 
 _NONE = "\N{EN DASH}"
 """What stands where there is nothing to tell."""
-
-
-def _facts(report: Findings) -> str:
-    """What was run, in a line."""
-    rows = [row for column in report.columns for runs in column.runs.values() for row in runs]
-    seeds = {len(runs) for column in report.columns for runs in column.runs.values()}
-    commits = sorted({row.commit for row in rows if row.commit})
-    of = f"{quantity(len(report.scenarios), 'scenario')} by {quantity(len(report.columns), 'configuration')}"
-    each = f"{_range(seeds)} {'seed' if seeds == {1} else 'seeds'} each"
-    made = (f"commit {', '.join(commits)}",) if commits else ()
-    return ", ".join((_made(report, len(rows)), of, each, *_temperature(rows), *_days(rows), *made))
-
-
-def _made(report: Findings, runs: int) -> str:
-    """How many runs there are, and of how many that were planned."""
-    planned = sum(max(column.planned, column.metrics.runs) for column in report.columns)
-    return quantity(runs, "run") if planned == runs else f"{runs:,} of {planned:,} planned runs"
-
-
-def _temperature(rows: list[Row]) -> Iterator[str]:
-    """The one that was asked for in all runs, which is in no label then."""
-    asked = {row.configuration.temperature for row in rows}
-    yield from (f"temperature {one:g}" for one in asked if one is not None and len(asked) == 1)
-
-
-def _range(numbers: set[int]) -> str:
-    low, high = min(numbers, default=0), max(numbers, default=0)
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def _days(rows: list[Row]) -> Iterator[str]:
-    times = [row.started for row in rows if 0 < row.started < 1e11]
-    if times:
-        yield " to ".join(
-            dict.fromkeys(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}" for at in (min(times), max(times)))
-        )
 
 
 HEADINGS: Mapping[str, str] = MappingProxyType(
@@ -360,38 +364,6 @@ def _number(value: float | None, form: str) -> str:
     return _NONE if value is None else format(value, form)
 
 
-def _told_metrics(columns: Iterable[Column]) -> list[str]:
-    """The headings under which there is anything to tell."""
-    texts = [_metric_texts(column.metrics) for column in columns]
-    return [heading for heading in HEADINGS if any(text[heading] != _NONE for text in texts)]
-
-
-def _of_models(report: Findings, told: Sequence[str]) -> Iterator[OfModel]:
-    """What is told of each model; the headings of `told` are shown of its metrics."""
-    claims = dict(_claims(report))
-    every = [frozenset(tags) for tags in report.scenarios.values()]
-    # A tag that all scenarios have says no more than the whole.
-    apart = sorted(frozenset().union(*every) - frozenset.intersection(*every)) if every else []
-    for model, group in groupby(report.columns, lambda column: column.configuration.model):
-        columns = tuple(group)
-        texts = [(column.name, _metric_texts(column.metrics)) for column in columns]
-        metrics = tuple((name, *(metric[heading] for heading in told)) for name, metric in texts)
-        tags = {tag: [column.tagged(tag) for column in columns] for tag in apart}
-        yield OfModel(
-            model=model,
-            columns=columns,
-            metrics=Table(("configuration", *told), metrics),
-            claims=tuple(claims.get(model, ())),
-            calibration=tuple(text for column in columns for text in _calibration(column)),
-            scenarios=_counts(
-                "scenario",
-                columns,
-                {name: [column.runs.get(name, ()) for column in columns] for name in report.scenarios},
-            ),
-            tags=_counts("tag", columns, tags) if tags else None,
-        )
-
-
 def _counts(kind: str, columns: Iterable[Column], cells: Mapping[str, Iterable[Sequence[Row]]]) -> Table:
     """The counts of each scenario, or tag, by configuration."""
     rows = tuple((name, *map(_cell_text, each)) for name, each in cells.items())
@@ -406,7 +378,7 @@ def _cell_text(runs: Sequence[Row]) -> str:
     return f"{judged.count('right')}/{len(judged)}{told}" if judged else _NONE
 
 
-def _claims(report: Findings) -> Iterator[tuple[str, list[Conclusion]]]:
+def _claims(report: EvalReport) -> Iterator[tuple[str, list[Conclusion]]]:
     """What may be claimed, for each model."""
     for model, matchups in groupby(report.shown, lambda one: report.columns[one.first].configuration.model):
         told = [(right_claim(one), harm_claim(one)) for one in matchups]
@@ -421,15 +393,12 @@ def harm_claim(matchup: Matchup) -> Conclusion:
 
 def right_claim(matchup: Matchup) -> Conclusion:
     """Which of the two is right more often, over all scenarios, by scenario and by tag."""
-    parts = {"scenario": matchup.scenarios, "tag": matchup.tags}
-    return _claim(matchup.right, "".join(_of_parts(kind, each) for kind, each in parts.items()))
-
-
-def _of_parts(kind: str, parts: Sequence[Comparison]) -> str:
-    """In which scenarios, or with which tags, something is shown."""
-    by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
-    told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
-    return f"; by {kind}: {'; '.join(told)}" if told else ""
+    more = ""
+    for kind, parts in (("scenario", matchup.scenarios), ("tag", matchup.tags)):
+        by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
+        told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
+        more += f"; by {kind}: {'; '.join(told)}" if told else ""
+    return _claim(matchup.right, more)
 
 
 def _claim(one: Comparison, more: str = "") -> Conclusion:
@@ -445,13 +414,26 @@ def _claim(one: Comparison, more: str = "") -> Conclusion:
 # Notes of a report: what a reader has to know of its runs, and of how they were compared, before relying on it.
 
 
-def _notes(report: Findings) -> Iterator[str]:
-    """What a reader has to know of the rows before relying on them."""
+def _notes(report: EvalReport) -> Iterator[str]:
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
-    yield from _mixed(report)
-    yield from _left_out(report)
-    yield from _commits(report)
+    bfcl = [name for name, tags in report.scenarios.items() if "bfcl" in tags]
+    if bfcl and len(bfcl) < len(report.scenarios):
+        yield "BFCL questions and other scenarios are added up here, but are not one suite; report them separately"
+    for one in report.shown:
+        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
+        if one.pairing.alone:
+            runs = quantity(one.pairing.alone, "run")
+            yield f"{sides}: {runs} left out, without a partner of the same scenario and seed"
+        if changed := one.pairing.changed:
+            names = ", ".join(dict.fromkeys(changed))
+            yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
+    of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
+    commits = sorted(set().union(*of.values()))
+    if len(commits) > 1:
+        yield "the runs are of several commits: a difference may be that of the commits"
+        for commit in commits:
+            yield f"commit {commit or 'not known'}: {', '.join(name for name in of if commit in of[name])}"
 
 
 def _of_column(column: Column) -> Iterator[str]:
@@ -476,60 +458,6 @@ def _of_column(column: Column) -> Iterator[str]:
         )
     if changed := [name for name, made in column.runs.items() if not all(of_one_task(made[0], run) for run in made)]:
         yield f"scenarios were changed between its runs: {', '.join(changed)}"
-
-
-def _mixed(report: Findings) -> Iterator[str]:
-    bfcl = [name for name, tags in report.scenarios.items() if "bfcl" in tags]
-    if bfcl and len(bfcl) < len(report.scenarios):
-        yield "BFCL questions and other scenarios are added up here, but are not one suite; report them separately"
-
-
-def _left_out(report: Findings) -> Iterator[str]:
-    """The runs that no comparison counts."""
-    for one in report.shown:
-        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
-        if one.pairing.alone:
-            runs = quantity(one.pairing.alone, "run")
-            yield f"{sides}: {runs} left out, without a partner of the same scenario and seed"
-        if changed := one.pairing.changed:
-            names = ", ".join(dict.fromkeys(changed))
-            yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
-
-
-def _commits(report: Findings) -> Iterator[str]:
-    """Which configurations were run on which commit, where there are several."""
-    of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
-    commits = sorted(set().union(*of.values()))
-    if len(commits) > 1:
-        yield "the runs are of several commits: a difference may be that of the commits"
-        for one in commits:
-            yield f"commit {one or 'not known'}: {', '.join(name for name in of if one in of[name])}"
-
-
-def _method(report: Findings) -> str:
-    """How the claims were found, in two sentences."""
-    family = report.shown[0].right.family if report.shown else 0
-    over = f"over {quantity(family, 'comparison')} that could show anything" if family else _TOO_FEW
-    return (
-        "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
-        f"{over}, at a level of {report.alpha:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
-        "other seeds, not for other scenarios."
-    )
-
-
-_TOO_FEW = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
-
-
-def _few_seeds(report: Findings) -> str:
-    """That no scenario by itself can show a difference, where the seeds are too few for it; else empty."""
-    most = max((one.pairs for matchup in report.matchups for one in matchup.scenarios), default=0)
-    least = fewest_pairs(report.alpha)
-    if not 0 < most < least:
-        return ""
-    return (
-        f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, even "
-        f"{most} to 0 may be chance. It takes at least {least} seeds, and 10 or more are recommended."
-    )
 
 
 # What a report says of how sure its runs were: calibration, and what stopping the least sure would have left.
@@ -567,22 +495,19 @@ _MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
 
 def markdown(report: EvalReport, title: str = "Evals") -> str:
     """The report: what was run, each model's configurations with what they show, then every scenario."""
-    return "\n".join(_lines(report, title)) + "\n"
-
-
-def _lines(report: EvalReport, title: str) -> Iterator[str]:
-    yield from (f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method))
+    lines = [f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method)]
     for one in report.models:
         model = _text(one.model)
-        yield from ("", f"## {model}", "", *_table(one.metrics), "")
-        yield from (f"- {_text(text)}" for text in (*map(str, one.claims), *one.calibration))
+        lines += ["", f"## {model}", "", *_table(one.metrics), ""]
+        lines += [f"- {_text(text)}" for text in (*map(str, one.claims), *one.calibration)]
         if one.tags:
-            yield from ("", f"### Tags with {model}", "", *_table(one.tags))
-        yield from ("", f"### Scenarios with {model}", "", *_table(one.scenarios))
+            lines += ["", f"### Tags with {model}", "", *_table(one.tags)]
+        lines += ["", f"### Scenarios with {model}", "", *_table(one.scenarios)]
     if report.few_seeds:
-        yield from ("", _text(report.few_seeds))
+        lines += ["", _text(report.few_seeds)]
     if report.notes:
-        yield from ("", "## Notes", "", *(f"- {_text(note)}." for note in report.notes))
+        lines += ["", "## Notes", "", *(f"- {_text(note)}." for note in report.notes)]
+    return "\n".join([*lines, ""])
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -58,16 +58,12 @@ def stored_rows(path: str | PathLike[str]) -> StoredRows:
     """The same for a runner, which cuts off what was begun and never ended."""
     lines = _content(path).split(b"\n")
     rows = tuple(_row(path, number, line) for number, line in enumerate(lines[:-1], start=1))
-    if not _is_begun(lines[-1]):
+    last = lines[-1]
+    if last.strip() and not last.startswith(_BEGINNING) and not _BEGINNING.startswith(last):
         line = f", line {len(lines)} is not a row of results. Remove the line" if rows else " is not a file of results"
         raise ForgeError(f"{path}{line}")
     refuse_repeated(rows, str(path))
     return StoredRows(rows=rows, size=sum(map(len, lines[:-1])) + len(rows), torn=bool(lines[-1].strip()))
-
-
-def _is_begun(line: bytes) -> bool:
-    """Whether a line without its end may be a row."""
-    return not line.strip() or line.startswith(_BEGINNING) or _BEGINNING.startswith(line)
 
 
 def rows_with(path: Path, text: str) -> Iterator[Row]:
@@ -172,8 +168,8 @@ def _locked(path: Path) -> Iterator[None]:
     if path.is_dir():
         raise ForgeError(f"{path} is a folder; name a file in it for the results, such as {path / 'results.jsonl'}")
     try:
-        if path.exists():
-            _refuse_foreign(path)
+        if path.exists() and not _of_rows(path):
+            raise ForgeError(f"{path} is not a file of results, and is left as it is; name another one with -o")
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / "lock")
         lock.acquire(timeout=0)
@@ -185,15 +181,14 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _refuse_foreign(path: Path) -> None:
-    """ForgeError for what begins otherwise than rows of any version do, before anything is made beside it."""
+def _of_rows(path: Path) -> bool:
+    """Whether it begins as rows of any version do, or is empty."""
     beginning = b'{"version":'
-    if path.is_file():
-        with path.open("rb") as file:
-            first = file.read(len(beginning))
-        if not first.strip() or beginning.startswith(first):
-            return
-    raise ForgeError(f"{path} is not a file of results, and is left as it is; name another one with -o")
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        first = file.read(len(beginning))
+    return not first.strip() or beginning.startswith(first)
 
 
 def _unwritable(path: Path, error: OSError) -> ForgeError:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,7 +20,6 @@ from forge.evals.serving import Serving
 from forge.interpreters.scripted import Line, Scripted
 from forge.interpreters.threads import in_thread, unheard
 from forge.runtime.reaching import with_sampling
-from stages.effect import Fault
 from stages.wire.target import Mode
 
 # A scenario's own code, its world and its checks, in a thread: where it hangs, the series goes on without it.
@@ -35,23 +34,18 @@ async def made_world(cell: Cell, seconds: float, one_by_one: asyncio.Lock) -> Wo
 
     Worlds are made one by one: their data may come from the one `random` of the process, and must follow from the seed.
     """
-    made: list[World] = []
+    made: list[object] = []
     async with one_by_one:
         try:
             async with asyncio.timeout(seconds) as limit:
-                await in_thread(lambda: made.append(_world(cell)), unheard)
+                await in_thread(lambda: made.append(cell.scenario.world(cell.seed)), unheard)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise Hung(f"its world function took longer than {seconds:g} s") from None
+    if not isinstance(made[0], World):
+        raise TypeError(f"its world function returned {type(made[0]).__name__}, not World")
     return made[0]
-
-
-def _world(cell: Cell) -> World:
-    made: object = cell.scenario.world(cell.seed)
-    if not isinstance(made, World):
-        raise TypeError(f"its world function returned {type(made).__name__}, not World")
-    return made
 
 
 async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> Judgement:
@@ -88,7 +82,11 @@ async def row_of(
     Anything else that goes wrong is in the row. `one_by_one` is the lock of a series, under which worlds are made.
     """
     record = Record(started=time.time())
-    journal = _fresh(options.journals / cell.journal) if options.journals else None
+    journal = options.journals / cell.journal if options.journals else None
+    if journal:
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        for left in journal.parent.glob(f"{journal.name}.*"):  # by a run that was broken off
+            left.unlink()
     try:
         world = await made_world(cell, options.seconds, one_by_one)
         task = task_of(cell, world, connection, record, journal)
@@ -98,8 +96,9 @@ async def row_of(
     clock = time.monotonic()
     ended = await _played(player, task, options.seconds)
     record.seconds = time.monotonic() - clock
-    if record.fault is not None and _is_lost(record.fault):
-        raise ServerLost(f"the model's server cannot be used: {record.fault.detail}")
+    # No other run would be answered either: nothing is there, the key is refused, or it has no such model.
+    if (fault := record.fault) and (fault.kind in {"unreachable", "tls"} or fault.status in {401, 403, 404}):
+        raise ServerLost(f"the model's server cannot be used: {fault.detail}")
     judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
     if judged.verdict == "unfinished" and ended.why:
         judged = Judgement("unfinished", ended.why)
@@ -121,23 +120,13 @@ def task_of(cell: Cell, world: World, connection: Connection, record: Record, jo
     )
 
 
-def _fresh(journal: Path) -> Path:
-    """The path of a journal, without what a run that was broken off has left there."""
-    journal.parent.mkdir(parents=True, exist_ok=True)
-    for left in journal.parent.glob(f"{journal.name}.*"):
-        left.unlink()
-    return journal
-
-
-def _is_lost(fault: Fault) -> bool:
-    """Whether no other run would be answered either: nothing is there, the key is refused, or it has no such model."""
-    return fault.kind in {"unreachable", "tls"} or fault.status in {401, 403, 404}
-
-
 async def _played(player: Player, task: Task, seconds: float) -> RunEnd:
     try:
         async with asyncio.timeout(seconds) as limit:
-            return _end(await player.play(task))
+            said: object = await player.play(task)
+            if not isinstance(said, RunEnd):  # as a user's player may
+                return _crashed(TypeError(f"the player returned {type(said).__name__}, not RunEnd"))
+            return said
     except TimeoutError as error:
         if not limit.expired():
             return _crashed(error)
@@ -148,18 +137,16 @@ async def _played(player: Player, task: Task, seconds: float) -> RunEnd:
         return _crashed(error)
 
 
-def _end(said: object) -> RunEnd:
-    """What the player returned. TypeError if it is something else, as a user's player may."""
-    if not isinstance(said, RunEnd):
-        raise TypeError(f"the player returned {type(said).__name__}, not RunEnd")
-    return said
-
-
 def _crashed(error: BaseException) -> RunEnd:
     return RunEnd(type(error).__name__, f"{type(error).__name__}: {error}")
 
 
 def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged: Judgement) -> Row:
+    written: list[str] = []  # as paths beside the file of results
+    if options.journals:
+        path = options.journals / cell.journal
+        found = sorted(path.parent.glob(f"{path.name}.*"), key=lambda file: (len(file.name), file.name))
+        written = [file.relative_to(options.journals.parent).as_posix() for file in found]
     return Row(
         configuration=cell.configuration,
         scenario=cell.scenario.name,
@@ -186,20 +173,11 @@ def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged:
         seconds=round(record.seconds, 3),
         started=round(record.started, 3),
         commit=options.commit,
-        journals=_written(cell, options),
+        journals=tuple(written),
         unanswered=record.fault.kind if record.fault else "",
         digest=record.digest,
         scenario_digest=scenario_digest(cell.scenario),
     )
-
-
-def _written(cell: Cell, options: RunOptions) -> tuple[str, ...]:
-    """The journals that the run has left, as paths beside the file of results."""
-    if options.journals is None:
-        return ()
-    path = options.journals / cell.journal
-    found = sorted(path.parent.glob(f"{path.name}.*"), key=lambda file: (len(file.name), file.name))
-    return tuple(file.relative_to(options.journals.parent).as_posix() for file in found)
 
 
 # A series: the runs of several configurations on one model server, as many at a time as it takes.
@@ -221,26 +199,25 @@ class Series(Struct, frozen=True, kw_only=True):
         ForgeError before the first of them if the server gives no log-probabilities and one of them measures by them.
         """
         left = tuple(cells)
-        if any(cell.configuration.unsure and not self._connection(cell).setup.logprobs for cell in left):
+        connections = self.serving.connection
+        if any(cell.configuration.unsure and not connections(cell.configuration).setup.logprobs for cell in left):
             raise ForgeError(
                 "--unsure needs log-probabilities, and this server gives none as far as its profile says; give one "
                 "with logprobs = true by --profile if it does, else leave --unsure out"
             )
         waiting, one_by_one = iter(left), asyncio.Lock()
+
+        async def work() -> None:
+            for cell in waiting:
+                player, connection = self.players[cell.configuration.player], connections(cell.configuration)
+                self.told(await row_of(cell, player, connection, self.options, one_by_one))
+
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(parallel):
-                    group.create_task(self._work(waiting, one_by_one))
+                    group.create_task(work())
         except* (ForgeError, BrokenPipeError) as errors:
             raise _first(errors) from None
-
-    async def _work(self, waiting: Iterator[Cell], one_by_one: asyncio.Lock) -> None:
-        for cell in waiting:
-            player = self.players[cell.configuration.player]
-            self.told(await row_of(cell, player, self._connection(cell), self.options, one_by_one))
-
-    def _connection(self, cell: Cell) -> Connection:
-        return self.serving.connection(cell.configuration)
 
 
 def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeError | BrokenPipeError:

@@ -179,13 +179,11 @@ def _without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) 
     """
     if all(row.digest for item in cell for row in runs(item)):
         return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
-    return cell[:1] if len({tuple(map(_measured, runs(item))) for item in cell}) == 1 else cell
-
-
-def _measured(row: Row) -> tuple[object, ...]:
-    """Everything of a run but its seed, its time and its place."""
-    here = replace(row, journals=(), commit="", scenario_digest="", planned=0)
-    return astuple(replace(here, seed=0, seconds=0.0, started=0.0, cached_tokens=0))
+    # Whether they say the same in everything but their seed, their time and their place.
+    apart: dict[str, object] = {"seed": 0, "seconds": 0.0, "started": 0.0, "cached_tokens": 0, "planned": 0}
+    apart |= {"journals": (), "commit": "", "scenario_digest": ""}
+    told = {tuple(astuple(replace(row, **apart)) for row in runs(item)) for item in cell}
+    return cell[:1] if len(told) == 1 else cell
 
 
 def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
@@ -234,7 +232,15 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
     finished = [row for row in runs if _completed(row)]
     right = [row for row in runs if row.verdict == "right"]
     unjudged = sum(row.verdict == "unjudged" for row in runs)
-    seeds, passed = _passed(runs)
+    costs = [row.cost for row in runs if row.cost is not None]
+    # pass^k: k is the number of runs that most scenarios have.
+    cells: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in sorted(runs, key=lambda row: row.seed):
+        if row.verdict != "unjudged":
+            cells[row.scenario].append(row)
+    sizes = Counter(map(len, cells.values()))
+    seeds = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    full = [cell[:seeds] for cell in cells.values() if len(cell) >= seeds]
     return Metrics(
         runs=len(runs),
         unjudged=unjudged,
@@ -243,14 +249,14 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
         right=_share(evidence, lambda row: row.verdict == "right"),
         completed=_share(evidence, _completed),
         harm=_share(evidence, lambda row: row.verdict == "harm"),
-        passed=passed,
+        passed=Proportion(sum(all(row.verdict == "right" for row in cell) for cell in full), len(full)),
         seeds=seeds,
         efficiency=sum(row.ideal_calls for row in right) / max(1, sum(row.calls for row in right)) if right else None,
         wasted=_mean([max(0, row.calls - row.ideal_calls) for row in finished]),
         seconds=_mean([row.seconds for row in finished]),
         calls=_mean([row.calls for row in runs]),
         tokens=_mean([row.input_tokens + row.output_tokens for row in runs]),
-        cost=_total([row.cost for row in runs]),
+        cost=None if len(costs) < len(runs) or not runs else sum(costs),
     )
 
 
@@ -265,23 +271,6 @@ def _share(rows: Sequence[Row], holds: Callable[[Row], bool]) -> Proportion:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _total(costs: Iterable[float | None]) -> float | None:
-    known = list(costs)
-    return None if None in known or not known else sum(cost for cost in known if cost is not None)
-
-
-def _passed(rows: Iterable[Row]) -> tuple[int, Proportion]:
-    """The number of runs that most scenarios have, and in how many of these scenarios so many runs were right."""
-    cells: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.seed):
-        if row.verdict != "unjudged":
-            cells[row.scenario].append(row)
-    sizes = Counter(map(len, cells.values()))
-    seeds = max(sizes, key=lambda size: (sizes[size], size), default=0)
-    full = [cell[:seeds] for cell in cells.values() if len(cell) >= seeds]
-    return seeds, Proportion(sum(all(row.verdict == "right" for row in cell) for cell in full), len(full))
 
 
 # Comparison: two configurations on the same scenarios and seeds, and the sentence that says what may be claimed.
@@ -407,15 +396,11 @@ def _outlook(one: Comparison) -> str:
     needed = pairs_needed(points / 100, one.differing / one.pairs, one.alpha / max(1, one.family))
     if needed <= one.pairs and seen < points:
         return f"a difference of {points} points would probably have shown"
-    more = _rounded(max(1, needed - one.pairs))
+    more = max(1, needed - one.pairs)
+    unit = int(10 ** max(0, len(str(more)) - 2))  # rounded up to two digits that say something
+    more = -(-more // unit) * unit
     runs = f"{more:,} more {'run' if more == 1 else 'runs'}"
     return f"about {runs} of each would probably show a difference of {points} points"
-
-
-def _rounded(number: int) -> int:
-    """The number rounded up to two digits that say something."""
-    unit = int(10 ** max(0, len(str(number)) - 2))
-    return -(-number // unit) * unit
 
 
 # Calibration: whether surer runs were right more often, and what a threshold would have left out.
@@ -464,17 +449,12 @@ def reliability(pairs: Iterable[_Pair], bins: int = _BINS) -> tuple[ReliabilityB
     """The data of a reliability diagram: bins of equal width, those that are not empty, from low to high."""
     ordered = sorted(pairs)
     grouped = groupby(ordered, key=lambda pair: max(0, ceil(pair[0] * bins) - 1))
-    return tuple(_bin(number, bins, tuple(inside)) for number, inside in grouped)
-
-
-def _bin(number: int, bins: int, inside: Sequence[_Pair]) -> ReliabilityBin:
-    return ReliabilityBin(
-        low=number / bins,
-        high=(number + 1) / bins,
-        runs=len(inside),
-        right=sum(right for _, right in inside),
-        confidence=sum(sure for sure, _ in inside) / len(inside),
-    )
+    made: list[ReliabilityBin] = []
+    for number, inside in ((number, tuple(group)) for number, group in grouped):
+        right, sure = sum(right for _, right in inside), sum(sure for sure, _ in inside)
+        low, high, runs = number / bins, (number + 1) / bins, len(inside)
+        made.append(ReliabilityBin(low=low, high=high, runs=runs, right=right, confidence=sure / runs))
+    return tuple(made)
 
 
 def expected_calibration_error(pairs: Iterable[_Pair], bins: int = _BINS) -> float | None:

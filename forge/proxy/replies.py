@@ -15,7 +15,7 @@ from forge.proxy.tools import Guard
 from stages.effect import RawCall, Reply
 from stages.message import ToolCall, call_id
 from stages.nudges import unprefixed
-from stages.objection import BadArguments, BesideDamage, Guessed, Stop, UnknownTool
+from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Stop, UnknownTool
 from stages.reading.replies import Judged
 from stages.rules import pending
 from stages.schema import Misfit
@@ -77,7 +77,7 @@ def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged
             return None if known or not named else call if is_object(judged.arguments) else empty
         case BadArguments() if is_object(judged.arguments):
             return call
-        case BesideDamage():
+        case AmongWords() | BesideDamage():
             return None
         case BadArguments() | Guessed():
             custom = any(tool.spec.name == judged.name and tool.kind == "custom" for tool in request.tools)

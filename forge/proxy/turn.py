@@ -148,7 +148,9 @@ def judged(asked: Again, reply: Reply) -> Step:
                 return Accepted(reply, clean)
             return Accepted(with_calls(reply, calls, batch.said.text), clean, _rescued(calls))
         case Success(State(phase=Done())):
-            return Accepted(reply, clean=True)
+            # Where a call was asked about and was not meant, the first reply is the answer.
+            first = asked.last if state.ledger.asked_about is not None else None
+            return Accepted(first or reply, clean=True)
         case Success(State(phase=Ready()) as corrected):
             again, last = ask(turn, corrected), last_reply(turn.given, turn.guard, state, reply)
             if again is None:

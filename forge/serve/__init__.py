@@ -4,6 +4,7 @@ from forge.errors import ForgeError
 
 try:
     import httptools as _httptools  # noqa: F401 - are they installed?
+    import prometheus_client as _prometheus  # noqa: F401
     import starlette as _starlette  # noqa: F401
     import uvicorn as _uvicorn  # noqa: F401
 except ModuleNotFoundError as missing:

@@ -22,7 +22,8 @@ key has scopes (`read`, `run`, `answer`, `admin`) and sees only its owner's runs
 
 In the stream each event is `event: TYPE`, `id: EFFECT.NUMBER` and one line `data: JSON`. What has no id is told to
 those who listen now, and not again: deltas of a reply while it is written, a tool's progress, and `state`. A `state`
-comes first, whenever the run's state changes, and last. Deltas come only from the process that performs the run; a
+comes first, unless the run has ended, whenever the run's state changes, and last: the one of an ended run ends the
+stream. Deltas come only from the process that performs the run; a
 reader elsewhere sees whole messages. Where deltas were shown, `model_replied` has all of the text: it replaces them.
 """
 
@@ -265,7 +266,7 @@ class StreamEvent(Struct, frozen=True, kw_only=True):
 
 
 class StateEvent(StreamEvent, frozen=True, kw_only=True, tag="state"):
-    """The run as it is now: first in a stream, whenever its state changes, and last."""
+    """The run as it is now: first in a stream (unless it has ended), whenever its state changes, and last."""
 
     run: RunView
 

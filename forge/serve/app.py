@@ -26,11 +26,11 @@ from forge.journal.records import checked_lines
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
 from forge.serve.keys import ANYONE, Caller, KeyFile
-from forge.serve.metrics import Metrics
 from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
 from forge.serve.options import ServeOptions
 from forge.serve.problems import ProblemError, of_door, of_forge, read, told
 from forge.serve.views import run_view, workflow_view
+from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from forge.workflow.workflow import Workflow
 from stages.effect import Approved, NeedsInput, Rejected, Settled
 from stages.wire.served import RequestError, WireAnswer
@@ -117,7 +117,12 @@ class App:
     """The application. `stop` has readers leave; `draining`: no run is started any more."""
 
     def __init__(
-        self, workflows: Mapping[str, Workflow], runs: Runs, followings: Followings, options: ServeOptions
+        self,
+        workflows: Mapping[str, Workflow],
+        runs: Runs,
+        followings: Followings,
+        options: ServeOptions,
+        metrics: Metrics,
     ) -> None:
         self._workflows, self._runs, self._followings, self._options = workflows, runs, followings, options
         self._keys = KeyFile(options.keys) if options.keys else None
@@ -129,7 +134,7 @@ class App:
             headers="authorization, content-type, idempotency-key, last-event-id",
             pages=True,
         )
-        self._rates, self._metrics = Rates(options.rate), Metrics()
+        self._rates, self._metrics, self._streams = Rates(options.rate), metrics, 0
         self._document = document(version("forge-toolcalls"))
         self._handlers: Mapping[OperationId, Handler] = {
             "startRun": self._start,
@@ -169,50 +174,54 @@ class App:
             query=scope["query_string"],
         )
         out = Outlet(send, (*_SAFE, *self._reach.cors(asked)))
-        operation = ""
+        found, run = self._found(asked, scope)
 
         async def handle(leaving: Leaving) -> None:
-            nonlocal operation
             try:
-                operation = await self._handled(asked, scope, receive, out, leaving)
+                await self._handled((found, run), asked, receive, out, leaving)
             except ProblemError as error:
                 await out.answer(told(error.problem, error.headers), _PROBLEM)
             except ForgeError as error:
                 if out.begun:
                     raise
-                run = scope["path"].split("/")[3] if scope["path"].startswith("/v1/runs/") else ""
                 await out.answer(told(of_forge(error, run)), _PROBLEM)
 
         try:
             await attended(handle, receive, out, fail=_failed, log=log, what=f"{asked.method} {asked.path}")
         finally:
-            self._metrics.count(operation or "other", out.status)
+            where = found.path if isinstance(found, Operation) else "other"
+            self._metrics.requests.labels(where, str(out.status)).inc()
             took = (time.monotonic() - began) * 1000
             log.info("%s %s %d %.0f ms", asked.method, ascii(asked.path[:200])[1:-1], out.status, took)
 
-    async def _handled(self, asked: Asked, scope: Scope, receive: Receive, out: Outlet, leaving: Leaving) -> str:
-        """Serve it; the id of its operation."""
+    async def _handled(
+        self, found: tuple[Operation | ProblemError, str], asked: Asked, receive: Receive, out: Outlet, leaving: Leaving
+    ) -> None:
         if refused := self._reach.objection(asked):
             raise ProblemError("forbidden", refused.message)
         if asked.method == "OPTIONS":
             await out.answer(WireAnswer(status=204, body=b""))
-            return "options"
+            return
         if asked.path == "/" or asked.path.startswith("/page/"):
             await self._page(asked, out)
-            return "page"
-        operation, run = self._operation(asked, scope)
+            return
+        operation, run = found
+        if isinstance(operation, ProblemError):
+            raise operation
         caller = self._caller(asked, operation)
         body = await read_body(asked, receive, self._options.body_limit)
         if isinstance(body, RequestError):
             raise ProblemError("too-large", body.message)
         if operation.body is not None and not _is_json(asked.header("content-type")):
             raise ProblemError("wrong-media-type", "send the body as application/json", field="Content-Type")
+        try:
+            query = parse_qs(asked.query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
+        except ValueError:
+            raise ProblemError("wrong-field", "the query has more than 50 fields") from None
         leaving.begin()
-        query = parse_qs(asked.query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
         await self._handlers[operation.id](Incoming(replace(asked, body=body), out, caller, run, query))
-        return operation.id
 
-    def _operation(self, asked: Asked, scope: Scope) -> tuple[Operation, str]:
+    def _found(self, asked: Asked, scope: Scope) -> tuple[Operation | ProblemError, str]:
         """What is asked for, and of which run."""
         allowed: list[str] = []
         for operation, route in self._routes:
@@ -222,10 +231,11 @@ class App:
             if match is Match.PARTIAL:
                 allowed.append(operation.method)
         if not allowed:
-            raise ProblemError("not-found", f"there is nothing at {asked.path[:200]}; /openapi.json says what there is")
+            detail = f"there is nothing at {asked.path[:200]}; /openapi.json says what there is"
+            return ProblemError("not-found", detail), ""
         refused = ProblemError("method-not-allowed", f"{asked.path[:200]} takes {', '.join(allowed)}")
         refused.headers = (("allow", ", ".join(allowed)),)
-        raise refused
+        return refused, ""
 
     def _caller(self, asked: Asked, operation: Operation) -> Caller:
         """Who asks, if they may. ProblemError if not, or if they ask too often."""
@@ -428,15 +438,15 @@ class App:
     @asynccontextmanager
     async def _followed(self, run: Run) -> AsyncIterator[Following]:
         """The run, followed. ProblemError where too many are, or its workflow is not here."""
-        if self._metrics.streams >= self._options.streams:
+        if self._streams >= self._options.streams:
             detail = f"{self._options.streams} streams are open, as many as there may be"
             raise ProblemError("too-many", detail, run=run.id, retry_after=5)
-        self._metrics.streams += 1
+        self._streams += 1
         try:
             async with self._followings.of(run, self._workflow_of(run)) as followed:
                 yield followed
         finally:
-            self._metrics.streams -= 1
+            self._streams -= 1
 
     # The rest
 
@@ -458,7 +468,12 @@ class App:
         await asks.tell(health, 200 if health.status == "ok" else 503)
 
     async def _tell_metrics(self, asks: Incoming) -> None:
-        await asks.out.answer(WireAnswer(body=self._metrics.text()), "text/plain; version=0.0.4; charset=utf-8")
+        waits = await self._runs.waiting()
+        for state, number in waits.items():
+            self._metrics.runs.labels(state).set(number)
+        self._metrics.queue_depth.set(waits["queued"])
+        self._metrics.streams.set(self._streams)
+        await asks.out.answer(WireAnswer(body=self._metrics.text()), CONTENT_TYPE)
 
     async def _openapi(self, asks: Incoming) -> None:
         await asks.out.answer(WireAnswer(body=self._document))

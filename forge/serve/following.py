@@ -213,7 +213,8 @@ class Reading:
         parts: list[bytes] = []
         if not self._begun:
             self._begun, self._states = True, one.states
-            parts.append(state_event(one.run))
+            if not one.run.over:  # one that has ended says so when all of it is told
+                parts.append(state_event(one.run))
             if self._after is None:
                 parts.append(sse(api.RunStartedEvent(message=one.run.message)))
         told = one.told[self._next :]

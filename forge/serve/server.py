@@ -11,20 +11,22 @@ from forge import durable
 from forge.connection import AnyBackend
 from forge.door.access import is_loopback
 from forge.door.listening import Listening, listening_socket, running, url_of
-from forge.durable import Runs
+from forge.durable import Rhythm, Runs
 from forge.errors import ForgeError
+from forge.observation import observe_with
 from forge.serve.app import App
 from forge.serve.following import Followings
 from forge.serve.options import ServeOptions
+from forge.telemetry.prometheus import Metrics
 from forge.workflow.workflow import Workflow
 
 
 class RunServer:
     """Serves runs of these workflows: `async with RunServer(desk, database="runs.db", backend=…) as server: …`.
 
-    `database`, `backend`, `concurrency`, `slots` and `answer_within` are those of `forge.durable.worker`, which it is
-    at the same time; `url` is its address. ForgeError for an address that others reach without keys, for a port that is
-    taken, and for a database or keys that cannot be read.
+    `database`, `backend`, `concurrency`, `slots`, `per_minute`, `answer_within` and `rhythm` are those of
+    `forge.durable.worker`, which it is at the same time; `url` is its address. ForgeError for an address that others
+    reach without keys, for a port that is taken, and for a database or keys that cannot be read.
     """
 
     def __init__(
@@ -36,11 +38,14 @@ class RunServer:
         options: ServeOptions | None = None,
         concurrency: int = 16,
         slots: int | None = None,
+        per_minute: int | None = None,
         answer_within: float = 7 * 86400.0,
+        rhythm: Rhythm = Rhythm(),  # noqa: B008 - frozen
     ) -> None:
         self._workflows = (workflows,) if isinstance(workflows, Workflow) else tuple(workflows)
         self._database, self._backend, self._options = database, backend, options or ServeOptions()
-        self._concurrency, self._slots, self._answer_within = concurrency, slots, answer_within
+        self._concurrency, self._slots, self._per_minute = concurrency, slots, per_minute
+        self._answer_within, self._rhythm = answer_within, rhythm
         if not (is_loopback(self._options.host) or self._options.keys):
             raise ForgeError(
                 f"{self._options.host} can be reached from other machines, and anybody there could start runs. Give "
@@ -70,14 +75,18 @@ class RunServer:
                     backend=self._backend,
                     concurrency=self._concurrency,
                     slots=self._slots,
+                    per_minute=self._per_minute,
                     answer_within=self._answer_within,
+                    rhythm=self._rhythm,
                     drain=told.grace,
                     on_event=self._followings.heard,
                 )
             )
             await opening.enter_async_context(self._followings.watching(runs))
             served = {workflow.name: workflow for workflow in self._workflows}
-            app = App(served, runs, self._followings, told)
+            metrics = Metrics()
+            opening.callback(observe_with(metrics))
+            app = App(served, runs, self._followings, told, metrics)
             self._server = await opening.enter_async_context(running(app, listening, where))
             self.url, self.runs = url_of(listening), runs
             self._open = opening.pop_all()

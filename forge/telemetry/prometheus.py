@@ -73,6 +73,7 @@ class Metrics:
         self.retries = Counter("forge_retries", "Times that a model was asked again.", registry=registry)
         self.waiting = Gauge("forge_requests_waiting", "Requests that wait for a slot.", registry=registry)
         self.working = Gauge("forge_requests_working", "Requests at the model.", registry=registry)
+        self.streams = Gauge("forge_streams", "Streams of events, and requests that wait for a run.", registry=registry)
         self._tools = Bounded()
 
     def watch(self, gauge: Gauge, depth: Callable[[], float], **labels: str) -> None:

@@ -12,13 +12,14 @@ from stages import rescue
 from stages.effect import RawCall, Reply
 from stages.message import Assistant
 from stages.nudges import cut_beside, no_such_tool, quote
-from stages.objection import BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
+from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
+from stages.reading.meant import is_clear
 from stages.reading.toolset import Toolset, toolset_of
 from stages.reasoning import split_reasoning
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Names, Rescued
 from stages.rescue.markers import Openers
-from stages.rules import RepairLimits, Rules
+from stages.rules import RESPOND, RepairLimits, Rules
 from stages.schema import Fits, Misfit
 from stages.wire.prompted import forms as prompted
 
@@ -53,6 +54,8 @@ class Reading(Struct, frozen=True, kw_only=True):
     calls: tuple[Judged, ...] = ()
     damage: str | None = None
     notice: str = ""
+    clear: bool = True
+    """Whether there is no doubt that its calls, or the damaged one, are meant (`stages.reading.meant`)."""
 
     @property
     def alone(self) -> bool:
@@ -100,11 +103,14 @@ def reader(
         if found_in is None:
             return Reading(said=said)
         found = found_in(text, judge.tools.parameters)
+        clear = is_clear(found, text)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
-            return Reading(said=said if damage else replace(said, text=found.rest), damage=damage)
+            return Reading(said=said if damage else replace(said, text=found.rest), damage=damage, clear=clear)
         rescued, notice = judge.rescued(found, cut=cut, text=text)
-        return Reading(said=replace(said, text=found.rest), whole=text, calls=rescued, notice=notice)
+        if not clear:
+            rescued = tuple(map(judge.among_words, rescued))
+        return Reading(said=replace(said, text=found.rest), whole=text, calls=rescued, notice=notice, clear=clear)
 
     return read
 
@@ -137,6 +143,12 @@ class _Judge(Struct, frozen=True, kw_only=True):
         if not self.may_run_before(found) or any(judged.wrong for judged in calls):
             calls = tuple(judged if judged.wrong else replace(judged, wrong=BesideDamage()) for judged in calls)
         return calls, cut_beside(found.damage)
+
+    def among_words(self, call: Judged) -> Judged:
+        """The call, which may merely be shown: one that only reads, or says something, does no harm."""
+        if call.wrong or call.name == RESPOND or self.tools.specs[call.name].effect == "read":
+            return call
+        return replace(call, wrong=AmongWords())
 
     def may_run_before(self, found: Rescued) -> bool:
         """Whether the calls come before what is damaged: none may build on it, and none ends the run without it."""

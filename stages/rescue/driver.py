@@ -105,7 +105,15 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
                 case _:
                     unknown.append(claim.name)
     damage, at = next(((read.damage, _damaged_at(read)) for _, read in reads if read.damage), (None, -1))
-    return Rescued(calls=tuple(calls), unknown=tuple(unknown), damage=damage, damaged_at=at, rest=_rest(text, reads))
+    before, after = _around(text, reads)
+    return Rescued(
+        calls=tuple(calls),
+        unknown=tuple(unknown),
+        damage=damage,
+        damaged_at=at,
+        rest=(before + after).strip(),
+        after=after.strip(),
+    )
 
 
 def _damaged_at(read: Read) -> int:
@@ -125,15 +133,18 @@ def _call(claim: Claim, known: str, family: str, span: tuple[int, int]) -> Found
     )
 
 
-def _rest(text: str, reads: list[tuple[str, Read]]) -> str:
-    pieces: list[str] = []
-    position = 0
+def _around(text: str, reads: list[tuple[str, Read]]) -> tuple[str, str]:
+    """The text before the first call, and that behind it, without calls and their markup."""
+    before: list[str] = []
+    after: list[str] = []
+    pieces, position = before, 0
     for _, read in reads:
         pieces.append(_without_strays(text[position : read.start]))
+        pieces = after if read.claims or read.damage else pieces
         pieces.append(read.keep or "")
         position = read.end
     pieces.append(_without_strays(text[position:]))
-    return "".join(pieces).strip()
+    return "".join(before), "".join(after)
 
 
 def _without_strays(text: str) -> str:

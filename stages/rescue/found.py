@@ -141,7 +141,7 @@ class Rescued(Struct, frozen=True, kw_only=True):
 
     `calls` in order of appearance, all of known names. `unknown`: names that were called but are not known. `damage`:
     what is wrong with text that was clearly meant as a call, as a sentence for the model; `damaged_at`: where that text
-    begins. `rest`: the text outside the calls, without their markup.
+    begins. `rest`: the text outside the calls, without their markup; `after`: what of it comes after the first call.
     """
 
     calls: tuple[FoundCall, ...] = ()
@@ -149,6 +149,7 @@ class Rescued(Struct, frozen=True, kw_only=True):
     damage: str | None = None
     damaged_at: int = -1
     rest: str = ""
+    after: str = ""
 
 
 Rescue = Callable[[str, Collection[str]], Rescued]

@@ -296,17 +296,15 @@ def test_sigterm_ends_it_and_the_terminal_is_as_it_was(tmp_path: Path) -> None:
     run(go)
 
 
-@pytest.mark.parametrize(
-    ("options", "environment"), [(("--plain",), {}), ((), {"NO_COLOR": "1"}), ((), {"TERM": "dumb"})]
-)
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_plain_lines_where_they_are_wanted_and_a_person_is_asked_all_the_same(
-    tmp_path: Path, options: tuple[str, ...], environment: dict[str, str]
+    tmp_path: Path, environment: dict[str, str]
 ) -> None:
     async def go() -> None:
         (tmp_path / "till.py").write_text(AGENT)
         async with (
             ScriptedModel(calling("pay", '{"amount":5}'), words("**Done.**")) as model,
-            chatting(tmp_path, "till.py:agent", *options, MODEL=model.url, **environment) as person,
+            chatting(tmp_path, "till.py:agent", MODEL=model.url, **environment) as person,
         ):
             await person.sees("> ")
             person.types("Pay 5.\n")

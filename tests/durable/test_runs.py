@@ -331,14 +331,6 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         asyncio.run(opened())
 
 
-@asynchronous
-async def test_a_process_has_one_worker(tmp_path: Path) -> None:
-    async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])):
-        with pytest.raises(ForgeError, match="has a worker of durable runs already"):
-            async with durable.worker(till, database=tmp_path / "other.db", backend=Scripted([])):
-                pass
-
-
 class ByTurn:
     """A model that goes by the number of the turn, whichever run asks."""
 
@@ -417,3 +409,11 @@ async def test_runs_are_begun_by_priority_and_at_a_rate(tmp_path: Path) -> None:
             assert isinstance(await runs.result(name), Success)
         assert (await runs.get("late")).state == "queued"
     assert order == ["early", "middle"]
+
+
+@asynchronous
+async def test_a_process_has_one_worker(tmp_path: Path) -> None:
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])):
+        with pytest.raises(ForgeError, match="has a worker of durable runs already"):
+            async with durable.worker(till, database=tmp_path / "other.db", backend=Scripted([])):
+                pass

@@ -218,7 +218,7 @@ TABLE: dict[str, Row] = {
     "make bench": Row(start=by_make, says=("-m benchmarks.results",)),
     "make bench-functions": Row(start=by_make, says=("pytest benchmarks",)),
     "make bench-proxy": Row(start=by_make, says=("-m benchmarks.proxy",)),
-    "make docs": Row(start=by_make, says=("docs/map.py", "docs/api.py site")),
+    "make docs": Row(start=by_make, says=("docs/map.py", "docs/site.py")),
     **dict.fromkeys(
         (
             'pip install ".[local]"',

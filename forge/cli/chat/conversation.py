@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -20,10 +20,10 @@ from msgspec import Struct
 from returns.result import Failure, Result
 
 from forge.agent import Agent, file_tools
-from forge.agent.memory import Fact, Facts, Session, SessionSummary, SQLiteStore
+from forge.agent.memory import Facts, Session, SessionSummary, SQLiteStore
 from forge.backends.servers import Progress
 from forge.backends.servers.process import state_folder
-from forge.cli.approval import question_lines
+from forge.cli.approval import Approver
 from forge.cli.chat.faces import Face, PlainFace
 from forge.cli.chat.screen import (
     Screen,
@@ -37,13 +37,9 @@ from forge.cli.chat.screen import (
     tool_rows,
 )
 from forge.cli.chat.slash import (
-    EditWanted,
     Mistyped,
     SlashCommand,
     Spoken,
-    choices,
-    decided,
-    edited,
     taken_back,
     typed_line,
 )
@@ -54,17 +50,15 @@ from forge.cli.progress import downloading
 from forge.cli.run import load_agent
 from forge.cli.signals import Interrupted, handling
 from forge.errors import ForgeError, quantity, to_install
-from forge.interpreters import Answer
 from forge.outcome import Finished, Halted
 from forge.runtime.reaching import Held
-from stages.effect import Approved, Ask
 from stages.events import Stamped
 from stages.options import did_you_mean
 from stages.state import Done
 
 # AGENTS.md of the working folder: what a project tells agents of itself, bounded in size.
 
-NAME = "AGENTS.md"
+_NAME, _MOST, _UNKNOWN = "AGENTS.md", 32_000, 8_000
 
 
 class ProjectNotes(Struct, frozen=True):
@@ -76,7 +70,7 @@ class ProjectNotes(Struct, frozen=True):
 
 def project_notes(folder: Path, most: int) -> ProjectNotes | None:
     """The first `most` characters of the folder's AGENTS.md; None: it has none. ForgeError if it cannot be read."""
-    path = folder / NAME
+    path = folder / _NAME
     if not path.exists():
         return None
     if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
@@ -89,53 +83,13 @@ def project_notes(folder: Path, most: int) -> ProjectNotes | None:
         raise ForgeError(f"{path} cannot be read: {error.strerror}; leave it out with --no-agents-md") from None
     text = readable(found[:most]).strip()
     if len(found) > most:
-        return ProjectNotes(text, f"the first {most:,} characters of {NAME}; there are more")
-    return ProjectNotes(text, f"{NAME}, {len(text):,} characters") if text else None
+        return ProjectNotes(text, f"the first {most:,} characters of {_NAME}; there are more")
+    return ProjectNotes(text, f"{_NAME}, {len(text):,} characters") if text else None
 
 
 def room(context_tokens: int) -> int:
     """Characters of it that a prompt has room for: about a quarter of the context, where that is known."""
     return min(_MOST, context_tokens) if context_tokens else _UNKNOWN
-
-
-_MOST, _UNKNOWN = 32_000, 8_000
-
-
-# Approver: asks the person of a chat about calls, and remembers what was allowed for the session.
-
-
-class Approver:
-    """An `ask` for the runs of a chat. `always` are the tools that need no further question."""
-
-    def __init__(self, face: Face) -> None:
-        self._face = face
-        self.always = set[str]()
-
-    async def __call__(self, question: Ask) -> Answer:
-        """The person's decision about a call."""
-        tool = question.call.name
-        if tool in self.always and question.in_doubt is None:
-            self._face.show(LabelledText("allowed", "always in this session", "", "green"))
-            return Approved(digest=question.digest)
-        width, height = self._face.size()
-        lines = tuple(question_lines(question, width))
-        found = decided(question, await self._answer(lines, height, choices(question)))
-        if isinstance(found, EditWanted):
-            prompt = "change the arguments; an empty line is a no"
-            found = edited(question, await self._face.answer((), prompt, found.text))
-        if found.always:
-            self.always.add(tool)
-        return found.answer
-
-    async def _answer(self, lines: tuple[str, ...], height: int, prompt: str) -> str | None:
-        """The answer to the question, which is shown a screen at a time; a no, if the person stops reading."""
-        while len(lines) > height:
-            left = len(lines) - height
-            typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] no")
-            if typed is None or typed.strip():
-                return typed and "n"
-            lines = lines[height:]
-        return await self._face.answer(lines, prompt)
 
 
 # The commands of a chat about facts: remember one, list them, forget one.
@@ -145,11 +99,6 @@ _NEWEST = 8
 
 _LISTED = 50
 """Maximum number of facts in a list."""
-
-
-def _folder_facts(store: SQLiteStore) -> Facts:
-    """The facts of all conversations of the store's folder."""
-    return Facts(store, "chat", newest=_NEWEST)
 
 
 async def _about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledText, ...]:
@@ -163,16 +112,15 @@ async def _about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledTex
                 raise ForgeError(f"there is no fact {number!r}; /facts lists them with their numbers")
             return (LabelledText("forgotten", f"fact {number}; what was said with it stays in the conversation"),)
         case _:
-            return tuple(_fact_rows(await facts.recall(limit=_LISTED + 1)))
-
-
-def _fact_rows(found: tuple[Fact, ...]) -> Iterator[LabelledText]:
-    if not found:
-        yield LabelledText("facts", "none yet; /remember keeps one for all conversations of this folder")
-    for one in sorted(found[:_LISTED], key=lambda fact: fact.id):
-        yield LabelledText(f"{one.id}", printable(one.text))
-    if len(found) > _LISTED:
-        yield LabelledText("", f"and older ones; the newest {quantity(_LISTED, 'fact')} are listed")
+            found = await facts.recall(limit=_LISTED + 1)
+            known = sorted(found[:_LISTED], key=lambda fact: fact.id)
+            rows = [LabelledText(f"{one.id}", printable(one.text)) for one in known]
+            if not found:
+                told = "none yet; /remember keeps one for all conversations of this folder"
+                rows.append(LabelledText("facts", told))
+            if len(found) > _LISTED:
+                rows.append(LabelledText("", f"and older ones; the newest {quantity(_LISTED, 'fact')} are listed"))
+            return tuple(rows)
 
 
 # Where conversations of a chat are kept: one SQLite file for each working folder, in forge's state folder.
@@ -219,21 +167,14 @@ def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
     """The conversations, the last one first: name, time, size, how it begins."""
     if not found:
         return (LabelledText("", "no conversation was held in this folder yet"),)
-    rows = [
-        LabelledText("", f"{_when(one.saved)}  {printable(one.name)}  {_facts(one)}")
-        for one in found[:_LISTED_SESSIONS]
-    ]
+    rows: list[LabelledText] = []
+    for one in found[:_LISTED_SESSIONS]:
+        when = datetime.fromtimestamp(one.saved, UTC).astimezone()
+        facts = f"({quantity(one.messages, 'message')}) {printable(one.title)}"  # no title: all was taken back
+        rows.append(LabelledText("", f"{when:%d %b %H:%M}  {printable(one.name)}  {facts}".rstrip()))
     if len(found) > _LISTED_SESSIONS:
         rows.append(LabelledText("", f"and {len(found) - _LISTED_SESSIONS} older"))
     return tuple(rows)
-
-
-def _facts(one: SessionSummary) -> str:
-    return f"({quantity(one.messages, 'message')}) {printable(one.title)}".rstrip()  # no title: all was taken back
-
-
-def _when(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC).astimezone():%d %b %H:%M}"
 
 
 _LISTED_SESSIONS = 20
@@ -342,7 +283,7 @@ class Chat:
             self._agent.switch(session)
         elif resumed:
             self._kept()
-        self._agent.facts = self._facts = self._agent.facts or _folder_facts(self.store)
+        self._agent.facts = self._facts = self._agent.facts or Facts(self.store, "chat", newest=_NEWEST)
 
     async def run(self, face: Face, *, asks: bool) -> int:
         """Hold the conversation until there are no more lines; the exit code. `asks`: a person can approve calls."""
@@ -377,7 +318,8 @@ class Chat:
         match typed_line(line):
             case Spoken(text=text):
                 if text:
-                    await self._say(text)
+                    self.said += 1
+                    await self._follow(self._agent.process(text, on_event=self._see, ask=self._ask))
             case Mistyped(problem=problem):
                 self._tell("problem", problem, "yellow")
             case SlashCommand() as command:
@@ -388,10 +330,6 @@ class Chat:
 
     def _tell(self, label: str, text: str, style: str = "dim") -> None:
         self._face.show(LabelledText(label, readable(text), label_style=style))
-
-    async def _say(self, message: str) -> None:
-        self.said += 1
-        await self._follow(self._agent.process(message, on_event=self._see, ask=self._ask))
 
     async def _continue(self) -> None:
         memory = self._agent.memory
@@ -517,24 +455,16 @@ def run_chat(options: argparse.Namespace) -> int:
     """Hold a conversation; the exit code."""
     store = chat_store(Path.cwd())
     if options.sessions:
-        return _list(store)
-    plain = options.plain or not _is_terminal()
+        for row in session_rows(asyncio.run(store.sessions())):
+            print(row.text)
+        return 0
+    # Plain lines, unless there is a person at a terminal that can do more, and who wants that.
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    plain = not (wanted and sys.stdin.isatty() and sys.stdout.isatty())
     if not plain and find_spec("prompt_toolkit") is None:
-        raise ForgeError(f"in a terminal, forge chat needs prompt_toolkit; {to_install('chat')}; or take --plain")
+        raise ForgeError(f"in a terminal, forge chat needs prompt_toolkit; {to_install('chat')}; or set NO_COLOR=1")
     opening = _own_agent(options) if options.agent else default_agent(options)
     return asyncio.run(_talk(Chat(opening, store), options, plain=plain))
-
-
-def _list(store: SQLiteStore) -> int:
-    for row in session_rows(asyncio.run(store.sessions())):
-        print(row.text)
-    return 0
-
-
-def _is_terminal() -> bool:
-    """Whether there is a person at a terminal that can do more than lines, and who wants that."""
-    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
-    return wanted and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 async def _talk(chat: Chat, options: argparse.Namespace, *, plain: bool) -> int:
@@ -553,16 +483,11 @@ async def _talk(chat: Chat, options: argparse.Namespace, *, plain: bool) -> int:
         # It takes longer to load than plain lines need, and is not there without the extra.
         from forge.cli.chat.terminal_face import TerminalFace  # noqa: PLC0415
 
-        async with TerminalFace(_history(), chat.cancel, chat.facts) as face:
+        history = chats_folder() / "history"  # what the person entered before, for its owner alone
+        os.close(os.open(history, os.O_CREAT | os.O_WRONLY, 0o600))
+        async with TerminalFace(history, chat.cancel, chat.facts) as face:
             await chat.run(face, asks=True)
         return 0
-
-
-def _history() -> Path:
-    """The file with what the person entered before, for its owner alone."""
-    path = chats_folder() / "history"
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    return path
 
 
 class _Stop:

@@ -43,6 +43,8 @@ class Face(Protocol):
 # A chat in plain lines: for pipes, dumb terminals, and people who want them; one row for each event.
 
 _COLUMN = 9
+_AT_ONCE = 65_536
+"""Maximum bytes read at a time."""
 
 
 class PlainFace:
@@ -64,8 +66,14 @@ class PlainFace:
     def show(self, *printed: Printed) -> None:
         """Print rows; the further lines of a text are indented like its first."""
         for one in printed:
-            for label, text in _lines(one):
-                print(f"{label:>{_COLUMN}}  {text}".rstrip())
+            match one:
+                case Spelled(markdown=text, suggestions=suggestions):
+                    label = "answer"
+                    lines = [*text.strip().splitlines(), *(f"- {answer}" for answer in suggestions)]
+                case LabelledText(label=label, text=text):
+                    lines = text.splitlines()
+            for number, line in enumerate(lines or [""]):
+                print(f"{'' if number else label:>{_COLUMN}}  {line}".rstrip())
         sys.stdout.flush()
 
     def working(self, screen: Screen | None) -> None:
@@ -97,16 +105,3 @@ class PlainFace:
             return None
         line, _, self._read = self._read.partition(b"\n")
         return line.decode(sys.stdin.encoding, errors="replace").removesuffix("\r")
-
-
-_AT_ONCE = 65_536
-
-
-def _lines(printed: Printed) -> list[tuple[str, str]]:
-    match printed:
-        case Spelled(markdown=text, suggestions=suggestions):
-            lines = [*text.strip().splitlines(), *(f"- {one}" for one in suggestions)]
-            label = "answer"
-        case LabelledText(label=label, text=text):
-            lines = text.splitlines()
-    return [("" if number else label, line) for number, line in enumerate(lines or [""])]

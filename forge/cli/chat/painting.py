@@ -1,7 +1,5 @@
 """How rows and answers look in a terminal of rich; no character of a model or a tool can control it."""
 
-from collections.abc import Iterator
-
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Markdown
 from rich.padding import Padding
@@ -31,25 +29,17 @@ class Harmless:
 
 def paint(console: Console, printed: Printed) -> None:
     """Print it."""
-    for shown in _looks(printed):
-        if isinstance(shown, LabelledText):
-            show(console, shown)
-        else:
-            console.print(shown)
-
-
-def _looks(printed: Printed) -> Iterator[RenderableType | LabelledText]:
     match printed:
         case Spelled(markdown=text, suggestions=suggestions):
-            yield Text()
-            yield _markdown(text)
+            console.print()
+            console.print(_markdown(text))
             for one in suggestions:
-                yield Padding(Text(f"- {one}", style="cyan"), _INDENT)
+                console.print(Padding(Text(f"- {one}", style="cyan"), _INDENT))
         case LabelledText(label="you", text=text):
-            yield Text()
-            yield Text("> " + text.replace("\n", "\n  "), style="bold")
+            console.print()
+            console.print(Text("> " + text.replace("\n", "\n  "), style="bold"))
         case LabelledText():
-            yield printed
+            show(console, printed)
 
 
 def _markdown(text: str) -> RenderableType:
@@ -59,14 +49,9 @@ def _markdown(text: str) -> RenderableType:
 
 def live_text(console: Console, words: str, height: int) -> str:
     """The last lines of an answer that is coming, as the terminal of the console would be sent them."""
+    if len(words) > _LIVE:  # the end of the text, from the beginning of a line
+        words = words[-_LIVE:].partition("\n")[2] or words[-_LIVE:]
     with console.capture() as captured:
-        console.print(_markdown(_end_of(words)))
+        console.print(_markdown(words))
     lines = captured.get().rstrip("\n").split("\n")
     return "\n".join(lines[-height:]) + "\n"
-
-
-def _end_of(words: str) -> str:
-    """The end of the text, from the beginning of a line."""
-    if len(words) <= _LIVE:
-        return words
-    return words[-_LIVE:].partition("\n")[2] or words[-_LIVE:]

@@ -16,7 +16,7 @@ from stages import events
 from stages.effect import Ask, CallResult, Execute, HandOff, NeedsInput
 from stages.events import Stamped
 from stages.execution import result_status, result_text
-from stages.halt import ApprovalNeeded, Cancelled, Halt
+from stages.halt import ApprovalNeeded, Cancelled
 from stages.message import Assistant, Kind, ToolCall, User
 from stages.state import Awaiting, Completed, Done, State
 from stages.tool import ToolSpec
@@ -67,7 +67,11 @@ class Screen(Struct, frozen=True, kw_only=True):
 def followed_by(screen: Screen, stamped: Stamped) -> tuple[Screen, tuple[Printed, ...]]:
     """The screen after the event, and what is printed of it."""
     if stamped.parent:
-        return screen, tuple(_of_child(stamped))
+        # Of an agent that a tool asked; its answer, or why there is none, is the tool's result.
+        if isinstance(stamped.event, events.RunHalted | events.RunFailed):
+            return screen, ()
+        rows = (one for one in _printed(Screen(), stamped) if isinstance(one, LabelledText))
+        return screen, tuple(replace(one, text=f"{printable(stamped.agent)}: {one.text}") for one in rows)
     return _after(screen, stamped), tuple(_printed(screen, stamped))
 
 
@@ -126,7 +130,11 @@ def _printed(screen: Screen, stamped: Stamped) -> Iterator[Printed]:
         case events.CallsAccepted(calls=calls, text=text):
             if text.strip() and screen.remarked != stamped.turn:
                 yield LabelledText("says", printable(text.strip()), "dim")
-            yield from _allowed(screen, calls)
+            asked = {one.call_id: one.arguments for one in screen.running}
+            for call in calls:
+                if call.id in screen.approved:
+                    changed = "" if asked.get(call.id) == call.arguments else f" with {call.arguments}"
+                    yield _row("allowed", f"by you{changed}", "green")
             yield from _called(screen, calls)
         case events.ApprovalAsked(call=call):
             yield from _called(screen, (call,))
@@ -146,20 +154,22 @@ def _printed(screen: Screen, stamped: Stamped) -> Iterator[Printed]:
             suggestions = outcome.suggestions if isinstance(outcome, NeedsInput) else ()
             yield Spelled(readable(text), tuple(printable(one) for one in suggestions))
         case events.RunHalted(halt=halt):
-            yield from _unrun(screen)
-            yield from _halted(halt)
+            for one in screen.running:  # the calls that a person was to be asked about, and was not
+                of = f"{printable(one.name)}: " if len(screen.running) > 1 else ""
+                yield LabelledText("result", f"{of}It was not run.", "dim", "yellow")
+            match halt:
+                case Cancelled():
+                    yield _row("cancelled", "say something else, or /continue", "yellow")
+                case ApprovalNeeded(tool=tool):
+                    told = f"{tool} needs a person's approval, and nobody is there to ask"
+                    yield _row("stopped", told, "bold red")
+                case _:
+                    yield from _stopped(explain(halt))
+                    yield LabelledText("", "/continue tries again", "dim")
         case events.RunFailed(problem=problem):
             yield from _stopped(problem)
         case _:
             pass  # shown while it is under way, asked by whoever asks, or told with what follows from it
-
-
-def _of_child(stamped: Stamped) -> Iterator[LabelledText]:
-    """What an agent does that a tool asked; its answer, or why there is none, is the tool's result."""
-    if isinstance(stamped.event, events.RunHalted | events.RunFailed):
-        return
-    rows = (one for one in _printed(Screen(), stamped) if isinstance(one, LabelledText))
-    yield from (replace(one, text=f"{printable(stamped.agent)}: {one.text}") for one in rows)
 
 
 def _called(screen: Screen, calls: tuple[ToolCall, ...]) -> Iterator[LabelledText]:
@@ -167,15 +177,6 @@ def _called(screen: Screen, calls: tuple[ToolCall, ...]) -> Iterator[LabelledTex
     for one in _begun(screen, calls):
         if one.name not in NAMES:
             yield _row("calls", f"{one.name} {one.arguments}", "cyan")
-
-
-def _allowed(screen: Screen, calls: tuple[ToolCall, ...]) -> Iterator[LabelledText]:
-    """Those of the calls that a person has said yes to, with what was changed in them."""
-    asked = {one.call_id: one.arguments for one in screen.running}
-    for call in calls:
-        if call.id in screen.approved:
-            changed = "" if asked.get(call.id) == call.arguments else f" with {call.arguments}"
-            yield _row("allowed", f"by you{changed}", "green")
 
 
 def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[LabelledText]:
@@ -188,24 +189,6 @@ def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[Label
         text = result_text(result)
         said = of + excerpt(text if good else unmarked(text))
         yield LabelledText("result", said, "dim", "green" if good else "yellow")
-
-
-def _unrun(screen: Screen) -> Iterator[LabelledText]:
-    """The calls that a person was to be asked about, and was not."""
-    for one in screen.running:
-        of = f"{printable(one.name)}: " if len(screen.running) > 1 else ""
-        yield LabelledText("result", f"{of}It was not run.", "dim", "yellow")
-
-
-def _halted(halt: Halt) -> Iterator[LabelledText]:
-    match halt:
-        case Cancelled():
-            yield _row("cancelled", "say something else, or /continue", "yellow")
-        case ApprovalNeeded(tool=tool):
-            yield _row("stopped", f"{tool} needs a person's approval, and nobody is there to ask", "bold red")
-        case _:
-            yield from _stopped(explain(halt))
-            yield LabelledText("", "/continue tries again", "dim")
 
 
 def _stopped(problem: str) -> Iterator[LabelledText]:
@@ -332,18 +315,13 @@ def resumed_rows(name: str, state: State | None) -> Iterator[Printed]:
         yield LabelledText("you", printable(said[-1].text), "bold")
     if history and isinstance(history[-1], Assistant) and history[-1].text.strip():
         yield Spelled(readable(history[-1].text))
-    if state is not None and (unfinished := _unfinished(state)):
-        yield LabelledText("cut off", f"{unfinished}; /continue goes on with it, or say something else", "", "yellow")
-
-
-def _unfinished(state: State) -> str:
-    """What is left of the last message's work; empty: nothing."""
+    if state is None or isinstance(state.phase, Done):
+        return
     match state.phase:
-        case Done():
-            return ""
         case Awaiting(effect=Ask(call=call)):
-            return f"{printable(call.name)} waits for your approval"
+            unfinished = f"{printable(call.name)} waits for your approval"
         case Awaiting(effect=Execute(calls=calls)):
-            return f"{printable(', '.join(call.name for call in calls))} may have been under way"
+            unfinished = f"{printable(', '.join(call.name for call in calls))} may have been under way"
         case _:
-            return "your last message was not answered"
+            unfinished = "your last message was not answered"
+    yield LabelledText("cut off", f"{unfinished}; /continue goes on with it, or say something else", "", "yellow")

@@ -145,11 +145,12 @@ class TerminalFace:
             style=_STYLE,
             output=output,
         )
-        session.default_buffer.on_text_changed += lambda _: self._stay()
-        return session
 
-    def _stay(self) -> None:
-        self._leaving = False
+        def stay(_: object) -> None:
+            self._leaving = False
+
+        session.default_buffer.on_text_changed += stay
+        return session
 
     def _message(self) -> StyleAndTextTuples:
         """What stands before the line: what is under way, a question, and the mark of a prompt."""

@@ -20,14 +20,12 @@ _LINES, _LINE = 4, 160
 def excerpt(text: str) -> str:
     """The first lines of a tool's result, cut to size, and how many follow."""
     lines = text.strip().splitlines() or ["(nothing)"]
-    shown = [_expanded(line) for line in lines[:_LINES]]
+    shown: list[str] = []
+    for line in lines[:_LINES]:
+        cut = f"… ({len(line) - _LINE} more)" if len(line) > _LINE else ""
+        shown.append(readable(line[:_LINE].expandtabs(4)) + cut)
     more = len(lines) - _LINES
     return "\n".join((*shown, f"… {quantity(more, 'more line')}") if more > 0 else shown)
-
-
-def _expanded(line: str) -> str:
-    safe = readable(line[:_LINE].expandtabs(4))
-    return safe if len(line) <= _LINE else f"{safe}… ({len(line) - _LINE} more)"
 
 
 def unmarked(text: str) -> str:
@@ -116,15 +114,11 @@ _TOLD = re.compile(
 """Up to where the text begins that a built-in tool tells the user."""
 
 
-def _told(text: str, *, native: bool = False) -> str:
-    begun = _TOLD.search(text) or (None if native else _ANSWER.match(text))
-    return _string_so_far(text[begun.end() :]) if begun else ""
-
-
 _STRING_SO_FAR = re.compile(r'(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\["\\/bfnrt])*')
 
 
-def _string_so_far(text: str) -> str:
-    """A JSON string without its first quote, up to its end or to where it has come."""
-    found = _STRING_SO_FAR.match(text)
+def _told(text: str, *, native: bool = False) -> str:
+    begun = _TOLD.search(text) or (None if native else _ANSWER.match(text))
+    # A JSON string without its first quote, up to its end or to where it has come.
+    found = _STRING_SO_FAR.match(text[begun.end() :]) if begun else None
     return str(json.loads(f'"{found[0]}"', strict=False)) if found else ""

@@ -51,15 +51,13 @@ def ensure_package() -> Path:
             if not place.exists():
                 unpacked = Path(folder) / "unpacked"
                 for wheel in (BFCL, _MPMATH):
-                    _unpack(wheel, Path(folder) / wheel.distribution, unpacked)
+                    fetched = Path(folder) / wheel.distribution
+                    fetched.mkdir()
+                    file = fetch_wheel("the data of BFCL", wheel, fetched, lambda _: None)
+                    with zipfile.ZipFile(file) as archive:
+                        archive.extractall(unpacked)
                 shutil.move(unpacked, place)
     return place / "bfcl_eval"
-
-
-def _unpack(wheel: Wheel, folder: Path, unpacked: Path) -> None:
-    folder.mkdir()
-    with zipfile.ZipFile(fetch_wheel("the data of BFCL", wheel, folder, lambda _: None)) as archive:
-        archive.extractall(unpacked)
 
 
 # BFCL's functions as tools of forge: their names without points, their parameters as JSON Schema.
@@ -133,18 +131,14 @@ def question_world(checker: Checker, category: str, entry: Mapping[str, Any], an
             return "" if calls else "it called nothing"
         return checker.wrong(category, question.function, calls, answer)
 
-    return World(workflow=_workflow(question, system), messages=(message,), right=right)
+    def not_run(**_: object) -> None:
+        raise ForgeError("functions of BFCL's questions of one turn are not run")
 
-
-def _workflow(question: _Question, system: str) -> Workflow[Any]:
-    return Workflow(
+    workflow: Workflow[Any] = Workflow(
         "bfcl",
-        tools=[function_tool(described, _not_run) for described in question.function],
+        tools=[function_tool(described, not_run) for described in question.function],
         on_text="accept",
         calls=Calls(batch="all"),  # one reply is judged: no call can wait for the results of others
         system_prompt=re.sub(r"\{(\w+)\}", r"{{\1}}", system),  # no placeholders
     )
-
-
-def _not_run(**_: object) -> None:
-    raise ForgeError("functions of BFCL's questions of one turn are not run")
+    return World(workflow=workflow, messages=(message,), right=right)

@@ -35,46 +35,39 @@ from stages.state import Awaiting, Done, State
 
 async def forge_turn(task: Task) -> RunEnd:
     """One turn of forge's, with the corrections that it takes."""
-    with task.answering(0, task.workflow) as perform:
-        return await _forge_turn(task, perform)
-
-
-async def _forge_turn(task: Task, perform: Interpreter) -> RunEnd:
     turn = turn_of(task.workflow.compiled, task.connection.setup)
     state = task.workflow.start(task.messages[0])
-    while True:
-        match advanced(turn, state):
-            case Success(State(phase=Awaiting(effect=Send() as effect)) as waiting):
-                delivered = deliver(waiting, await perform(effect))
-                if isinstance(delivered, Failure):
-                    return RunEnd(type(delivered.failure()).__name__, "the model could not be asked")
-                state = delivered.unwrap()
-            case Success(State(phase=Awaiting(effect=Execute(), batch=batch))):
-                return _noted(task, [(call.name, call.arguments) for call in batch.said.calls])
-            case Success(State(phase=Done(outcome=outcome))):
-                task.record.outcomes.append(outcome)
-                return RunEnd(type(outcome).__name__)
-            case Success(moved):
-                state = moved
-            case Failure(halt):
-                return RunEnd(type(halt).__name__, "no reply could be used")
-            case other:
-                raise TypeError(f"a turn ended in {type(other).__name__}")
+    with task.answering(0, task.workflow) as perform:
+        while True:
+            match advanced(turn, state):
+                case Success(State(phase=Awaiting(effect=Send() as effect)) as waiting):
+                    delivered = deliver(waiting, await perform(effect))
+                    if isinstance(delivered, Failure):
+                        return RunEnd(type(delivered.failure()).__name__, "the model could not be asked")
+                    state = delivered.unwrap()
+                case Success(State(phase=Awaiting(effect=Execute(), batch=batch))):
+                    return _noted(task, [(call.name, call.arguments) for call in batch.said.calls])
+                case Success(State(phase=Done(outcome=outcome))):
+                    task.record.outcomes.append(outcome)
+                    return RunEnd(type(outcome).__name__)
+                case Success(moved):
+                    state = moved
+                case Failure(halt):
+                    return RunEnd(type(halt).__name__, "no reply could be used")
+                case other:
+                    raise TypeError(f"a turn ended in {type(other).__name__}")
 
 
 def _noted(task: Task, calls: Sequence[tuple[str, str]], text: str = "") -> RunEnd:
     """The turn's calls in the record; one whose arguments are no object is noted without any."""
     for name, arguments in calls:
-        task.record.calls.append(PerformedCall(tool=name, arguments=_members(arguments)))
+        try:
+            members = msgspec.json.decode(arguments, type=dict[str, object])
+        except msgspec.DecodeError:
+            members = {}
+        task.record.calls.append(PerformedCall(tool=name, arguments=members))
     task.record.outcomes.append(Said(text=text))
     return RunEnd("calls" if calls else "Said")
-
-
-def _members(arguments: str) -> Mapping[str, object]:
-    try:
-        return msgspec.json.decode(arguments, type=dict[str, object])
-    except msgspec.DecodeError:
-        return {}
 
 
 async def _server_turn(task: Task) -> RunEnd:
@@ -126,23 +119,24 @@ _FUNCTIONS: Mapping[str, str] = MappingProxyType(
 
 def _conversation_world(package: Path, entry: Mapping[str, Any], answer: object) -> World:
     """The world of an entry: its functions, that run on what was called before, and the package's judgement."""
-    functions = [one for name in entry["involved_classes"] for one in _described(package, name)]
+    files = (_FUNCTIONS[name] for name in entry["involved_classes"])
+    functions = [one for file in files for one in _lines(package / "data" / "multi_turn_func_doc" / f"{file}.json")]
     names = tuple(one["name"] for one in functions)
     simulation = Simulation(package=package, entry=entry, names=names)
     messages = tuple(said["content"] for (said,) in entry["question"])
 
     def right(trajectory: Trajectory) -> str:
-        return simulation.wrong(_turns(trajectory, len(messages)), answer)
+        done = [call for call in trajectory.calls if not call.error]
+        by_message = ([call for call in done if call.message == number] for number in range(len(messages)))
+        turns = [
+            [SimulatedCall(name=call.tool, arguments={**call.arguments}) for call in calls] for calls in by_message
+        ]
+        return simulation.wrong(turns, answer)
 
     made: list[SimulatedCall] = []
     tools = [function_tool(one, partial(_run, simulation, made, one["name"])) for one in functions]
     workflow = Workflow(_CONVERSATION, tools=tools, on_text="accept", limits=Limits(max_iterations=_STEPS + 1))
     return World(workflow=workflow, messages=messages, right=right)
-
-
-def _described(package: Path, name: str) -> list[Any]:
-    file = package / "data" / "multi_turn_func_doc" / f"{_FUNCTIONS[name]}.json"
-    return [msgspec.json.decode(line) for line in file.read_bytes().splitlines()]
 
 
 def _run(simulation: Simulation, made: list[SimulatedCall], name: str, /, **arguments: object) -> str:
@@ -153,27 +147,9 @@ def _run(simulation: Simulation, made: list[SimulatedCall], name: str, /, **argu
     return result
 
 
-def _turns(trajectory: Trajectory, messages: int) -> list[list[SimulatedCall]]:
-    """The calls for each message."""
-    done = [call for call in trajectory.calls if not call.error]
-    return [
-        [SimulatedCall(name=call.tool, arguments={**call.arguments}) for call in done if call.message == number]
-        for number in range(messages)
-    ]
-
-
 # Conversations of several turns, by forge in its modes and by BFCL's prompt.
 #
 # With the server's own tool calls they are the plain player's: it calls what is asked for, until there is text.
-
-
-async def _forge_conversation(task: Task) -> RunEnd:
-    """Each message is a run that continues the one before.
-
-    In BFCL a reply that cannot be read ends its turn and not the conversation, so a run that halts on its model's
-    replies does the same.
-    """
-    return await play_forge(task, (BadReplies, ToolsFailing))
 
 
 async def _prompted_conversation(task: Task, prompt: str) -> RunEnd:
@@ -198,16 +174,13 @@ async def _prompted_turn(task: Task, perform: Interpreter, messages: list[ChatMe
         calls = python_calls(reply.text)
         if not calls:
             return Said(text=reply.text)
-        messages.append({"role": "user", "content": str(await _results(task, perform, calls))})
+        told: list[ChatMessage] = []
+        for name, arguments in calls:
+            call = ToolCall(id=f"call_{len(told)}", name=name, arguments=arguments)
+            result = await _result(task, perform, call)
+            told.append({"role": "tool", "name": f"{name}({arguments})", "content": result})
+        messages.append({"role": "user", "content": str(told)})
     return RunEnd("iterations", f"no end after {task.workflow.budget.calls} model calls")
-
-
-async def _results(task: Task, perform: Interpreter, calls: Sequence[tuple[str, str]]) -> list[ChatMessage]:
-    told: list[ChatMessage] = []
-    for name, arguments in calls:
-        result = await _result(task, perform, ToolCall(id=f"call_{len(told)}", name=name, arguments=arguments))
-        told.append({"role": "tool", "name": f"{name}({arguments})", "content": result})
-    return told
 
 
 async def _result(task: Task, perform: Interpreter, call: ToolCall) -> str:
@@ -248,7 +221,12 @@ def scenarios(checker: Checker, categories: Iterable[str]) -> tuple[Scenario, ..
 
 
 def _scenario(checker: Checker, name: str) -> Scenario:
-    entries, answers = _entries(checker.package, name), _answers(checker.package, name)
+    folder = checker.package / "data"
+    # In the order of a hash, so that the first hundred are a fair sample.
+    every = _lines(folder / f"BFCL_v4_{name}.json")
+    entries = sorted(every, key=lambda entry: hashlib.sha256(entry["id"].encode()).digest())
+    file = folder / "possible_answer" / f"BFCL_v4_{name}.json"
+    answers = {answer["id"]: answer["ground_truth"] for answer in _lines(file)} if file.exists() else {}
     several_turns = name == "multi_turn_base"
 
     def world(seed: int) -> World:
@@ -271,17 +249,6 @@ def _scenario(checker: Checker, name: str) -> Scenario:
     )
 
 
-def _entries(package: Path, category: str) -> list[dict[str, Any]]:
-    """The questions in the order of a hash, so that the first hundred are a fair sample."""
-    entries = _lines(package / "data" / f"BFCL_v4_{category}.json")
-    return sorted(entries, key=lambda entry: hashlib.sha256(entry["id"].encode()).digest())
-
-
-def _answers(package: Path, category: str) -> Mapping[str, object]:
-    file = package / "data" / "possible_answer" / f"BFCL_v4_{category}.json"
-    return {answer["id"]: answer["ground_truth"] for answer in _lines(file)} if file.exists() else {}
-
-
 def _lines(file: Path) -> list[dict[str, Any]]:
     return [msgspec.json.decode(line, type=dict[str, Any]) for line in file.read_bytes().splitlines()]
 
@@ -292,6 +259,17 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 def players(checker: Checker) -> dict[str, Player]:
     """The players by name; each plays a question of one turn, and a conversation."""
 
+    def converses(task: Task) -> bool:
+        return task.workflow.name == _CONVERSATION
+
+    async def forge(task: Task) -> RunEnd:
+        # In BFCL a reply that cannot be read ends its turn and not the conversation, so here does a run that halts on
+        # its model's replies.
+        return await (play_forge(task, (BadReplies, ToolsFailing)) if converses(task) else forge_turn(task))
+
+    async def server(task: Task) -> RunEnd:
+        return await (PLAIN.play if converses(task) else _server_turn)(task)
+
     async def prompted(task: Task) -> RunEnd:
         specs = task.workflow.rules.tools
         prompt = checker.prompt(
@@ -300,23 +278,11 @@ def players(checker: Checker) -> dict[str, Player]:
                 for one in specs
             ]
         )
-        return await (_prompted_conversation if _is_conversation(task) else prompted_turn)(task, prompt)
+        return await (_prompted_conversation if converses(task) else prompted_turn)(task, prompt)
 
     made = (
-        Player(name="forge", about="forge, in the mode asked for", play=_forge),
-        Player(name="server", about="the server's own tool calls", play=_server, wire="openai"),
+        Player(name="forge", about="forge, in the mode asked for", play=forge),
+        Player(name="server", about="the server's own tool calls", play=server, wire="openai"),
         Player(name="bfcl-prompt", about="BFCL's own prompt, read as Python calls", play=prompted, wire="openai"),
     )
     return {player.name: player for player in made}
-
-
-def _is_conversation(task: Task) -> bool:
-    return task.workflow.name == _CONVERSATION
-
-
-async def _forge(task: Task) -> RunEnd:
-    return await (_forge_conversation if _is_conversation(task) else forge_turn)(task)
-
-
-async def _server(task: Task) -> RunEnd:
-    return await (PLAIN.play if _is_conversation(task) else _server_turn)(task)

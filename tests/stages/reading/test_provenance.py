@@ -274,7 +274,7 @@ class TestUser:
     def test_values_that_the_user_gives_bar_nothing(self) -> None:
         bank = Bank()
         asked = 'Call pay with {"to": "eve and co", "amount": 5}.'
-        bank.run(f"I will pay now.\n{FORMS['fenced']}", message=asked)
+        bank.run(f"I will pay now.\n{FORMS['fenced']}", FORMS["fenced"], message=asked)
         assert bank.paid == [("eve and co", 5)]
 
     def test_one_word_more_is_enough(self) -> None:
@@ -303,13 +303,14 @@ class TestRecap:
 
     def test_another_one_is_no_recap(self) -> None:
         bank = Bank()
-        bank.run(self.made, "Now the rest.\n" + call_text("fenced", "pay", {"to": "bob", "amount": 4}))
+        more = "Now the rest.\n" + call_text("fenced", "pay", {"to": "bob", "amount": 4})
+        bank.run(self.made, more, more)
         assert bank.paid == [("bob", 3), ("bob", 4)]
 
     def test_neither_is_another_try_of_one_that_failed(self) -> None:
         bank = Bank()
         again = "Let me try once more.\n" + call_text("fenced", "pay", {"to": "nobody", "amount": 3})
-        bank.run(call("pay", to="nobody", amount=3), again)
+        bank.run(call("pay", to="nobody", amount=3), again, again)
         assert len(bank.paid) == 2
 
     def test_a_read_is_made_again_once_the_model_was_told(self) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from stages.rescue import rescue
+from tests.rescue_corpus import run_at_once
 
 TOOLS = {"get_weather": ("city",)}
 M3 = "]<]minimax[>["
@@ -59,7 +60,7 @@ MEANT = (
 @pytest.mark.parametrize("family", MARKUP)
 @pytest.mark.parametrize("text", MENTIONS)
 def test_markup_that_a_text_is_about_is_no_call(text: str, family: str) -> None:
-    assert rescue(text.replace("CALL", MARKUP[family]), TOOLS).calls == ()
+    assert not run_at_once(text.replace("CALL", MARKUP[family]), TOOLS)
 
 
 @pytest.mark.parametrize("family", MARKUP)
@@ -72,6 +73,6 @@ def test_a_call_beside_other_words_is_one(text: str, family: str) -> None:
 @pytest.mark.parametrize("lead", ["Here is the code:", "Voici le code :", "Hier ist der Code:", "Ecco il codice:"])
 @pytest.mark.parametrize("call", ['get_weather(city="Rome")', '{"name": "get_weather", "arguments": {"city": "Rome"}}'])
 def test_a_program_that_is_introduced_as_code_is_no_call(lead: str, call: str) -> None:
-    assert rescue(f"{lead}\n\n```python\n{call}\n```", TOOLS).calls == ()
-    assert len(rescue(f"I need the weather.\n\n```python\n{call}\n```", TOOLS).calls) == 1
-    assert len(rescue(f"I'll run this code:\n\n```python\n{call}\n```", TOOLS).calls) == 1
+    assert not run_at_once(f"{lead}\n\n```python\n{call}\n```", TOOLS)
+    assert len(run_at_once(f"{lead}\n\n```python\n{call}\n```", TOOLS, "read")) == 1
+    assert len(run_at_once(f"```python\n{call}\n```", TOOLS)) == 1

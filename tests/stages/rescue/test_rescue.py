@@ -12,10 +12,11 @@ from stages.reasoning import split_reasoning
 from stages.rescue import FAMILIES, Claim, Family, Names, Read, rescue, rescuer
 from stages.rules import Rules
 from stages.tool import ToolSpec
-from tests.rescue_corpus import Case, Meant, arguments, cases
+from tests.rescue_corpus import Case, Meant, arguments, cases, parameters, run_at_once
 
 NAMES = ("get_weather", "write_file", "set_timer")
-KINDS = ("clean", "damage", "torn", "negative", "recorded")
+KINDS = ("clean", "damage", "torn", "recorded")
+PARAMETERS = parameters({name for case in cases("negative") for name in case.names})
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.id) for kind in KINDS for c in cases(kind)])
@@ -27,6 +28,13 @@ def test_a_reply_gives_the_calls_that_it_means_and_no_others(case: Case) -> None
     assert bool(found.damage) is case.damage
 
 
+@pytest.mark.parametrize("case", [pytest.param(c, id=c.id) for c in cases("negative")])
+def test_no_tool_that_writes_runs_from_a_text_that_calls_nothing(case: Case) -> None:
+    tools = {name: PARAMETERS[name] for name in case.names}
+    assert not run_at_once(case.text, tools)
+    assert not run_at_once(case.text, tools, "terminal")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_reasoning_in_the_text_changes_nothing(kind: str) -> None:
     for case in cases(kind):
@@ -35,7 +43,7 @@ def test_reasoning_in_the_text_changes_nothing(kind: str) -> None:
 
 
 def test_the_corpus_is_a_third_damage_and_a_third_negatives() -> None:
-    everything = [case for kind in KINDS for case in cases(kind)]
+    everything = [case for kind in (*KINDS, "negative") for case in cases(kind)]
     damaged = [*cases("damage"), *cases("torn")]
     negatives = [case for case in everything if not case.calls and not case.damage]
     assert len(everything) >= 200
@@ -329,9 +337,10 @@ INVOKED = '<invoke name="get_weather"><parameter name="city">Rome</parameter></i
     ],
 )
 def test_markup_around_a_call_does_not_part_it_from_what_is_said_of_it(called: str) -> None:
-    assert len(rescue(called, NAMES).calls) == 1
+    tools = {"get_weather": ("city",)}
+    assert len(run_at_once(called, tools)) == 1
     for said in ("{} is what the page said.", "{}\nThis is only an example.", "{}\n\nShould I run this?", "Is it {}?"):
-        assert rescue(said.replace("{}", called), NAMES).calls == ()
+        assert not run_at_once(said.replace("{}", called), tools)
 
 
 def test_one_in_an_argument_does_not() -> None:

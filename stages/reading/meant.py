@@ -1,0 +1,39 @@
+"""Whether a reply leaves no doubt that the calls found in its text are meant, in any language.
+
+It does if it is calls and nothing else, or if the calls stand at its end in markup of calls, behind words that are a
+whole sentence: no colon leads up to them, no question, no sentence that goes on, and no inline code with such markup.
+Then all of them run. Otherwise only those that read run at once; about one that writes or ends the run, the model is
+asked (`stages.validate`).
+"""
+
+import re
+
+from stages.rescue.found import Rescued
+from stages.rescue.strays import STRAY_MARKUP
+from stages.rescue.tags import MARKER
+
+_MARKUP = re.compile(rf"{MARKER}|^[ \t]*(?:```|~~~)\w*[ \t]*$", re.MULTILINE)
+_THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
+"""The thought that is part of ReAct's form."""
+_WORD = re.compile(r"\w")
+_MORE = re.compile(r"[^\s*_]")
+"""What may stand behind a call without being about it is blanks and decoration; a full stop ends a sentence."""
+_MENTION = re.compile(rf"`\s{{0,4}}+(?:{STRAY_MARKUP.pattern})")
+"""Inline code that begins with the markup of calls: the text is about how calls are written."""
+_SENTENCE = re.compile(r"(?:\A|[.!\u2026\u3002\uff01\uff0e\u0964\u06d4][\"'\u201d\u2019\u00bb\u300d)]{0,2})\Z")
+_UNMARKED = re.compile(r"\s*+(?:[`~({\uff5b]|\[\s*+[\[{\"(]|\[?\s*+[\w.-]++\s*+[({]|[\w.-]++\s)")
+"""A call without markup of its own: JSON, a code fence, Python, a name before JSON."""
+
+
+def is_clear(found: Rescued, text: str) -> bool:
+    """Whether the calls found in that text, or the damaged one, are certainly meant."""
+    thought = _THOUGHT.match(found.rest) if {call.origin for call in found.calls} == {"react"} else None
+    rest = found.rest[thought.end() :] if thought else found.rest
+    if not _WORD.search(_MARKUP.sub("", rest)):
+        return True
+    if any(_UNMARKED.match(text, call.span[0]) for call in found.calls) or not found.calls:
+        return False
+    if _MORE.search(_MARKUP.sub("", found.after)) or _MENTION.search(text, 0, found.calls[0].span[0]):
+        return False
+    before = _MARKUP.sub("", found.rest.removesuffix(found.after)).rstrip("* \t\r\n_`")
+    return _SENTENCE.search(before, max(0, len(before) - 3)) is not None

@@ -1,0 +1,77 @@
+"""Many clients: no event is lost or doubled, whoever reconnects or stops reading."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.serve.served import serving
+
+COUNT = 20
+"""Clients; three hundred were tried."""
+
+WANTED = {"workflow": "quick", "variables": {"who": "quick"}}
+
+
+async def told(client: httpx.AsyncClient, where: str, breaks: int = 0) -> list[str]:
+    """The ids of a run's events until it ends, with so many breaks of the connection on the way."""
+    found: list[str] = []
+    while True:
+        headers = {"last-event-id": found[-1]} if found else {}
+        async with client.stream("GET", f"{where}/events", headers=headers) as stream:
+            if stream.status_code == 204:
+                return found
+            assert stream.status_code == 200, await stream.aread()
+            async for line in stream.aiter_lines():
+                if line.startswith("id: "):
+                    found.append(line[4:])
+                    if breaks:
+                        breaks -= 1
+                        break
+                if line.startswith("data: "):
+                    event: Any = json.loads(line[6:])
+                    if event["type"] == "state" and event["run"]["state"] == "completed":
+                        return found
+
+
+def test_a_reader_reconnects_after_every_event_and_another_stops_reading(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+
+        async def read() -> None:
+            async with httpx.AsyncClient(base_url=running.url, timeout=60, trust_env=False) as client:
+                wanted = {**WANTED, "message": "hang on", "background": True}
+                where = (await client.post("/v1/runs", json=wanted)).headers["location"]
+                host, port = running.url.removeprefix("http://").split(":")
+                _, stalled = await asyncio.open_connection(host, int(port))
+                stalled.write(f"GET {where}/events HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())  # and reads nothing
+                readers = [asyncio.ensure_future(told(client, where, breaks)) for breaks in (0, 100)]
+                running.release()
+                plain, broken = await asyncio.gather(*readers)
+                assert broken == plain
+                assert len({*plain}) == len(plain) > 5
+                stalled.close()
+                await stalled.wait_closed()
+
+        asyncio.run(read())
+
+
+def test_many_clients_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+
+        async def one(client: httpx.AsyncClient, number: int) -> None:
+            wanted = {**WANTED, "message": f"Note {number}", "background": True}
+            answer = await client.post("/v1/runs", json=wanted)
+            assert answer.status_code == 202, answer.text
+            found = await told(client, answer.headers["location"])
+            assert len({*found}) == len(found) > 5
+            run = (await client.get(answer.headers["location"])).json()
+            assert run["outcome"]["value"] == f"done {number}"
+
+        async def all_of_them() -> None:
+            limits = httpx.Limits(max_connections=None)
+            async with httpx.AsyncClient(base_url=running.url, timeout=300, limits=limits, trust_env=False) as client:
+                await asyncio.gather(*(one(client, number) for number in range(COUNT)))
+
+        asyncio.run(all_of_them())

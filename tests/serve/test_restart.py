@@ -1,0 +1,77 @@
+"""A server in a process of its own, killed and started again: what was under way goes on, and no event is lost."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.serve.served import events_of
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", httpx.Client]]:
+    words = [sys.executable, "-m", "tests.serve.restarted", str(folder)]
+    with subprocess.Popen(words, cwd=Path(__file__).parents[2], stdout=-1, text=True) as running:
+        assert running.stdout is not None
+        try:
+            url = running.stdout.readline().strip()
+            with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+                yield running, client
+        finally:
+            running.kill()
+
+
+def until(told: Iterator[dict[str, Any]], kind: str, found: list[str]) -> dict[str, Any]:
+    """The next event of that kind; the ids on the way are noted."""
+    for event in told:
+        if event["id"]:
+            found.append(event["id"])
+        if event["type"] == kind:
+            return event
+    raise AssertionError(kind)
+
+
+def test_a_run_outlives_a_killed_server_and_its_readers_lose_nothing(tmp_path: Path) -> None:
+    (tmp_path / "hold").touch()
+    ids: list[str] = []
+    with server(tmp_path) as (running, client):
+        begun = client.post("/v1/runs", json={"workflow": "flow", "message": "Write a line", "background": True})
+        where = f"/v1/runs/{begun.json()['id']}"
+        with client.stream("GET", f"{where}/events") as stream:
+            told = events_of(stream.iter_lines())
+            until(told, "calls_accepted", ids)
+            until(told, "calls_accepted", ids)  # of what writes
+            while not (tmp_path / "written").exists():
+                pass
+            running.kill()
+    (tmp_path / "hold").unlink()
+    with server(tmp_path) as (running, client):
+        with client.stream("GET", f"{where}/events", headers={"last-event-id": ids[-1]}) as stream:
+            told = events_of(stream.iter_lines())
+            until(told, "approval_asked", ids)
+            while (state := until(told, "state", ids)["run"])["state"] != "waiting":
+                pass
+            assert state["question"]["in_doubt"]["name"] == "write"
+            said = {"type": "settle", "digest": state["question"]["digest"], "happened": True, "result": "written"}
+            assert client.post(f"{where}/answers", json=said).status_code == 202
+            until(told, "finished", ids)
+            assert until(told, "state", ids)["run"]["outcome"]["value"] == "all done"
+            assert list(told) == []
+        assert (tmp_path / "written").read_text() == "a line\n"
+        with client.stream("GET", f"{where}/events") as stream:
+            again = [event["id"] for event in events_of(stream.iter_lines()) if event["id"]]
+        assert again == ids
+        assert len({*ids}) == len(ids)
+        # A server that stops lets its readers go: they end without an end, and come back elsewhere.
+        (tmp_path / "hold").touch()
+        wanted = {"workflow": "flow", "message": "Write a line", "stream": True}
+        with client.stream("POST", "/v1/runs", json=wanted) as stream:
+            told = events_of(stream.iter_lines())
+            until(told, "calls_accepted", [])
+            running.terminate()
+            assert "finished" not in {event["type"] for event in told}
+        assert running.wait() == 0
