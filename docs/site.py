@@ -31,6 +31,7 @@ API = (
     "forge.outcome",
     "forge.proxy",
     "forge.runtime",
+    "forge.serve",
     "forge.telemetry",
     "forge.testing",
     "forge.tools",

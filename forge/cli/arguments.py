@@ -295,6 +295,7 @@ def fill_serve(parser: Parser) -> None:
     add("--streams", type=count, default=500, metavar="N", help="open streams at a time (default: %(default)s)")
     add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
     add("--verbose", action="store_true", help="print a line a request on standard error")
+    add_telemetry(parser)
     parser.set_defaults(command=command_of("forge.cli.serve", "run_serve"))
 
 
