@@ -9,10 +9,12 @@ from typing import Any
 
 from anthropic import Anthropic
 
+from forge import tool
 from forge.errors import as_error
 from forge.guardrails import Action, AskPerson, CallModel, Finished, Guardrails, Halted, RunCalls
 
 
+@tool(effect="read")
 def get_order(order_id: str) -> dict[str, float]:
     """Look up the total of an order."""
     return {"total": {"A-17": 129.9}[order_id]}

@@ -11,10 +11,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
+from forge import tool
 from forge.errors import as_error
 from forge.guardrails import Action, AskPerson, CallModel, Finished, Guardrails, Halted, RunCalls
 
 
+@tool(effect="read")
 def get_order(order_id: str) -> dict[str, float]:
     """Look up the total of an order."""
     return {"total": {"A-17": 129.9}[order_id]}

@@ -52,9 +52,10 @@ def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply)
         made = made[: guard.rules.calls.max_calls_per_reply]
     calls = [_handed_on(request, guard, n, judged) for n, judged in enumerate(made, start=1)]
     going = [call for call in calls if call is not None]
+    shown = _shown(own)
     said = reply.text.strip() and not calls
     repeats = bool(sifted.repeated) and not own
-    refusal = _REPEATS if repeats else _refusal(guard, state, going) if going or said else ""
+    refusal = _REPEATS if repeats else _refusal(guard, state, [*going, *shown]) if going or shown or said else ""
     if refusal:
         # A call that was found in the text must not be found there again.
         told = tuple(RawCall(name=judged.name, arguments=judged.arguments) for judged in reading.calls)
@@ -62,6 +63,28 @@ def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply)
     if not going or len(going) < len(calls) or reply.finish == "length":
         return _in_words(reply)
     return with_calls(reply, going, reading.said.text)
+
+
+def without_refused(guard: Guard, state: State, reply: Reply) -> Reply | None:
+    """An answer in words whose calls, if they are meant, the session must not run: they are told in the text.
+
+    A client that looks for calls in the text itself would run them. None where there is nothing to refuse.
+    """
+    reading = guard.read(reply) if guard.applied.guards else None
+    shown = _shown(reading.calls) if reading else []
+    if reading is None or not shown or not (refusal := _refusal(guard, state, shown)):
+        return None
+    told = tuple(RawCall(name=call.name, arguments=call.arguments) for call in shown)
+    return _in_words(replace(reply, text=reading.said.text, calls=told), f"[refused: {refusal}]")
+
+
+def _shown(calls: Sequence[Judged]) -> list[ToolCall]:
+    """The calls among words, which may merely be shown."""
+    return [
+        ToolCall(id=call_id(number), name=call.name, arguments=call.arguments, origin=call.origin)
+        for number, call in enumerate(calls, start=1)
+        if isinstance(call.wrong, AmongWords)
+    ]
 
 
 def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged) -> ToolCall | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Success
 
 from forge.connection import Setup
-from forge.proxy.replies import last_reply, with_calls
+from forge.proxy.replies import last_reply, with_calls, without_refused
 from forge.proxy.tools import Guard
 from forge.proxy.writing import writing
 from stages import Stage, fold, on, pipeline, send
@@ -150,7 +150,9 @@ def judged(asked: Again, reply: Reply) -> Step:
         case Success(State(phase=Done())):
             # Where a call was asked about and was not meant, the first reply is the answer.
             first = asked.last if state.ledger.asked_about is not None else None
-            return Accepted(first or reply, clean=True)
+            answer = first or reply
+            refused = without_refused(turn.guard, state, answer)
+            return Accepted(refused or answer, clean=refused is None)
         case Success(State(phase=Ready()) as corrected):
             again, last = ask(turn, corrected), last_reply(turn.given, turn.guard, state, reply)
             if again is None:

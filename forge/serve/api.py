@@ -27,6 +27,7 @@ stream. Deltas come only from the process that performs the run; a
 reader elsewhere sees whole messages. Where deltas were shown, `model_replied` has all of the text: it replaces them.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
@@ -50,7 +51,7 @@ class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     workflow: _Text
     message: _Text
-    variables: dict[str, str] = {}
+    variables: Mapping[str, str] = {}
     background: bool = False
     stream: bool = False
     priority: Annotated[int, Meta(ge=1, lt=2**31)] | None = None

@@ -84,7 +84,7 @@ NATIVE: list[Line] = [
 SPOKEN: list[Line] = [
     in_text("customer", name="Eva"),
     "```json\n" + in_text("pay", card=CARD, pin=PIN) + "\n```",
-    "I close it.\n" + in_text("close", card=CARD),
+    in_text("close", card=CARD),
 ]
 ESCAPED: list[Line] = [
     Reply(calls=(RawCall(name="pay", arguments=json.dumps({"card": CARD, "pin": PIN}).replace("4", "\\u0034")),)),

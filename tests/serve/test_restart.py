@@ -45,7 +45,7 @@ def test_a_run_outlives_a_killed_server_and_its_readers_lose_nothing(tmp_path: P
             told = events_of(stream.iter_lines())
             until(told, "calls_accepted", ids)
             until(told, "calls_accepted", ids)  # of what writes
-            while not (tmp_path / "written").exists():
+            while not ((tmp_path / "written").exists() and (tmp_path / "written").read_text()):
                 pass
             running.kill()
     (tmp_path / "hold").unlink()

@@ -36,7 +36,8 @@ def test_a_hostile_schema_costs_little(hostile: Hostile) -> None:
         project(schema, "llama.cpp")
         project(schema, "openai-strict")
 
-    assert processor_time(used) < 60 * plain
+    # The least of three: a collection of the garbage of all tests may fall into one.
+    assert min(processor_time(used) for _ in range(3)) < 60 * plain
 
 
 def branching(depth: int, leaf: Json) -> Json:
