@@ -333,7 +333,7 @@ def test_a_backend_that_refuses_the_constrained_attempt_is_asked_in_plain_words_
             assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
             assert "response_format" not in third | fourth
             assert third["messages"][0] == first["messages"][0]
-            assert "[StepEnforcementError]" in there.told(2)
+            assert "[StepEnforcementError]" in there.told(1)
 
     run(go)
 
@@ -467,6 +467,20 @@ def test_a_refused_call_in_the_text_does_not_stay_there_for_a_client_that_looks_
         async with client(STEPS, *[reply] * 3) as there:
             assert await there.say("Commit.") == []
             assert there.said.startswith('Here:\n[called commit: {"message":"Mend a"}]\n[refused: ')
+
+    run(go)
+
+
+def test_so_is_one_that_was_only_shown_where_words_are_an_answer() -> None:
+    shown = 'It would be: <tool_call>{"name": "commit", "arguments": {"message": "Mend a"}}</tool_call>'
+    policy = '[[order]]\ntool = "commit"\nafter = ["test"]'
+    refused = 'It would be:\n[called commit: {"message":"Mend a"}]\n[refused: '
+
+    async def go() -> None:
+        for rules, said in ((policy, refused), ("", shown)):
+            async with client(rules, whole(completion(shown)), whole(completion("ok"))) as there:
+                assert await there.say("How would you commit?") == []
+                assert there.said.startswith(said)
 
     run(go)
 

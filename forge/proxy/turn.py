@@ -151,8 +151,8 @@ def judged(asked: Again, reply: Reply) -> Step:
             # Where a call was asked about and was not meant, the first reply is the answer.
             first = asked.last if state.ledger.asked_about is not None else None
             answer = first or reply
-            refused = without_refused(turn.guard, state, answer)
-            return Accepted(refused or answer, clean=refused is None)
+            answer = without_refused(turn.guard, state, answer) or answer
+            return Accepted(answer, clean=answer is reply)
         case Success(State(phase=Ready()) as corrected):
             again, last = ask(turn, corrected), last_reply(turn.given, turn.guard, state, reply)
             if again is None:
