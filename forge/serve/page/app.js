@@ -267,8 +267,8 @@ const near = () => innerHeight + scrollY >= document.documentElement.scrollHeigh
 
 const open = (id) => {
   const stop = new AbortController();
-  const tool = (name) => workflows.get(shown?.view?.workflow)?.tools.find((one) => one.name === name);
-  shown = { id, stop, view: null, asks: "", timeline: new Timeline(by("turns"), tool, announce) };
+  const tool = (name) => workflows.get(shown?.workflow)?.tools.find((one) => one.name === name);
+  shown = { id, stop, workflow: "", view: null, asks: "", timeline: new Timeline(by("turns"), tool, announce) };
   by("run-title").replaceChildren(inert(id));
   for (const one of ["run-state", "run-facts", "run-message", "question", "outcome", "meters"]) by(one).replaceChildren();
   for (const one of ["cancel", "retry", "download", "delete", "steer", "whole", "meters"]) by(one).hidden = true;
@@ -298,7 +298,9 @@ const watch = async (run) => {
     by("connection").textContent = is ? "" : "Connection lost; trying again …";
   };
   try {
-    await follow(run.id, heard, connected, signal);
+    // The stream of a run that is over tells its state last, and the calls before that need their tools.
+    run.workflow ||= (await get(`/v1/runs/${encodeURIComponent(run.id)}`)).workflow;
+    if (!signal.aborted) await follow(run.id, heard, connected, signal);
   } catch (error) {
     if (!signal.aborted) complain(by("run-problem"), error);
   }
