@@ -543,9 +543,11 @@ class Workflow(Generic[R_co]):
                 low=context.compact_to,
                 reasoning=context.reasoning_replay != "none",
                 recall=context.recall,
-                # What grounding, calculations and such checks judge by must be known after compaction too.
+                # What grounding, calculations, such checks, guards and stages judge by must be known after compaction
+                # too (`past_calls`).
                 record=any(spec.grounded or spec.calculated for spec in rules.tools)
-                or any(map(sees_results, (self.completion_checks or {}).values())),
+                or any(map(sees_results, (self.completion_checks or {}).values()))
+                or bool(self.guards or self.stages),
             ),
             context=replace(
                 context,

@@ -1,4 +1,4 @@
-"""Deciding by what was looked up: which queue, whether at all, which of several, and how much."""
+"""Comparing and deciding by what was looked up: which queue, whether at all, which of several, and how much."""
 
 from collections.abc import Collection, Iterator
 from datetime import date, timedelta

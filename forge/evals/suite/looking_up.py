@@ -1,4 +1,4 @@
-"""Facts that are looked up and told, in two steps to four; and a question to decline."""
+"""The seeds' first scenarios, each with a twin: facts looked up and told, in two steps to four; a question to decline."""
 
 from collections.abc import Callable
 

@@ -8,8 +8,8 @@ from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_guard_laws
 from stages.guards import completion
 from stages.message import ToolCall
-from stages.objection import Incomplete, Objection
-from stages.rules import CompletionCheck, PastCall
+from stages.objection import Custom, Incomplete, Objection, Verdict
+from stages.rules import CompletionCheck, PastCall, past_calls
 from stages.state import State
 
 
@@ -43,7 +43,8 @@ def test_a_check_sees_what_was_found_out() -> None:
     assert b"[Incomplete] finish was not accepted: a has not passed. Put that right" in model.requests[2]
 
 
-def test_compaction_keeps_what_a_check_wants_to_see() -> None:
+@pytest.mark.parametrize("asking", ["check", "guard"])
+def test_compaction_keeps_what_a_check_or_a_guard_wants_to_see(asking: str) -> None:
     big = "many words " * 300
 
     @tool(effect="read")
@@ -60,7 +61,12 @@ def test_compaction_keeps_what_a_check_wants_to_see() -> None:
         pages = [one.arguments["page"] for one in results if one.tool == "read"]
         return None if pages == [*range(6)] else f"only {pages} were read."
 
-    flow = Workflow("reader", tools=[read, end], terminal_tool="end", completion_checks={"end": all_read})
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        wrong = all_read({}, past_calls(state))
+        return tuple(Objection(call=one, wrong=Custom(text=wrong)) for one in calls if one.name == "end" and wrong)
+
+    own = {"completion_checks": {"end": all_read}} if asking == "check" else {"guards": [guard]}
+    flow = Workflow("reader", tools=[read, end], terminal_tool="end", **own)  # type: ignore[arg-type]  # either option
     model = Scripted([*(call("read", page=n) for n in range(6)), call("end")], context_tokens=4_000)
     run = run_sync(flow, "Read six pages.", backend=model).unwrap()
     assert run.state.ledger.compactions
