@@ -1,5 +1,7 @@
 """How Hypothesis makes the types that it does not know, and how it runs: no deadlines, nothing that needs luck."""
 
+import asyncio
+import inspect
 import signal
 from pathlib import Path
 
@@ -32,6 +34,21 @@ settings.load_profile("forge")
 def pytest_make_parametrize_id(val: object) -> str | None:
     """A short id for a long text: all of a hostile megabyte would be kept many times, and sent to each worker."""
     return f"{val[:40]!a} of {len(val)}" if isinstance(val, str | bytes) and len(val) > 200 else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine; one that hangs fails after a minute."""
+    if not inspect.iscoroutinefunction(pyfuncitem.function):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.function).parameters}
+
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await pyfuncitem.function(**arguments)
+
+    asyncio.run(bounded())
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook

@@ -94,19 +94,16 @@ def test_by_functions_alone() -> None:
     assert b"First." in model.requests[0]
 
 
-def test_one_message_at_a_time_and_no_loop_within_a_loop() -> None:
-    async def both() -> None:
-        conversation, _ = talk(LOOK, FINISH)
-        with pytest.raises(ForgeError, match=r"await conversation.say"):
-            conversation.say_sync("First.")
-        begun = asyncio.Event()
-        running = asyncio.ensure_future(conversation.say("First.", on_event=lambda _: begun.set()))
-        await begun.wait()
-        with pytest.raises(ForgeError, match="the conversation is still running another message"):
-            await conversation.say("Second.")
-        (await running).unwrap()
-
-    asyncio.run(both())
+async def test_one_message_at_a_time_and_no_loop_within_a_loop() -> None:
+    conversation, _ = talk(LOOK, FINISH)
+    with pytest.raises(ForgeError, match=r"await conversation.say"):
+        conversation.say_sync("First.")
+    begun = asyncio.Event()
+    running = asyncio.ensure_future(conversation.say("First.", on_event=lambda _: begun.set()))
+    await begun.wait()
+    with pytest.raises(ForgeError, match="the conversation is still running another message"):
+        await conversation.say("Second.")
+    (await running).unwrap()
 
 
 def test_a_run_that_is_over_leaves_no_attempt_behind_even_if_nothing_worked() -> None:

@@ -14,7 +14,6 @@ from forge.proxy.endpoint_client import EndpointClient, endpoint_client
 from forge.proxy.http_answer import HEAD_LIMIT, HELD, BrokenAnswerError, UnansweredError
 from forge.proxy.http_connector import UnreachableError
 from tests.forward_proxy import ForwardProxy
-from tests.test_proxy import run
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -95,19 +94,16 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("what", ANSWERS)
-def test_an_answer_is_read_however_its_end_is_told(what: str) -> None:
-    async def go() -> None:
-        answer, status, body = ANSWERS[what]
-        async with site(answer) as (client, there, url):
-            assert await said(client, url) == (status, body)
-            assert await said(client, url) == (status, body)
-            head, _, sent = there.requests[0].partition(b"\r\n\r\n")
-            assert sent == b"hello"
-            lines = head.split(b"\r\n")
-            assert lines[0] == b"POST /v1/chat HTTP/1.1"
-            assert {b"x-of: ours", b"authorization: Bearer k", b"accept-encoding: identity"} <= set(lines)
-
-    run(go)
+async def test_an_answer_is_read_however_its_end_is_told(what: str) -> None:
+    answer, status, body = ANSWERS[what]
+    async with site(answer) as (client, there, url):
+        assert await said(client, url) == (status, body)
+        assert await said(client, url) == (status, body)
+        head, _, sent = there.requests[0].partition(b"\r\n\r\n")
+        assert sent == b"hello"
+        lines = head.split(b"\r\n")
+        assert lines[0] == b"POST /v1/chat HTTP/1.1"
+        assert {b"x-of: ours", b"authorization: Bearer k", b"accept-encoding: identity"} <= set(lines)
 
 
 @pytest.mark.parametrize(
@@ -120,91 +116,76 @@ def test_an_answer_is_read_however_its_end_is_told(what: str) -> None:
         (OK + b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged", 2),  # an answer to what was not asked
     ],
 )
-def test_a_connection_is_kept_where_both_sides_may(answer: bytes, connections: int) -> None:
-    async def go() -> None:
-        async with site(answer) as (client, there, url):
-            assert [await said(client, url) for _ in range(2)] == [(200, b"hi")] * 2
-            assert there.connections == connections
-
-    run(go)
+async def test_a_connection_is_kept_where_both_sides_may(answer: bytes, connections: int) -> None:
+    async with site(answer) as (client, there, url):
+        assert [await said(client, url) for _ in range(2)] == [(200, b"hi")] * 2
+        assert there.connections == connections
 
 
-def test_what_comes_on_an_idle_connection_answers_nothing() -> None:
-    async def go() -> None:
-        spoken = asyncio.Event()
+async def test_what_comes_on_an_idle_connection_answers_nothing() -> None:
+    spoken = asyncio.Event()
 
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await there.read(reader)
+        writer.write(OK)
+        if there.connections == 1:
+            await spoken.wait()
+            writer.write(OK.replace(b"hi", b"no"))
+        await reader.readexactly(1)
+
+    async with site(talk) as (client, there, url):
+        assert await said(client, url) == (200, b"hi")
+        spoken.set()
+        await asyncio.sleep(0.05)  # either order is right: what is looked at is that no answer is mixed up
+        assert await said(client, url) == (200, b"hi")
+        assert there.connections == 2
+
+
+async def test_what_has_come_unasked_answers_nothing_although_the_loop_has_not_read_it_yet() -> None:
+    writers: list[asyncio.StreamWriter] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        while True:
             await there.read(reader)
             writer.write(OK)
-            if there.connections == 1:
-                await spoken.wait()
-                writer.write(OK.replace(b"hi", b"no"))
-            await reader.readexactly(1)
 
-        async with site(talk) as (client, there, url):
+    async with site(talk) as (client, there, url):
+        for number in range(1, 4):
             assert await said(client, url) == (200, b"hi")
-            spoken.set()
-            await asyncio.sleep(0.05)  # either order is right: what is looked at is that no answer is mixed up
-            assert await said(client, url) == (200, b"hi")
-            assert there.connections == 2
-
-    run(go)
+            assert there.connections == number
+            writers[-1].write(OK.replace(b"hi", b"no"))  # sent at once, and the next request without a turn between
 
 
-def test_what_has_come_unasked_answers_nothing_although_the_loop_has_not_read_it_yet() -> None:
-    async def go() -> None:
-        writers: list[asyncio.StreamWriter] = []
+async def test_an_answer_too_many_is_never_another_callers_however_late_it_comes() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answers a second request with what was meant for the first."""
+        own = b"hi" if there.connections % 2 else b"ho"
+        for _ in range(2):
+            await there.read(reader)
+            writer.write(OK.replace(b"hi", own))
+        await reader.readexactly(1)
 
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writers.append(writer)
-            while True:
-                await there.read(reader)
-                writer.write(OK)
-
-        async with site(talk) as (client, there, url):
-            for number in range(1, 4):
-                assert await said(client, url) == (200, b"hi")
-                assert there.connections == number
-                writers[-1].write(OK.replace(b"hi", b"no"))  # sent at once, and the next request without a turn between
-
-    run(go)
-
-
-def test_an_answer_too_many_is_never_another_callers_however_late_it_comes() -> None:
-    async def go() -> None:
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            """Answers a second request with what was meant for the first."""
-            own = b"hi" if there.connections % 2 else b"ho"
-            for _ in range(2):
-                await there.read(reader)
-                writer.write(OK.replace(b"hi", own))
-            await reader.readexactly(1)
-
-        async with site(talk) as (client, there, url):
-            assert [await said(client, url, "ann") for _ in range(2)] == [(200, b"hi")] * 2
-            assert [await said(client, url, "bob") for _ in range(2)] == [(200, b"ho")] * 2
-            assert there.connections == 2
-            await there.closed.wait()  # that of the first caller: there are no more at a time than before
-
-    run(go)
+    async with site(talk) as (client, there, url):
+        assert [await said(client, url, "ann") for _ in range(2)] == [(200, b"hi")] * 2
+        assert [await said(client, url, "bob") for _ in range(2)] == [(200, b"ho")] * 2
+        assert there.connections == 2
+        await there.closed.wait()  # that of the first caller: there are no more at a time than before
 
 
 @pytest.mark.parametrize("garbage", [b'"}]}', b"\0\xff", b"HTTP/1.1 200 OK\r\ncontent-le: \0\r\n"])
-def test_a_request_that_meets_the_rest_of_an_earlier_answer_is_asked_on_a_new_connection(garbage: bytes) -> None:
-    async def go() -> None:
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            """The second request of each connection is read, and the rest of the first answer comes before its own."""
-            await there.read(reader)
-            writer.write(OK)
-            await there.read(reader)
-            writer.write(garbage + OK)
+async def test_a_request_that_meets_the_rest_of_an_earlier_answer_is_asked_on_a_new_connection(garbage: bytes) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """The second request of each connection is read, and the rest of the first answer comes before its own."""
+        await there.read(reader)
+        writer.write(OK)
+        await there.read(reader)
+        writer.write(garbage + OK)
 
-        async with site(talk) as (client, there, url):
-            for _ in range(3):
-                assert await said(client, url) == (200, b"hi")
-            assert (there.connections, len(there.requests)) == (3, 5)
-
-    run(go)
+    async with site(talk) as (client, there, url):
+        for _ in range(3):
+            assert await said(client, url) == (200, b"hi")
+        assert (there.connections, len(there.requests)) == (3, 5)
 
 
 BROKEN = {
@@ -219,119 +200,97 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_is_no_answer_is_refused(what: str) -> None:
-    async def go() -> None:
-        async with site(BROKEN[what]) as (client, _, url):
-            with pytest.raises(BrokenAnswerError):
-                await said(client, url)
-
-    run(go)
+async def test_what_is_no_answer_is_refused(what: str) -> None:
+    async with site(BROKEN[what]) as (client, _, url):
+        with pytest.raises(BrokenAnswerError):
+            await said(client, url)
 
 
-def test_an_answer_that_breaks_off_is_told_from_none_and_never_asked_for_again() -> None:
-    async def go() -> None:
-        begins = OK[:-1]
+async def test_an_answer_that_breaks_off_is_told_from_none_and_never_asked_for_again() -> None:
+    begins = OK[:-1]
 
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await there.read(reader)
-            writer.write(begins)
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await there.read(reader)
+        writer.write(begins)
 
-        async with site(talk) as (client, there, url):
-            with pytest.raises(BrokenAnswerError):
-                await said(client, url)
-            begins = b""
-            with pytest.raises(UnansweredError):
-                await said(client, url)
-            assert len(there.requests) == 2
-
-    run(go)
+    async with site(talk) as (client, there, url):
+        with pytest.raises(BrokenAnswerError):
+            await said(client, url)
+        begins = b""
+        with pytest.raises(UnansweredError):
+            await said(client, url)
+        assert len(there.requests) == 2
 
 
-def test_a_kept_connection_that_the_server_closes_is_replaced_once() -> None:
-    async def go() -> None:
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            """Answers one request of each connection, and reads the next without a word."""
-            await there.read(reader)
-            writer.write(OK)
-            await there.read(reader)
+async def test_a_kept_connection_that_the_server_closes_is_replaced_once() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answers one request of each connection, and reads the next without a word."""
+        await there.read(reader)
+        writer.write(OK)
+        await there.read(reader)
 
-        async with site(talk) as (client, there, url):
-            for _ in range(3):
-                assert await said(client, url) == (200, b"hi")
-            assert there.connections == 3
-
-    run(go)
+    async with site(talk) as (client, there, url):
+        for _ in range(3):
+            assert await said(client, url) == (200, b"hi")
+        assert there.connections == 3
 
 
 @pytest.mark.parametrize(("silence", "total"), [(0.05, None), (30.0, 0.05)])
-def test_silence_and_slowness_have_an_end(silence: float, total: float | None) -> None:
-    async def go() -> None:
-        async def talk(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-            await there.read(reader)
-            await reader.readexactly(1)
+async def test_silence_and_slowness_have_an_end(silence: float, total: float | None) -> None:
+    async def talk(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await there.read(reader)
+        await reader.readexactly(1)
 
-        async with site(talk, silence=silence, total=total) as (client, there, url):
-            with pytest.raises(TimeoutError):
-                await said(client, url)
-            await there.closed.wait()
-
-    run(go)
+    async with site(talk, silence=silence, total=total) as (client, there, url):
+        with pytest.raises(TimeoutError):
+            await said(client, url)
+        await there.closed.wait()
 
 
-def test_who_asks_no_more_closes_the_connection() -> None:
-    async def go() -> None:
-        begun = asyncio.Event()
+async def test_who_asks_no_more_closes_the_connection() -> None:
+    begun = asyncio.Event()
 
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await there.read(reader)
-            begun.set()
-            await reader.readexactly(1)
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await there.read(reader)
+        begun.set()
+        await reader.readexactly(1)
 
-        async with site(talk) as (client, there, url):
-            asking = asyncio.create_task(said(client, url))
-            await begun.wait()
-            asking.cancel()
-            await there.closed.wait()
-
-    run(go)
+    async with site(talk) as (client, there, url):
+        asking = asyncio.create_task(said(client, url))
+        await begun.wait()
+        asking.cancel()
+        await there.closed.wait()
 
 
-def test_no_more_is_read_than_is_taken() -> None:
+async def test_no_more_is_read_than_is_taken() -> None:
     """A server that has more to say than the client takes has to wait; then all of it comes."""
+    size, sent = 64 * HELD, 0
 
-    async def go() -> None:
-        size, sent = 64 * HELD, 0
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await there.read(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
+        for _ in range(64):
+            writer.write(b"x" * HELD)
+            await writer.drain()
+            sent += HELD
 
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal sent
-            await there.read(reader)
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
-            for _ in range(64):
-                writer.write(b"x" * HELD)
-                await writer.drain()
-                sent += HELD
-
-        async with site(talk, silence=0.2) as (client, there, url):
-            async with await client.ask("POST", url, "", b"hello") as answer:
-                await asyncio.sleep(0.5)  # longer than the silence: it is the client that is slow
-                assert sent < size
-                got = 0
-                while chunk := await answer.chunk():
-                    got += len(chunk)
-            assert got == size
-
-    run(go)
+    async with site(talk, silence=0.2) as (client, there, url):
+        async with await client.ask("POST", url, "", b"hello") as answer:
+            await asyncio.sleep(0.5)  # longer than the silence: it is the client that is slow
+            assert sent < size
+            got = 0
+            while chunk := await answer.chunk():
+                got += len(chunk)
+        assert got == size
 
 
 @pytest.mark.parametrize("size", [2 * HELD, 64 * HELD])
-def test_an_answer_that_is_not_read_to_its_end_is_in_nobodys_way(size: int) -> None:
-    async def go() -> None:
-        async with site(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size) as (client, _, url):
-            for _ in range(3):
-                async with await client.ask("POST", url, "", b"hello") as answer:
-                    assert await answer.chunk()
-
-    run(go)
+async def test_an_answer_that_is_not_read_to_its_end_is_in_nobodys_way(size: int) -> None:
+    async with site(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size) as (client, _, url):
+        for _ in range(3):
+            async with await client.ask("POST", url, "", b"hello") as answer:
+                assert await answer.chunk()
 
 
 @pytest.fixture(scope="module")
@@ -353,54 +312,45 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.mark.parametrize("proxy_tls", [False, True])
 @pytest.mark.parametrize("server_tls", [False, True])
-def test_a_forward_proxy_is_gone_through(authority: trustme.CA, *, proxy_tls: bool, server_tls: bool) -> None:
-    async def go() -> None:
-        tls = served(authority, "models.example") if server_tls else None
-        async with (
-            site(OK, tls=tls) as (_, there, url),
-            ForwardProxy(
-                int(url.split(":")[2].split("/")[0]), served(authority, "127.0.0.1") if proxy_tls else None
-            ) as way,
-        ):
-            root = f"{'https' if server_tls else 'http'}://models.example"
-            through = way.url.replace("://", "://ann:p%40ss@")
-            endpoint = Endpoint(base=root, root=root, headers={}, proxy=through, tls=trusting(authority))
-            async with endpoint_client(endpoint) as client:
-                assert await said(client, root + "/v1/chat") == (200, b"hi")
-                assert await said(client, root + "/v1/chat") == (200, b"hi")
-            tunnel = "CONNECT models.example:443 HTTP/1.1"
-            assert way.asked == [tunnel if server_tls else "POST http://models.example/v1/chat HTTP/1.1"]
-            assert way.credentials == ["Basic YW5uOnBAc3M="]
-            assert b"\r\nhost: models.example\r\n" in there.requests[0]
-            assert (b"proxy-authorization" in there.requests[0]) != server_tls  # a server behind a tunnel sees none
-
-    run(go)
+async def test_a_forward_proxy_is_gone_through(authority: trustme.CA, *, proxy_tls: bool, server_tls: bool) -> None:
+    tls = served(authority, "models.example") if server_tls else None
+    async with (
+        site(OK, tls=tls) as (_, there, url),
+        ForwardProxy(
+            int(url.split(":")[2].split("/")[0]), served(authority, "127.0.0.1") if proxy_tls else None
+        ) as way,
+    ):
+        root = f"{'https' if server_tls else 'http'}://models.example"
+        through = way.url.replace("://", "://ann:p%40ss@")
+        endpoint = Endpoint(base=root, root=root, headers={}, proxy=through, tls=trusting(authority))
+        async with endpoint_client(endpoint) as client:
+            assert await said(client, root + "/v1/chat") == (200, b"hi")
+            assert await said(client, root + "/v1/chat") == (200, b"hi")
+        tunnel = "CONNECT models.example:443 HTTP/1.1"
+        assert way.asked == [tunnel if server_tls else "POST http://models.example/v1/chat HTTP/1.1"]
+        assert way.credentials == ["Basic YW5uOnBAc3M="]
+        assert b"\r\nhost: models.example\r\n" in there.requests[0]
+        assert (b"proxy-authorization" in there.requests[0]) != server_tls  # a server behind a tunnel sees none
 
 
-def test_a_certificate_that_nobody_trusts_is_refused_through_a_proxy_too(authority: trustme.CA) -> None:
-    async def go() -> None:
-        async with (
-            site(OK, tls=served(authority, "other.example")) as (_, there, url),
-            ForwardProxy(int(url.split(":")[2].split("/")[0])) as way,
-        ):
-            root = "https://models.example"
-            endpoint = Endpoint(base=root, root=root, headers={}, proxy=way.url, tls=trusting(authority))
-            async with endpoint_client(endpoint) as client:
-                with pytest.raises(ssl.SSLCertVerificationError):
-                    await said(client, root)
-            assert not there.requests
-
-    run(go)
+async def test_a_certificate_that_nobody_trusts_is_refused_through_a_proxy_too(authority: trustme.CA) -> None:
+    async with (
+        site(OK, tls=served(authority, "other.example")) as (_, there, url),
+        ForwardProxy(int(url.split(":")[2].split("/")[0])) as way,
+    ):
+        root = "https://models.example"
+        endpoint = Endpoint(base=root, root=root, headers={}, proxy=way.url, tls=trusting(authority))
+        async with endpoint_client(endpoint) as client:
+            with pytest.raises(ssl.SSLCertVerificationError):
+                await said(client, root)
+        assert not there.requests
 
 
-def test_a_proxy_that_refuses_is_told_of_and_one_of_another_kind_is_refused() -> None:
-    async def go() -> None:
-        async with ForwardProxy(1, refuses=407) as way:
-            root = "https://models.example"
-            async with endpoint_client(Endpoint(base=root, root=root, headers={}, proxy=way.url)) as client:
-                with pytest.raises(UnreachableError, match="the forward proxy answered 407"):
-                    await said(client, root)
-
-    run(go)
+async def test_a_proxy_that_refuses_is_told_of_and_one_of_another_kind_is_refused() -> None:
+    async with ForwardProxy(1, refuses=407) as way:
+        root = "https://models.example"
+        async with endpoint_client(Endpoint(base=root, root=root, headers={}, proxy=way.url)) as client:
+            with pytest.raises(UnreachableError, match="the forward proxy answered 407"):
+                await said(client, root)
     with pytest.raises(ForgeError, match="socks5 proxy"):
         EndpointClient(Endpoint(base="http://a", root="http://a", headers={}, proxy="socks5://127.0.0.1:1"))

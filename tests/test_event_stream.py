@@ -50,31 +50,23 @@ def test_a_run_that_halts_ends_with_why() -> None:
     assert type(last.halt).__name__ == "BudgetSpent"
 
 
-def test_the_users_own_observers_are_told_as_well_and_their_errors_are_theirs() -> None:
+async def test_the_users_own_observers_are_told_as_well_and_their_errors_are_theirs() -> None:
     heard: list[object] = []
-
-    async def watched() -> None:
-        run = stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_event=heard.append, on_message=heard.append)
-        async for _ in run:
+    run = stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_event=heard.append, on_message=heard.append)
+    async for _ in run:
+        pass
+    with pytest.raises(WatcherError, match="on_chunk failed"):
+        async for _ in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_chunk=lambda delta: 1 / 0):  # type: ignore[arg-type, return-value]
             pass
-        with pytest.raises(WatcherError, match="on_chunk failed"):
-            async for _ in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_chunk=lambda delta: 1 / 0):  # type: ignore[arg-type, return-value]
-                pass
-
-    asyncio.run(watched())
     assert any(isinstance(one, Stamped) and isinstance(one.event, TurnStarted) for one in heard)
     assert sum(isinstance(one, Stamped) and isinstance(one.event, MessageAdded) for one in heard) >= 6
 
 
-def test_what_run_raises_comes_out_of_the_loop_after_the_events_before_it() -> None:
+async def test_what_run_raises_comes_out_of_the_loop_after_the_events_before_it() -> None:
     seen: list[object] = []
-
-    async def watched() -> None:
+    with pytest.raises(ScriptError):  # noqa: PT012 - what came before it is looked at too
         async for stamped in stream(Desk().workflow, "Go.", backend=Scripted([LOOK])):
             seen.append(stamped.event if isinstance(stamped, Stamped) else stamped)  # noqa: PERF401 - it raises on the way
-
-    with pytest.raises(ScriptError):
-        asyncio.run(watched())
     assert any(isinstance(event, CallsAccepted) for event in seen)
 
 
@@ -101,14 +93,10 @@ def test_leaving_early_cancels_in_order_and_the_journal_loses_nothing(tmp_path: 
     assert desk.log.count("write a") <= 1
 
 
-def test_a_break_without_closing_ends_the_run_with_the_program() -> None:
+async def test_a_break_without_closing_ends_the_run_with_the_program() -> None:
     ended: list[Stamped] = []
-
-    async def left() -> None:
-        async for _ in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_event=ended.append):
-            break
-
-    asyncio.run(left())
+    async for _ in stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_event=ended.append):
+        break
     assert not any(isinstance(stamped.event, FinishedEvent) for stamped in ended)
 
 

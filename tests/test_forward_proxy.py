@@ -15,7 +15,7 @@ from forge.backends.http_client import forward_proxy
 from forge.proxy import ProxyOptions, ProxyServer
 from tests.forward_proxy import ForwardProxy
 from tests.scripted_model import ScriptedModel, completion, whole
-from tests.test_proxy import asked, run
+from tests.test_proxy import asked
 from tests.test_proxy_cli import ROOT, address
 
 NAMED = "https://models.example"
@@ -44,54 +44,45 @@ async def started(backend: str, **environment: str) -> asyncio.subprocess.Proces
     return await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=-1, stderr=-1, env=kept | environment)
 
 
-def test_the_environment_leads_there_and_says_whom_to_trust(authority: trustme.CA, tmp_path: Path) -> None:
-    async def go() -> None:
-        bundle = tmp_path / "company.pem"
-        authority.cert_pem.write_to_path(str(bundle))
-        async with (
-            ScriptedModel(whole(completion("Hello.")), tls=served(authority)) as model,
-            ForwardProxy(model.port) as way,
-        ):
-            proxy = await started(NAMED, HTTPS_PROXY=way.url, SSL_CERT_FILE=str(bundle), NO_PROXY="other.example")
-            status, body = await posted(await address(proxy))
-            proxy.terminate()
-            await proxy.communicate()
-            assert (status, "Hello." in body) == (200, True)
-            assert set(way.asked) == {TUNNEL}
-            assert len(model.asked) == 1
-
-    run(go)
+async def test_the_environment_leads_there_and_says_whom_to_trust(authority: trustme.CA, tmp_path: Path) -> None:
+    bundle = tmp_path / "company.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+    async with (
+        ScriptedModel(whole(completion("Hello.")), tls=served(authority)) as model,
+        ForwardProxy(model.port) as way,
+    ):
+        proxy = await started(NAMED, HTTPS_PROXY=way.url, SSL_CERT_FILE=str(bundle), NO_PROXY="other.example")
+        status, body = await posted(await address(proxy))
+        proxy.terminate()
+        await proxy.communicate()
+        assert (status, "Hello." in body) == (200, True)
+        assert set(way.asked) == {TUNNEL}
+        assert len(model.asked) == 1
 
 
-def test_what_is_given_in_python_goes_before_the_environment(authority: trustme.CA) -> None:
-    async def go() -> None:
-        trusting = ssl.create_default_context()
-        authority.configure_trust(trusting)
-        async with (
-            ScriptedModel(whole(completion("Hello.")), tls=served(authority)) as model,
-            ForwardProxy(model.port) as way,
-            ProxyServer(Server(NAMED, model="tiny", proxy=way.url, verify=trusting), ProxyOptions(port=0)) as proxy,
-        ):
-            assert (await posted(proxy.url))[0] == 200
-            assert set(way.asked) == {TUNNEL}
-
-    run(go)
+async def test_what_is_given_in_python_goes_before_the_environment(authority: trustme.CA) -> None:
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    async with (
+        ScriptedModel(whole(completion("Hello.")), tls=served(authority)) as model,
+        ForwardProxy(model.port) as way,
+        ProxyServer(Server(NAMED, model="tiny", proxy=way.url, verify=trusting), ProxyOptions(port=0)) as proxy,
+    ):
+        assert (await posted(proxy.url))[0] == 200
+        assert set(way.asked) == {TUNNEL}
 
 
-def test_a_server_of_no_trusted_certificate_is_a_502_that_says_so(authority: trustme.CA) -> None:
-    async def go() -> None:
-        async with (
-            ScriptedModel(tls=served(authority)) as model,
-            ForwardProxy(model.port) as way,
-            ProxyServer(
-                Server(NAMED, model="tiny", profile="openai", api_key="k", proxy=way.url), ProxyOptions(port=0)
-            ) as proxy,
-        ):
-            status, body = await posted(proxy.url)
-            assert (status, "its certificate is not trusted here" in body) == (502, True)
-            assert not model.asked
-
-    run(go)
+async def test_a_server_of_no_trusted_certificate_is_a_502_that_says_so(authority: trustme.CA) -> None:
+    async with (
+        ScriptedModel(tls=served(authority)) as model,
+        ForwardProxy(model.port) as way,
+        ProxyServer(
+            Server(NAMED, model="tiny", profile="openai", api_key="k", proxy=way.url), ProxyOptions(port=0)
+        ) as proxy,
+    ):
+        status, body = await posted(proxy.url)
+        assert (status, "its certificate is not trusted here" in body) == (502, True)
+        assert not model.asked
 
 
 WAYS = [

@@ -10,7 +10,7 @@ import pytest
 from tests.hostile_schemas import hostile_schemas
 from tests.property import servers
 from tests.scripted_model import DONE, Line, chunk, completion, sse, streamed, whole
-from tests.test_proxy import LOOK, Behind, behind, run
+from tests.test_proxy import LOOK, Behind, behind
 from tests.test_proxy_faulty_servers import BACKENDS, OLLAMA_WHOLE, START, STOP, WHOLE, block
 
 Told = tuple[str, ...]
@@ -179,20 +179,16 @@ def shown(status: int, answer: bytes, path: str) -> str:
 @each_path
 @each_backend
 @pytest.mark.parametrize("case", HISTORIES)
-def test_a_history_that_servers_would_refuse(path: str, kind: str, case: str) -> None:
+async def test_a_history_that_servers_would_refuse(path: str, kind: str, case: str) -> None:
     """Written for a server of another protocol it is one that it takes; one of the same is asked a second time."""
     reply, same = whole(REPLIES[kind]), (path, kind) in SAME
     script = (whole(REFUSAL, 400), reply) if same else (reply,)
-
-    async def go() -> None:
-        async with behind(*script, **BACKENDS[kind]) as there:
-            status, answer, _ = await there.post(path, body(path, HISTORIES[case]))
-            assert shown(status, answer, path)
-            assert status == 200 or same, answer
-            if status == 200 and case not in UNFIT:
-                TAKES[kind](there.model.body(len(script) - 1)["messages"])
-
-    run(go)
+    async with behind(*script, **BACKENDS[kind]) as there:
+        status, answer, _ = await there.post(path, body(path, HISTORIES[case]))
+        assert shown(status, answer, path)
+        assert status == 200 or same, answer
+        if status == 200 and case not in UNFIT:
+            TAKES[kind](there.model.body(len(script) - 1)["messages"])
 
 
 SIZE = 12 * 1024 * 1024
@@ -252,17 +248,13 @@ REQUESTS: dict[str, tuple[int, Callable[[str], bytes]]] = {
 
 @each_path
 @pytest.mark.parametrize("case", REQUESTS)
-def test_a_request_that_is_wrong_or_huge(path: str, case: str) -> None:
+async def test_a_request_that_is_wrong_or_huge(path: str, case: str) -> None:
     status, made = REQUESTS[case]
-
-    async def go() -> None:
-        async with behind(whole(REPLIES["chat"])) as there:
-            got, answer, _ = await there.post(path, made(path))
-            assert (got, bool(shown(got, answer, path))) == (status, True)
-            assert len(there.model.asked) == (status == 200)
-            await healthy(there)
-
-    run(go)
+    async with behind(whole(REPLIES["chat"])) as there:
+        got, answer, _ = await there.post(path, made(path))
+        assert (got, bool(shown(got, answer, path))) == (status, True)
+        assert len(there.model.asked) == (status == 200)
+        await healthy(there)
 
 
 def replied(kind: str, arguments: str) -> Line:
@@ -317,21 +309,17 @@ ARGUMENTS: dict[str, tuple[Callable[[], str], bool]] = {
 )
 @pytest.mark.parametrize("case", ARGUMENTS)
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_reply_with_arguments_of_any_size_and_shape(path: str, kind: str, case: str, stream: bool) -> None:
+async def test_a_reply_with_arguments_of_any_size_and_shape(path: str, kind: str, case: str, stream: bool) -> None:
     arguments, fits = ARGUMENTS[case]
     line = (streaming if stream else replied)(kind, arguments())
-
-    async def go() -> None:
-        async with behind(line, line, max_retries=1, **BACKENDS[kind]) as there:
-            status, answer, _ = await there.post(path, body(path, [ASKED], stream=stream))
-            if stream and status == 200:
-                assert ended(answer, path)
-            else:
-                assert shown(status, answer, path)
-            assert not fits or (status == 200 and b"look" in answer)
-            await healthy(there)
-
-    run(go)
+    async with behind(line, line, max_retries=1, **BACKENDS[kind]) as there:
+        status, answer, _ = await there.post(path, body(path, [ASKED], stream=stream))
+        if stream and status == 200:
+            assert ended(answer, path)
+        else:
+            assert shown(status, answer, path)
+        assert not fits or (status == 200 and b"look" in answer)
+        await healthy(there)
 
 
 def ended(stream: bytes, path: str) -> bool:
@@ -364,14 +352,11 @@ def ended(stream: bytes, path: str) -> bool:
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_answer_that_is_none(path: str, line: Line, stream: bool) -> None:
-    async def go() -> None:
-        async with behind(line) as there:
-            status, answer, _ = await there.post(path, body(path, [ASKED], stream=stream))
-            assert ended(answer, path) if stream and status == 200 else shown(status, answer, path)
-            await healthy(there)
-
-    run(go)
+async def test_an_answer_that_is_none(path: str, line: Line, stream: bool) -> None:
+    async with behind(line) as there:
+        status, answer, _ = await there.post(path, body(path, [ASKED], stream=stream))
+        assert ended(answer, path) if stream and status == 200 else shown(status, answer, path)
+        await healthy(there)
 
 
 async def healthy(there: Behind) -> None:
@@ -380,24 +365,20 @@ async def healthy(there: Behind) -> None:
     assert (told["status"], told["working"]) == ("ok", 0)
 
 
-def test_a_hostile_schema_stops_no_other_client(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_hostile_schema_stops_no_other_client(caplog: pytest.LogCaptureFixture) -> None:
     """A tool's schema comes from anybody's server. Its check took for ever, on the loop that serves all clients."""
     chain = next(each for each in hostile_schemas() if each.name == "30 times anyOf")
     costly = {"type": "string", "pattern": "[a-z]?" * 1_000}
     schema = {**chain.schema, "properties": {"a": {"$ref": "#/$defs/d0"}, "sku": costly}}
     tool = LOOK | {"function": LOOK["function"] | {"parameters": schema}}
-
-    async def go() -> None:
-        wrong, right = (completion(None, ("look", arguments)) for arguments in ('{"a":"x"}', '{"a":4,"sku":"7"}'))
-        async with behind(whole(wrong), whole(right), whole(wrong), whole(right)) as there:
-            for _ in range(2):
-                body = {"model": "tiny", "messages": [{"role": "user", "content": "Look."}], "tools": [tool]}
-                status, answer, headers = await there.post("/v1/chat/completions", body)
-                assert (status, headers["x-forge-outcome"]) == (200, "retried")
-                (call,) = json.loads(answer)["choices"][0]["message"]["tool_calls"]
-                assert json.loads(call["function"]["arguments"]) == {"a": 4, "sku": "7"}
-
-    run(go)
+    wrong, right = (completion(None, ("look", arguments)) for arguments in ('{"a":"x"}', '{"a":4,"sku":"7"}'))
+    async with behind(whole(wrong), whole(right), whole(wrong), whole(right)) as there:
+        for _ in range(2):
+            body = {"model": "tiny", "messages": [{"role": "user", "content": "Look."}], "tools": [tool]}
+            status, answer, headers = await there.post("/v1/chat/completions", body)
+            assert (status, headers["x-forge-outcome"]) == (200, "retried")
+            (call,) = json.loads(answer)["choices"][0]["message"]["tool_calls"]
+            assert json.loads(call["function"]["arguments"]) == {"a": 4, "sku": "7"}
     (told,) = [one.getMessage() for one in caplog.records if "costs too much" in one.getMessage()]
     assert told.startswith("the tool look: ")
     assert told.endswith("any value fits there: the pattern at properties.sku")

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from tests.scripted_model import ScriptedModel, completion, hanging, whole
-from tests.test_proxy import asked, run
+from tests.test_proxy import asked
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,66 +29,57 @@ async def address(proxy: asyncio.subprocess.Process) -> str:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_it_serves_until_a_signal_and_logs_each_request_without_a_key(number: signal.Signals, code: int) -> None:
-    async def go() -> None:
-        async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
-            proxy = await started("--backend", model.url)
-            url = await address(proxy)
-            headers = {"authorization": "Bearer sk-secret-0123456789"}
-            async with (
-                aiohttp.ClientSession(headers=headers) as session,
-                session.post(url + "/v1/chat/completions", json=asked()) as answer,
-            ):
-                assert answer.status == 200
-            proxy.send_signal(number)
+async def test_it_serves_until_a_signal_and_logs_each_request_without_a_key(number: signal.Signals, code: int) -> None:
+    async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
+        proxy = await started("--backend", model.url)
+        url = await address(proxy)
+        headers = {"authorization": "Bearer sk-secret-0123456789"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(url + "/v1/chat/completions", json=asked()) as answer,
+        ):
+            assert answer.status == 200
+        proxy.send_signal(number)
+        _, log = await proxy.communicate()
+        assert proxy.returncode == code
+        assert b"POST /chat/completions 200 " in log
+        assert b" 11+7 tokens (repaired; rescued look (bare))" in log
+        assert b"secret" not in log
+
+
+async def test_what_is_under_way_is_ended_before_it_stops() -> None:
+    gate = asyncio.Event()
+    line: Any = whole(completion("At last."))
+    line.gates[0] = gate
+    async with ScriptedModel(line) as model:
+        proxy = await started("--backend", model.url)
+        url = await address(proxy)
+        async with aiohttp.ClientSession() as session:
+            asking = asyncio.create_task(session.post(url + "/v1/chat/completions", json=asked()))
+            await model.came.wait()
+            proxy.send_signal(signal.SIGTERM)
+            await logged(proxy, b"stopping: waiting up to 10 seconds for 1 request")
+            gate.set()
+            answer = await asking
+            assert "At last." in await answer.text()
+        await proxy.communicate()
+        assert proxy.returncode == 143
+
+
+async def test_the_second_signal_cuts_off_what_is_under_way() -> None:
+    async with ScriptedModel(hanging()) as model:
+        proxy = await started("--backend", model.url, "--grace", "60")
+        url = await address(proxy)
+        async with aiohttp.ClientSession() as session:
+            asking = asyncio.create_task(session.post(url + "/v1/chat/completions", json=asked()))
+            await model.came.wait()
+            proxy.send_signal(signal.SIGTERM)
+            await logged(proxy, b"stopping: waiting up to 60 seconds for 1 request")
+            proxy.send_signal(signal.SIGINT)
             _, log = await proxy.communicate()
-            assert proxy.returncode == code
-            assert b"POST /chat/completions 200 " in log
-            assert b" 11+7 tokens (repaired; rescued look (bare))" in log
-            assert b"secret" not in log
-
-    run(go)
-
-
-def test_what_is_under_way_is_ended_before_it_stops() -> None:
-    async def go() -> None:
-        gate = asyncio.Event()
-        line: Any = whole(completion("At last."))
-        line.gates[0] = gate
-        async with ScriptedModel(line) as model:
-            proxy = await started("--backend", model.url)
-            url = await address(proxy)
-            async with aiohttp.ClientSession() as session:
-                asking = asyncio.create_task(session.post(url + "/v1/chat/completions", json=asked()))
-                await model.came.wait()
-                proxy.send_signal(signal.SIGTERM)
-                await logged(proxy, b"stopping: waiting up to 10 seconds for 1 request")
-                gate.set()
-                answer = await asking
-                assert "At last." in await answer.text()
-            await proxy.communicate()
-            assert proxy.returncode == 143
-
-    run(go)
-
-
-def test_the_second_signal_cuts_off_what_is_under_way() -> None:
-    async def go() -> None:
-        async with ScriptedModel(hanging()) as model:
-            proxy = await started("--backend", model.url, "--grace", "60")
-            url = await address(proxy)
-            async with aiohttp.ClientSession() as session:
-                asking = asyncio.create_task(session.post(url + "/v1/chat/completions", json=asked()))
-                await model.came.wait()
-                proxy.send_signal(signal.SIGTERM)
-                await logged(proxy, b"stopping: waiting up to 60 seconds for 1 request")
-                proxy.send_signal(signal.SIGINT)
-                _, log = await proxy.communicate()
-                assert b"stopped; 1 request cut off" in log
-                assert proxy.returncode == 130
-                await asyncio.wait([asking])
-
-    run(go)
+            assert b"stopped; 1 request cut off" in log
+            assert proxy.returncode == 130
+            await asyncio.wait([asking])
 
 
 async def logged(proxy: asyncio.subprocess.Process, words: bytes) -> None:
@@ -98,38 +89,34 @@ async def logged(proxy: asyncio.subprocess.Process, words: bytes) -> None:
         assert proxy.returncode is None
 
 
-def test_the_policy_is_read_again_at_a_signal_and_one_with_faults_changes_nothing(tmp_path: Path) -> None:
+async def test_the_policy_is_read_again_at_a_signal_and_one_with_faults_changes_nothing(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('required_steps = "look"')
     words, call = whole(completion("It is a tree.")), whole(completion(None, ("look", '{"at": 4}')))
+    async with ScriptedModel(words, call, words, call, words) as model:
+        proxy = await started("--backend", model.url, "--policy", str(policy))
+        url = await address(proxy)
 
-    async def go() -> None:
-        async with ScriptedModel(words, call, words, call, words) as model:
-            proxy = await started("--backend", model.url, "--policy", str(policy))
-            url = await address(proxy)
+        async def posts() -> int:
+            before = len(model.asked)
+            async with (
+                aiohttp.ClientSession() as session,
+                session.post(url + "/v1/chat/completions", json=asked()) as answer,
+            ):
+                assert answer.status == 200
+            return len(model.asked) - before
 
-            async def posts() -> int:
-                before = len(model.asked)
-                async with (
-                    aiohttp.ClientSession() as session,
-                    session.post(url + "/v1/chat/completions", json=asked()) as answer,
-                ):
-                    assert answer.status == 200
-                return len(model.asked) - before
-
-            assert await posts() == 2
-            policy.write_text('required_steps = "loook"\nmax_repeat = 2')
-            proxy.send_signal(signal.SIGHUP)
-            await logged(proxy, b"the policy stays as it was: ")
-            assert await posts() == 2
-            policy.write_text("")
-            proxy.send_signal(signal.SIGHUP)
-            await logged(proxy, b"the policy was read again")
-            assert await posts() == 1
-            proxy.terminate()
-            await proxy.communicate()
-
-    run(go)
+        assert await posts() == 2
+        policy.write_text('required_steps = "loook"\nmax_repeat = 2')
+        proxy.send_signal(signal.SIGHUP)
+        await logged(proxy, b"the policy stays as it was: ")
+        assert await posts() == 2
+        policy.write_text("")
+        proxy.send_signal(signal.SIGHUP)
+        await logged(proxy, b"the policy was read again")
+        assert await posts() == 1
+        proxy.terminate()
+        await proxy.communicate()
 
 
 @pytest.mark.parametrize(
@@ -143,23 +130,16 @@ def test_the_policy_is_read_again_at_a_signal_and_one_with_faults_changes_nothin
         (("--policy", "pyproject.toml"), b"there is no such key"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_a_sentence(words: tuple[str, ...], said: bytes) -> None:
-    async def go() -> None:
-        proxy = await started(*words)
-        _, told = await proxy.communicate()
-        assert (proxy.returncode, said in told, b"Traceback" in told) == (2, True, False)
-
-    run(go)
+async def test_what_makes_no_sense_is_told_in_a_sentence(words: tuple[str, ...], said: bytes) -> None:
+    proxy = await started(*words)
+    _, told = await proxy.communicate()
+    assert (proxy.returncode, said in told, b"Traceback" in told) == (2, True, False)
 
 
-def test_a_policy_cannot_control_the_terminal_that_its_faults_are_told_in(tmp_path: Path) -> None:
+async def test_a_policy_cannot_control_the_terminal_that_its_faults_are_told_in(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('required_steps = "a\\u001b]0;owned\\u0007b"\nterminal_tool = "a\\u001b]0;owned\\u0007b"')
-
-    async def go() -> None:
-        proxy = await started("--policy", str(policy))
-        printed, told = await proxy.communicate()
-        assert (proxy.returncode, printed) == (2, b"")
-        assert "a�]0;owned�b is terminal and a required step".encode() in told
-
-    run(go)
+    proxy = await started("--policy", str(policy))
+    printed, told = await proxy.communicate()
+    assert (proxy.returncode, printed) == (2, b"")
+    assert "a�]0;owned�b is terminal and a required step".encode() in told

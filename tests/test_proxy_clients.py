@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.scripted_model import Line, completion, whole
-from tests.test_proxy import ASK, LOOK, Behind, behind, run
+from tests.test_proxy import ASK, LOOK, Behind, behind
 
 TOOL: Any = LOOK
 SCHEMA = LOOK["function"]["parameters"]
@@ -42,23 +42,19 @@ class Place(BaseModel):
 
 
 @pytest.mark.parametrize("profile", ["vllm", "openai-compatible"])
-def test_structured_output_is_asked_of_the_backend_and_parsed(profile: str) -> None:
+async def test_structured_output_is_asked_of_the_backend_and_parsed(profile: str) -> None:
     line = whole(completion('{"name": "door", "number": 4}'))
-
-    async def go() -> None:
-        async with clients(line, line, line, profile=profile) as there:
-            parsed = await there.own.chat.completions.parse(model="m", messages=MESSAGES, response_format=Place)
-            assert parsed.choices[0].message.parsed == Place(name="door", number=4)
-            answer = await there.own.responses.parse(model="m", input="Where?", text_format=Place)
-            assert answer.output_parsed == Place(name="door", number=4)
-            message = await there.theirs.messages.parse(model="m", max_tokens=9, messages=MESSAGES, output_format=Place)
-            assert message.parsed_output == Place(name="door", number=4)
-            for number in range(3):
-                assert '"number"' in there.model.asked[number].decode()
-            # The strict mode has rules of its own, and is asked for by who writes its schemas.
-            assert [b'"strict":true' in body for body in there.model.asked] == [True, True, False]
-
-    run(go)
+    async with clients(line, line, line, profile=profile) as there:
+        parsed = await there.own.chat.completions.parse(model="m", messages=MESSAGES, response_format=Place)
+        assert parsed.choices[0].message.parsed == Place(name="door", number=4)
+        answer = await there.own.responses.parse(model="m", input="Where?", text_format=Place)
+        assert answer.output_parsed == Place(name="door", number=4)
+        message = await there.theirs.messages.parse(model="m", max_tokens=9, messages=MESSAGES, output_format=Place)
+        assert message.parsed_output == Place(name="door", number=4)
+        for number in range(3):
+            assert '"number"' in there.model.asked[number].decode()
+        # The strict mode has rules of its own, and is asked for by who writes its schemas.
+        assert [b'"strict":true' in body for body in there.model.asked] == [True, True, False]
 
 
 TURNS = """
@@ -68,7 +64,7 @@ TURNS = """
 
 
 @pytest.mark.parametrize("alternating", [False, True])
-def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternating: bool) -> None:
+async def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternating: bool) -> None:
     """Claude Code puts system messages between the others; many templates take one at the beginning alone."""
     history: Any = [ASK, {"role": "assistant", "content": "Where?"}, {"role": "system", "content": "Be brief."}, ASK]
     refusal = whole({"error": {"message": "Conversation roles must alternate", "code": 500}}, 500)
@@ -77,17 +73,13 @@ def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternating: boo
         "chat_template_caps": {"supports_tools": True, "supports_tool_calls": True},
         "chat_template": TURNS if alternating else "",
     }
-
-    async def go() -> None:
-        async with clients(whole(completion("A.")), refusal, whole(completion("B.")), pages={"props": props}) as there:
-            await there.theirs.messages.create(model="m", max_tokens=9, messages=history)
-            await there.own.chat.completions.create(model="m", messages=history)
-            for number in (0, 2):
-                sent = there.model.body(number)["messages"]
-                assert [one["role"] for one in sent] == ["user", "assistant", *["user"] * (1 if alternating else 2)]
-                assert sent[2]["content"].startswith("Be brief.")
-
-    run(go)
+    async with clients(whole(completion("A.")), refusal, whole(completion("B.")), pages={"props": props}) as there:
+        await there.theirs.messages.create(model="m", max_tokens=9, messages=history)
+        await there.own.chat.completions.create(model="m", messages=history)
+        for number in (0, 2):
+            sent = there.model.body(number)["messages"]
+            assert [one["role"] for one in sent] == ["user", "assistant", *["user"] * (1 if alternating else 2)]
+            assert sent[2]["content"].startswith("Be brief.")
 
 
 @pytest.mark.parametrize(
@@ -100,18 +92,16 @@ def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternating: boo
         (500, (openai.InternalServerError, anthropic.InternalServerError)),
     ],
 )
-def test_a_fault_is_the_clients_own_exception(status: int, kinds: tuple[type[Exception], type[Exception]]) -> None:
+async def test_a_fault_is_the_clients_own_exception(
+    status: int, kinds: tuple[type[Exception], type[Exception]]
+) -> None:
     line = whole({"error": {"message": "it will not"}}, status)
-
-    async def go() -> None:
-        async with clients(line, line, line) as there:
-            asks: list[tuple[type[Exception], Callable[[], Any]]] = [
-                (kinds[0], lambda: there.own.chat.completions.create(model="m", messages=MESSAGES)),
-                (kinds[0], lambda: there.own.responses.create(model="m", input="x")),
-                (kinds[1], lambda: there.theirs.messages.create(model="m", max_tokens=9, messages=MESSAGES)),
-            ]
-            for kind, ask in asks:
-                with pytest.raises(kind, match="it will not"):
-                    await ask()
-
-    run(go)
+    async with clients(line, line, line) as there:
+        asks: list[tuple[type[Exception], Callable[[], Any]]] = [
+            (kinds[0], lambda: there.own.chat.completions.create(model="m", messages=MESSAGES)),
+            (kinds[0], lambda: there.own.responses.create(model="m", input="x")),
+            (kinds[1], lambda: there.theirs.messages.create(model="m", max_tokens=9, messages=MESSAGES)),
+        ]
+        for kind, ask in asks:
+            with pytest.raises(kind, match="it will not"):
+                await ask()

@@ -16,7 +16,7 @@ import pytest
 from forge.backends import named
 from forge.proxy import ProxyOptions, ProxyServer, service
 from tests.scripted_model import Line, ScriptedModel, chunk, completion, sse, whole
-from tests.test_proxy import LOOK, asked, behind, run
+from tests.test_proxy import LOOK, asked, behind
 
 HEAD = 64 * 1024
 """Bytes that a head may have."""
@@ -67,49 +67,36 @@ HEADS: dict[str, Callable[[int], bytes]] = {
 
 
 @pytest.mark.parametrize("what", HEADS)
-def test_a_head_is_taken_to_its_bound_and_refused_beyond_before_the_key_is_asked_for(what: str) -> None:
-    async def go() -> None:
-        async with behind(api_key="k") as there:
-            assert (await told(there.url, HEADS[what](HEAD))).startswith(b"HTTP/1.1 200 ")
-            assert (await told(there.url, HEADS[what](HEAD + 1))).startswith(b"HTTP/1.1 431 ")
-
-    run(go)
+async def test_a_head_is_taken_to_its_bound_and_refused_beyond_before_the_key_is_asked_for(what: str) -> None:
+    async with behind(api_key="k") as there:
+        assert (await told(there.url, HEADS[what](HEAD))).startswith(b"HTTP/1.1 200 ")
+        assert (await told(there.url, HEADS[what](HEAD + 1))).startswith(b"HTTP/1.1 431 ")
 
 
-def test_trailers_and_what_stands_around_chunks_have_the_same_bound() -> None:
-    async def go() -> None:
-        async with behind(api_key="k") as there:
-            assert b"HTTP/1.1 431 " in await told(there.url, CHUNKED + b"1\r\n{\r\n0\r\n" + b"x: y\r\n" * 30_000)
-            assert b"HTTP/1.1 431 " in await told(there.url, CHUNKED + b"1;" + b"y" * 3 * HEAD)
-            assert (await told(there.url, get())).startswith(b"HTTP/1.1 200 ")
-
-    run(go)
+async def test_trailers_and_what_stands_around_chunks_have_the_same_bound() -> None:
+    async with behind(api_key="k") as there:
+        assert b"HTTP/1.1 431 " in await told(there.url, CHUNKED + b"1\r\n{\r\n0\r\n" + b"x: y\r\n" * 30_000)
+        assert b"HTTP/1.1 431 " in await told(there.url, CHUNKED + b"1;" + b"y" * 3 * HEAD)
+        assert (await told(there.url, get())).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_head_of_the_greatest_size_may_have_a_body_and_a_body_may_be_larger_than_a_head() -> None:
+async def test_a_head_of_the_greatest_size_may_have_a_body_and_a_body_may_be_larger_than_a_head() -> None:
     body = msgspec.json.encode(asked(messages=[{"role": "user", "content": "x" * 5 * HEAD}]))
     begin = b"POST /v1/chat/completions HTTP/1.1\r\n" + CLOSE + b"content-length: %d\r\nx: " % len(body)
-
-    async def go() -> None:
-        async with behind(whole(completion("hi"))) as there:
-            assert (await told(there.url, filled(HEAD, begin, b"\r\n\r\n") + body)).startswith(b"HTTP/1.1 200 ")
-            assert there.model.asked == [body]
-
-    run(go)
+    async with behind(whole(completion("hi"))) as there:
+        assert (await told(there.url, filled(HEAD, begin, b"\r\n\r\n") + body)).startswith(b"HTTP/1.1 200 ")
+        assert there.model.asked == [body]
 
 
-def test_a_head_without_end_is_answered_while_it_comes() -> None:
-    async def go() -> None:
-        async with behind() as there, dialled(there.url) as (reader, writer):
-            answer = asyncio.create_task(reader.read())
-            writer.write(OPENED)
-            for _ in range(64):
-                if not answer.done():
-                    writer.write(b"x: y\r\n" * 100_000)
-                    await writer.drain()
-            assert (await answer).startswith(b"HTTP/1.1 431 ")
-
-    run(go)
+async def test_a_head_without_end_is_answered_while_it_comes() -> None:
+    async with behind() as there, dialled(there.url) as (reader, writer):
+        answer = asyncio.create_task(reader.read())
+        writer.write(OPENED)
+        for _ in range(64):
+            if not answer.done():
+                writer.write(b"x: y\r\n" * 100_000)
+                await writer.drain()
+        assert (await answer).startswith(b"HTTP/1.1 431 ")
 
 
 WHOLE = b"GET /forge/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -124,79 +111,63 @@ WHOLE = b"GET /forge/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
         (b"", b""),  # browsers connect and say nothing; they would take words for the answer to what they ask then
     ],
 )
-def test_a_head_that_does_not_come_ends_the_connection(said: bytes, answer: bytes) -> None:
-    async def go() -> None:
-        async with behind(api_key="k", request_timeout=0.05) as there:
-            assert (await told(there.url, said))[:13] == answer
-
-    run(go)
+async def test_a_head_that_does_not_come_ends_the_connection(said: bytes, answer: bytes) -> None:
+    async with behind(api_key="k", request_timeout=0.05) as there:
+        assert (await told(there.url, said))[:13] == answer
 
 
-def test_a_head_that_comes_byte_by_byte_ends_all_the_same_on_a_kept_connection_too() -> None:
-    async def go() -> None:
-        async with behind(request_timeout=0.3) as there, dialled(there.url) as (reader, writer):
-            writer.write(WHOLE)
-            assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
-            dripping = asyncio.create_task(drip(writer))
-            assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
-            dripping.cancel()
-
+async def test_a_head_that_comes_byte_by_byte_ends_all_the_same_on_a_kept_connection_too() -> None:
     async def drip(writer: asyncio.StreamWriter) -> None:
         writer.write(b"GET /?")
         while True:
             writer.write(b"y")
             await asyncio.sleep(0.01)
 
-    run(go)
+    async with behind(request_timeout=0.3) as there, dialled(there.url) as (reader, writer):
+        writer.write(WHOLE)
+        assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+        dripping = asyncio.create_task(drip(writer))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+        dripping.cancel()
 
 
-def test_a_line_end_behind_a_body_cuts_off_no_answer() -> None:
+async def test_a_line_end_behind_a_body_cuts_off_no_answer() -> None:
     """Old clients send one too many."""
     gate = asyncio.Event()
     line = msgspec.structs.replace(whole(completion("At last.")), gates={0: gate})
-
-    async def go() -> None:
-        async with behind(line, request_timeout=0.05) as there, dialled(there.url) as (reader, writer):
-            writer.write(post(asked()))
-            await there.model.came.wait()
-            writer.write(b"\r\n")
-            assert (await told(there.url, b"GET"))[:13] == b"HTTP/1.1 408 "  # so its time is over as well
-            gate.set()
-            assert b"At last." in await reader.read()
-
-    run(go)
+    async with behind(line, request_timeout=0.05) as there, dialled(there.url) as (reader, writer):
+        writer.write(post(asked()))
+        await there.model.came.wait()
+        writer.write(b"\r\n")
+        assert (await told(there.url, b"GET"))[:13] == b"HTTP/1.1 408 "  # so its time is over as well
+        gate.set()
+        assert b"At last." in await reader.read()
 
 
 @pytest.mark.parametrize("head", [b"content-length: 100\r\n\r\n{", b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"])
-def test_a_body_that_stays_out_ends_the_connection(head: bytes) -> None:
-    async def go() -> None:
-        async with behind(request_timeout=0.05) as there:
-            answer = await told(there.url, b"POST /v1/messages HTTP/1.1\r\n" + head)
-            assert answer.startswith(b"HTTP/1.1 408 ")
-            assert answer.count(b"HTTP/1.1") == 1
-        async with behind(request_timeout=0.05, api_key="k") as there:
-            answer = await told(there.url, b"POST /v1/messages HTTP/1.1\r\n" + head)
-            assert (answer[9:12], answer.count(b"HTTP/1.1")) == (b"401", 1)  # the rest is not waited for either
-
-    run(go)
+async def test_a_body_that_stays_out_ends_the_connection(head: bytes) -> None:
+    async with behind(request_timeout=0.05) as there:
+        answer = await told(there.url, b"POST /v1/messages HTTP/1.1\r\n" + head)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert answer.count(b"HTTP/1.1") == 1
+    async with behind(request_timeout=0.05, api_key="k") as there:
+        answer = await told(there.url, b"POST /v1/messages HTTP/1.1\r\n" + head)
+        assert (answer[9:12], answer.count(b"HTTP/1.1")) == (b"401", 1)  # the rest is not waited for either
 
 
 @pytest.mark.parametrize("tools", [[], [LOOK]])
-def test_a_client_that_takes_nothing_gives_up_its_slot(tools: list[object]) -> None:
-    async def go() -> None:
-        async with (
-            before(flood_of(sse(chunk({"content": "x" * 10_000 + "\n"}))), slots=1, stall_timeout=0.2) as url,
-            dialled(url) as (_, writer),
-        ):
-            request = post(asked(stream=True, tools=tools))
-            writer.transport.pause_reading()  # type: ignore[attr-defined]  # as asyncio.Transport
-            writer.write(request)
-            async with dialled(url) as (reader, other):
-                other.write(request)
-                assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
-                await reader.readuntil(b"xxx")
-
-    run(go)
+async def test_a_client_that_takes_nothing_gives_up_its_slot(tools: list[object]) -> None:
+    async with (
+        before(flood_of(sse(chunk({"content": "x" * 10_000 + "\n"}))), slots=1, stall_timeout=0.2) as url,
+        dialled(url) as (_, writer),
+    ):
+        request = post(asked(stream=True, tools=tools))
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # as asyncio.Transport
+        writer.write(request)
+        async with dialled(url) as (reader, other):
+            other.write(request)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+            await reader.readuntil(b"xxx")
 
 
 Talk = Callable[[int, asyncio.StreamWriter], Awaitable[None]]
@@ -249,23 +220,20 @@ FLOODS = {
 
 @pytest.mark.parametrize("what", FLOODS)
 @pytest.mark.parametrize("tools", [[], [LOOK]])
-def test_a_flood_of_tiny_events_leaves_others_their_turn(what: str, tools: list[object]) -> None:
-    async def go() -> None:
-        async with (
-            before(flood_of(FLOODS[what])) as url,
-            dialled(url) as (reader, writer),
-        ):
-            writer.write(post(asked(stream=True, tools=tools)))
-            taking = asyncio.create_task(drained(reader))
-            for _ in range(5):
-                assert (await told(url, get())).startswith(b"HTTP/1.1 200 ")
-            taking.cancel()
-
+async def test_a_flood_of_tiny_events_leaves_others_their_turn(what: str, tools: list[object]) -> None:
     async def drained(reader: asyncio.StreamReader) -> None:
         while await reader.read(1 << 16):
             pass
 
-    run(go)
+    async with (
+        before(flood_of(FLOODS[what])) as url,
+        dialled(url) as (reader, writer),
+    ):
+        writer.write(post(asked(stream=True, tools=tools)))
+        taking = asyncio.create_task(drained(reader))
+        for _ in range(5):
+            assert (await told(url, get())).startswith(b"HTTP/1.1 200 ")
+        taking.cancel()
 
 
 HOSTS = {
@@ -284,54 +252,41 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/props", "/metrics"])
-def test_without_a_key_a_page_whose_name_leads_here_learns_nothing(path: str) -> None:
-    async def go() -> None:
-        async with behind(origins=("https://mine.example",)) as there:
-            answers = {host: await told(there.url, get(path, host)) for host in HOSTS}
-            assert {host: int(answer[9:12]) for host, answer in answers.items()} == HOSTS
-            assert {b"--origin" in answers[host] for host, status in HOSTS.items() if status == 403} == {True}
-
-    run(go)
+async def test_without_a_key_a_page_whose_name_leads_here_learns_nothing(path: str) -> None:
+    async with behind(origins=("https://mine.example",)) as there:
+        answers = {host: await told(there.url, get(path, host)) for host in HOSTS}
+        assert {host: int(answer[9:12]) for host, answer in answers.items()} == HOSTS
+        assert {b"--origin" in answers[host] for host, status in HOSTS.items() if status == 403} == {True}
 
 
-def test_who_has_a_key_may_use_any_name_and_a_client_of_http_1_0_needs_none() -> None:
-    async def go() -> None:
-        async with behind(api_key="k") as there:
-            assert b" 200 " in (await told(there.url, get("/v1/models", "models.lan", authorization="Bearer k")))[:20]
-        async with behind() as there:
-            assert b" 200 " in (await told(there.url, b"GET /v1/models HTTP/1.0\r\n\r\n"))[:20]
-        async with behind(origins=("*",)) as there:
-            assert b" 200 " in (await told(there.url, get("/v1/models", "models.lan")))[:20]
-
-    run(go)
+async def test_who_has_a_key_may_use_any_name_and_a_client_of_http_1_0_needs_none() -> None:
+    async with behind(api_key="k") as there:
+        assert b" 200 " in (await told(there.url, get("/v1/models", "models.lan", authorization="Bearer k")))[:20]
+    async with behind() as there:
+        assert b" 200 " in (await told(there.url, b"GET /v1/models HTTP/1.0\r\n\r\n"))[:20]
+    async with behind(origins=("*",)) as there:
+        assert b" 200 " in (await told(there.url, get("/v1/models", "models.lan")))[:20]
 
 
 @pytest.mark.parametrize("origin", ["http://[", "http://[::1", "http://]/", "[", "null"])
-def test_an_origin_that_is_none_is_refused_and_logged(origin: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_origin_that_is_none_is_refused_and_logged(origin: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "forge.proxy")
-
-    async def go() -> None:
-        async with behind() as there:
-            assert (await told(there.url, get("/v1/models", origin=origin))).startswith(b"HTTP/1.1 403 ")
-
-    run(go)
+    async with behind() as there:
+        assert (await told(there.url, get("/v1/models", origin=origin))).startswith(b"HTTP/1.1 403 ")
     assert any("GET /models 403" in message for message in caplog.messages)
 
 
 @pytest.mark.parametrize("status", [0, 42, 99, 600, 999])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_status_that_is_none_is_a_502(status: int, stream: bool) -> None:
-    async def go() -> None:
-        async def talk(_: int, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"HTTP/1.1 %03d E\r\ncontent-length: 2\r\n\r\n{}" % status)
+async def test_a_status_that_is_none_is_a_502(status: int, stream: bool) -> None:
+    async def talk(_: int, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 %03d E\r\ncontent-length: 2\r\n\r\n{}" % status)
 
-        async with before(talk) as url:
-            answer = await told(url, post(asked(stream=stream)))
-            message = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
-            assert answer.startswith(b"HTTP/1.1 502 ")
-            assert f"answered {status}, which is no status" in message
-
-    run(go)
+    async with before(talk) as url:
+        answer = await told(url, post(asked(stream=stream)))
+        message = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
+        assert answer.startswith(b"HTTP/1.1 502 ")
+        assert f"answered {status}, which is no status" in message
 
 
 NO_EVENTS: dict[str, bytes] = {
@@ -350,75 +305,64 @@ NO_EVENTS: dict[str, bytes] = {
 @pytest.mark.parametrize("what", NO_EVENTS)
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("tools", [False, True])
-def test_an_error_in_a_stream_is_an_event_of_its_own_whatever_came_before_it(
+async def test_an_error_in_a_stream_is_an_event_of_its_own_whatever_came_before_it(
     what: str, begun: bool, tools: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that sees neither a word nor an error takes that for the end of its work."""
     if begun:
         monkeypatch.setattr(service, "BEGIN_AFTER", 0.02)
+    gate = asyncio.Event()
+    line = Line(
+        parts=(NO_EVENTS[what],),
+        headers=(("content-type", "text/html"), ("content-encoding", "gzip"))[: 1 + (what == "packed")],
+        gates={0: gate} if begun else {},
+    )
+    async with behind(line, line) as there:
+        client = openai.AsyncOpenAI(base_url=there.url + "/v1", api_key="k", max_retries=0)
+        made: Any = {"tools": [LOOK]} if tools else {}
 
-    async def go() -> None:
-        gate = asyncio.Event()
-        line = Line(
-            parts=(NO_EVENTS[what],),
-            headers=(("content-type", "text/html"), ("content-encoding", "gzip"))[: 1 + (what == "packed")],
-            gates={0: gate} if begun else {},
-        )
-        async with behind(line, line) as there:
-            client = openai.AsyncOpenAI(base_url=there.url + "/v1", api_key="k", max_retries=0)
-            made: Any = {"tools": [LOOK]} if tools else {}
+        async def reply() -> None:
+            """Where the stream has begun, it was with an event without content."""
+            stream = await client.chat.completions.create(
+                model="m", stream=True, messages=[{"role": "user", "content": "x"}], **made
+            )
+            gate.set()
+            async for piece in stream:
+                assert not piece.choices or piece.choices[0].delta.content in (None, "", "Half")
 
-            async def reply() -> None:
-                """Where the stream has begun, it was with an event without content."""
-                stream = await client.chat.completions.create(
-                    model="m", stream=True, messages=[{"role": "user", "content": "x"}], **made
-                )
-                gate.set()
-                async for piece in stream:
-                    assert not piece.choices or piece.choices[0].delta.content in (None, "", "Half")
-
-            with pytest.raises(openai.APIError) as error:
-                await reply()
-            assert what != "packed" or "content-encoding: gzip" in error.value.message
-            await client.close()
-
-    run(go)
+        with pytest.raises(openai.APIError) as error:
+            await reply()
+        assert what != "packed" or "content-encoding: gzip" in error.value.message
+        await client.close()
 
 
 REPLY = msgspec.json.encode(completion("hi"))
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(REPLY), REPLY)
 
 
-def test_what_is_left_of_an_earlier_answer_is_nobodys_error() -> None:
+async def test_what_is_left_of_an_earlier_answer_is_nobodys_error() -> None:
     """The first request of each connection is answered, and before the answer to the second comes something else."""
+    asked_of = list[int]()
 
-    async def go() -> None:
-        asked_of = list[int]()
+    async def talk(number: int, writer: asyncio.StreamWriter) -> None:
+        asked_of.append(number)
+        writer.write(ANSWER if number == 1 else b'"}]}' + ANSWER)
 
-        async def talk(number: int, writer: asyncio.StreamWriter) -> None:
-            asked_of.append(number)
-            writer.write(ANSWER if number == 1 else b'"}]}' + ANSWER)
-
-        async with before(talk) as url:
-            for _ in range(3):
-                answer = await told(url, post(asked()))
-                assert (answer[9:12], answer.partition(b"\r\n\r\n")[2]) == (b"200", REPLY)
-            assert asked_of == [1, 2, 1, 2, 1]
-
-    run(go)
+    async with before(talk) as url:
+        for _ in range(3):
+            answer = await told(url, post(asked()))
+            assert (answer[9:12], answer.partition(b"\r\n\r\n")[2]) == (b"200", REPLY)
+        assert asked_of == [1, 2, 1, 2, 1]
 
 
-def test_garbage_on_a_new_connection_is_told_at_once() -> None:
-    async def go() -> None:
-        times = 0
+async def test_garbage_on_a_new_connection_is_told_at_once() -> None:
+    times = 0
 
-        async def talk(_: int, writer: asyncio.StreamWriter) -> None:
-            nonlocal times
-            times += 1
-            writer.write(b"\0\xff\x16")
+    async def talk(_: int, writer: asyncio.StreamWriter) -> None:
+        nonlocal times
+        times += 1
+        writer.write(b"\0\xff\x16")
 
-        async with before(talk) as url:
-            assert (await told(url, post(asked())))[9:12] == b"502"
-            assert times == 1
-
-    run(go)
+    async with before(talk) as url:
+        assert (await told(url, post(asked())))[9:12] == b"502"
+        assert times == 1

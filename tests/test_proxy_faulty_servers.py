@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.scripted_model import DONE, Line, chunk, completion, sse, streamed, whole
-from tests.test_proxy import asked, run
+from tests.test_proxy import asked
 from tests.test_proxy_clients import MESSAGES, RESPONSES, THEIRS, TOOL, Clients, clients
 from tests.test_proxy_streams import all_of, body_of
 
@@ -191,17 +191,14 @@ def cases(kind: str, servers: Mapping[str, Line]) -> list[Any]:
     ("kind", "line"),
     [*cases("chat", CHAT_SERVERS), *cases("messages", MESSAGES_SERVERS), *cases("ollama", OLLAMA_SERVERS)],
 )
-def test_a_stream_through_each_client(kind: str, line: Line) -> None:
-    async def go() -> None:
-        async with clients(*[line] * 6, **BACKENDS[kind]) as there:
-            await through_chat(there)
-            await through_responses(there)
-            await through_messages(there)
-            chat_events(await all_of(there, asked(stream=True)))
-            messages_events(await all_of(there, body_of("/v1/messages"), "/v1/messages"))
-            responses_events(await all_of(there, body_of("/v1/responses"), "/v1/responses"))
-
-    run(go)
+async def test_a_stream_through_each_client(kind: str, line: Line) -> None:
+    async with clients(*[line] * 6, **BACKENDS[kind]) as there:
+        await through_chat(there)
+        await through_responses(there)
+        await through_messages(there)
+        chat_events(await all_of(there, asked(stream=True)))
+        messages_events(await all_of(there, body_of("/v1/messages"), "/v1/messages"))
+        responses_events(await all_of(there, body_of("/v1/responses"), "/v1/responses"))
 
 
 async def through_chat(there: Clients) -> None:
@@ -293,59 +290,47 @@ def responses_events(stream: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("tools", [True, False])
-def test_a_whole_reply_through_each_client(kind: str, line: Line, tools: bool) -> None:
+async def test_a_whole_reply_through_each_client(kind: str, line: Line, tools: bool) -> None:
     """Without tools a reply is not judged, and clients insist on the same."""
-
-    async def go() -> None:
-        async with clients(*[line] * 3, **BACKENDS[kind]) as there:
-            made: Any = {"tools": [TOOL]} if tools else {}
-            completed = await there.own.chat.completions.create(model="m", messages=MESSAGES, **made)
-            choice = completed.choices[0]
-            assert (choice.index, choice.message.role, choice.finish_reason) == (0, "assistant", "tool_calls")
-            assert (bool(completed.id), completed.object, bool(completed.created)) == (True, "chat.completion", True)
-            calls = choice.message.tool_calls or []
-            assert [(call.type, bool(call.id)) for call in calls] == [("function", True)]
-            made = {"tools": [RESPONSES]} if tools else {}
-            answer = await there.own.responses.create(model="m", input="Look.", **made)
-            assert [item.type for item in answer.output] == ["message", "function_call"]
-            made = {"tools": [THEIRS]} if tools else {}
-            message = await there.theirs.messages.create(model="m", max_tokens=9, messages=MESSAGES, **made)
-            assert (bool(message.id), message.role, message.stop_reason) == (True, "assistant", "tool_use")
-            assert isinstance(message.usage.output_tokens, int)
-            assert message.content[1].type == "tool_use"
-            assert message.content[1].id
-
-    run(go)
+    async with clients(*[line] * 3, **BACKENDS[kind]) as there:
+        made: Any = {"tools": [TOOL]} if tools else {}
+        completed = await there.own.chat.completions.create(model="m", messages=MESSAGES, **made)
+        choice = completed.choices[0]
+        assert (choice.index, choice.message.role, choice.finish_reason) == (0, "assistant", "tool_calls")
+        assert (bool(completed.id), completed.object, bool(completed.created)) == (True, "chat.completion", True)
+        calls = choice.message.tool_calls or []
+        assert [(call.type, bool(call.id)) for call in calls] == [("function", True)]
+        made = {"tools": [RESPONSES]} if tools else {}
+        answer = await there.own.responses.create(model="m", input="Look.", **made)
+        assert [item.type for item in answer.output] == ["message", "function_call"]
+        made = {"tools": [THEIRS]} if tools else {}
+        message = await there.theirs.messages.create(model="m", max_tokens=9, messages=MESSAGES, **made)
+        assert (bool(message.id), message.role, message.stop_reason) == (True, "assistant", "tool_use")
+        assert isinstance(message.usage.output_tokens, int)
+        assert message.content[1].type == "tool_use"
+        assert message.content[1].id
 
 
 @pytest.mark.parametrize("kind", ["chat", "ollama"])
-def test_a_right_call_without_an_id_is_clean(kind: str) -> None:
+async def test_a_right_call_without_an_id_is_clean(kind: str) -> None:
     """Ollama's calls have none."""
     line = OLLAMA_SERVERS["whole"] if kind == "ollama" else whole(without(REPLY, "id"))
-
-    async def go() -> None:
-        async with clients(line, **BACKENDS[kind]) as there:
-            _, body, headers = await there.post("/v1/chat/completions", asked())
-            assert headers["x-forge-outcome"] == "clean"
-            assert json.loads(body)["choices"][0]["message"]["tool_calls"][0]["id"]
-
-    run(go)
+    async with clients(line, **BACKENDS[kind]) as there:
+        _, body, headers = await there.post("/v1/chat/completions", asked())
+        assert headers["x-forge-outcome"] == "clean"
+        assert json.loads(body)["choices"][0]["message"]["tool_calls"][0]["id"]
 
 
-def test_lines_of_ollamas_are_told_as_they_come() -> None:
+async def test_lines_of_ollamas_are_told_as_they_come() -> None:
     """Each is sent on before the next has come."""
     gate = asyncio.Event()
     line = replace(ndjson(OLLAMA), gates={1: gate})
-
-    async def go() -> None:
-        async with clients(line, **BACKENDS["ollama"]) as there:
-            body = asked(stream=True, tools=[])
-            async with there.session.post(there.url + "/v1/chat/completions", json=body) as answer:
-                await answer.content.readuntil(b"Let me ")
-                gate.set()
-                assert b"look." in await answer.content.read()
-
-    run(go)
+    async with clients(line, **BACKENDS["ollama"]) as there:
+        body = asked(stream=True, tools=[])
+        async with there.session.post(there.url + "/v1/chat/completions", json=body) as answer:
+            await answer.content.readuntil(b"Let me ")
+            gate.set()
+            assert b"look." in await answer.content.read()
 
 
 @pytest.mark.parametrize(
@@ -353,36 +338,28 @@ def test_lines_of_ollamas_are_told_as_they_come() -> None:
     [whole(completion("", ("look", ARGUMENTS), finish="length")), streamed(*CHAT[:-1], chunk({}, "length"), DONE)],
     ids=["whole", "streamed"],
 )
-def test_a_limit_of_tokens_that_cut_off_no_call_does_not_keep_agents_from_running_it(line: Line) -> None:
+async def test_a_limit_of_tokens_that_cut_off_no_call_does_not_keep_agents_from_running_it(line: Line) -> None:
     """The AI SDK and Claude Code run no call of a reply that says that it was cut off."""
     stream = line.headers[0][1] == "text/event-stream"
-
-    async def go() -> None:
-        async with clients(*[line] * 3) as there:
-            _, chat, _ = await there.post("/v1/chat/completions", asked(stream=stream))
-            _, responses, _ = await there.post("/v1/responses", body_of("/v1/responses") | {"stream": stream})
-            _, messages, _ = await there.post("/v1/messages", body_of("/v1/messages") | {"stream": stream})
-            assert b'"finish_reason":"tool_calls"' in chat
-            assert b'"status":"completed"' in responses
-            assert b'incomplete_details":{' not in responses
-            assert b'"stop_reason":"tool_use"' in messages
-
-    run(go)
+    async with clients(*[line] * 3) as there:
+        _, chat, _ = await there.post("/v1/chat/completions", asked(stream=stream))
+        _, responses, _ = await there.post("/v1/responses", body_of("/v1/responses") | {"stream": stream})
+        _, messages, _ = await there.post("/v1/messages", body_of("/v1/messages") | {"stream": stream})
+        assert b'"finish_reason":"tool_calls"' in chat
+        assert b'"status":"completed"' in responses
+        assert b'incomplete_details":{' not in responses
+        assert b'"stop_reason":"tool_use"' in messages
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_text_that_a_limit_of_tokens_cut_off_is_an_incomplete_response(stream: bool) -> None:
+async def test_a_text_that_a_limit_of_tokens_cut_off_is_an_incomplete_response(stream: bool) -> None:
     cut = completion("Let me", finish="length")
     line = streamed(*OPEN, chunk({}, "length"), DONE) if stream else whole(cut)
-
-    async def go() -> None:
-        async with clients(line) as there:
-            _, body, _ = await there.post("/v1/responses", body_of("/v1/responses") | {"stream": stream})
-            last = json.loads(body.split(b"event: response.incomplete\ndata: ")[1])["response"] if stream else None
-            response = last or json.loads(body)
-            assert (response["status"], response["incomplete_details"]) == (
-                "incomplete",
-                {"reason": "max_output_tokens"},
-            )
-
-    run(go)
+    async with clients(line) as there:
+        _, body, _ = await there.post("/v1/responses", body_of("/v1/responses") | {"stream": stream})
+        last = json.loads(body.split(b"event: response.incomplete\ndata: ")[1])["response"] if stream else None
+        response = last or json.loads(body)
+        assert (response["status"], response["incomplete_details"]) == (
+            "incomplete",
+            {"reason": "max_output_tokens"},
+        )

@@ -12,7 +12,7 @@ import pytest
 from forge.backends import Anthropic, named
 from forge.proxy import ProxyOptions, ProxyServer, service
 from tests.scripted_model import Line, ScriptedModel, sse, streamed, whole
-from tests.test_proxy import ASK, LOOK, run
+from tests.test_proxy import ASK, LOOK
 from tests.test_proxy_clients import THEIRS, Clients, clients
 
 Event = dict[str, Any]
@@ -79,32 +79,25 @@ def in_front_of(*script: Line, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_clean_message_passes_byte_for_byte_in_both_directions(stream: bool) -> None:
+async def test_a_clean_message_passes_byte_for_byte_in_both_directions(stream: bool) -> None:
     reply = message(SIGNED, HIDDEN, TEXT, USE)
     line = streamed(*events(SIGNED, HIDDEN, TEXT, USE)) if stream else whole(reply)
     body = msgspec.json.format(msgspec.json.encode(BODY | {"stream": stream}))
-
-    async def go() -> None:
-        async with in_front_of(line) as there:
-            betas = {"anthropic_version": "2026-10-21", "anthropic_beta": "context-management-2025-06-27,other"}
-            status, got, _ = await there.post("/v1/messages", body, x_api_key="the-key", **betas)
-            assert (status, got) == (200, b"".join(line.parts))
-            assert there.model.asked == [body]
-            sent = there.model.headers[0]
-            assert (sent["x-api-key"], sent["anthropic-version"]) == ("the-key", "2026-10-21")
-            assert sent["anthropic-beta"] == "context-management-2025-06-27,other"
-            assert "authorization" not in sent
-
-    run(go)
+    async with in_front_of(line) as there:
+        betas = {"anthropic_version": "2026-10-21", "anthropic_beta": "context-management-2025-06-27,other"}
+        status, got, _ = await there.post("/v1/messages", body, x_api_key="the-key", **betas)
+        assert (status, got) == (200, b"".join(line.parts))
+        assert there.model.asked == [body]
+        sent = there.model.headers[0]
+        assert (sent["x-api-key"], sent["anthropic-version"]) == ("the-key", "2026-10-21")
+        assert sent["anthropic-beta"] == "context-management-2025-06-27,other"
+        assert "authorization" not in sent
 
 
-def test_a_client_that_says_no_version_gets_the_one_that_forge_knows() -> None:
-    async def go() -> None:
-        async with in_front_of(whole(message(USE))) as there:
-            await there.post("/v1/messages", BODY)
-            assert there.model.headers[0]["anthropic-version"] == "2023-06-01"
-
-    run(go)
+async def test_a_client_that_says_no_version_gets_the_one_that_forge_knows() -> None:
+    async with in_front_of(whole(message(USE))) as there:
+        await there.post("/v1/messages", BODY)
+        assert there.model.headers[0]["anthropic-version"] == "2023-06-01"
 
 
 async def asked_for(there: Clients, messages: list[Any], *, stream: bool) -> anthropic.types.Message:
@@ -130,7 +123,7 @@ def answered(said: anthropic.types.Message) -> list[Any]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_thinking_comes_back_to_the_api_as_it_was(stream: bool) -> None:
+async def test_thinking_comes_back_to_the_api_as_it_was(stream: bool) -> None:
     """The API refuses thinking without its signature, and a call whose thinking is missing."""
     end = message(TEXT, stop="end_turn")
     lines = (
@@ -138,120 +131,97 @@ def test_thinking_comes_back_to_the_api_as_it_was(stream: bool) -> None:
         if stream
         else [whole(message(SIGNED, HIDDEN, TEXT, USE)), whole(end)]
     )
-
-    async def go() -> None:
-        async with in_front_of(*lines) as there:
-            said = await asked_for(there, [ASK], stream=stream)
-            assert said.usage.cache_read_input_tokens == 70
-            await asked_for(there, answered(said), stream=stream)
-            content = there.model.body(1)["messages"][1]["content"]
-            assert content == [SIGNED, HIDDEN, TEXT, USE]
-
-    run(go)
+    async with in_front_of(*lines) as there:
+        said = await asked_for(there, [ASK], stream=stream)
+        assert said.usage.cache_read_input_tokens == 70
+        await asked_for(there, answered(said), stream=stream)
+        content = there.model.body(1)["messages"][1]["content"]
+        assert content == [SIGNED, HIDDEN, TEXT, USE]
 
 
 SECOND = SIGNED | {"thinking": "So.", "signature": "c2lnMg=="}
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_retry_keeps_the_thinking_of_both_replies_with_their_signatures(stream: bool) -> None:
+async def test_a_retry_keeps_the_thinking_of_both_replies_with_their_signatures(stream: bool) -> None:
     first, second = (SIGNED, HIDDEN, BAD_USE), (SECOND, USE)
     lines = [streamed(*events(*each)) if stream else whole(message(*each)) for each in (first, second)]
-
-    async def go() -> None:
-        async with in_front_of(*lines) as there:
-            said = await asked_for(there, [ASK], stream=stream)
-            shown = [block.model_dump(exclude_none=True) for block in said.content]
-            # A stream has shown the thinking of the first by the time that its call is refused.
-            assert shown == [*((SIGNED, HIDDEN) if stream else ()), SECOND, USE]
-            refused, correction = there.model.body(1)["messages"][1:]
-            assert refused["content"][:2] == [SIGNED, HIDDEN]
-            assert refused["content"][2]["input"] == {"at": "the door"}
-            assert correction["content"][0]["tool_use_id"] == refused["content"][2]["id"]
-            assert correction["content"][0]["is_error"]
-
-    run(go)
+    async with in_front_of(*lines) as there:
+        said = await asked_for(there, [ASK], stream=stream)
+        shown = [block.model_dump(exclude_none=True) for block in said.content]
+        # A stream has shown the thinking of the first by the time that its call is refused.
+        assert shown == [*((SIGNED, HIDDEN) if stream else ()), SECOND, USE]
+        refused, correction = there.model.body(1)["messages"][1:]
+        assert refused["content"][:2] == [SIGNED, HIDDEN]
+        assert refused["content"][2]["input"] == {"at": "the door"}
+        assert correction["content"][0]["tool_use_id"] == refused["content"][2]["id"]
+        assert correction["content"][0]["is_error"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_repaired_call_comes_with_its_thinking_once(stream: bool) -> None:
+async def test_a_repaired_call_comes_with_its_thinking_once(stream: bool) -> None:
     content = (SIGNED, HIDDEN, TEXT, USE | {"input": {"at": "4"}})
     line = streamed(*events(*content)) if stream else whole(message(*content))
-
-    async def go() -> None:
-        async with in_front_of(line) as there:
-            said = await asked_for(there, [ASK], stream=stream)
-            assert [block.model_dump(exclude_none=True) for block in said.content] == [SIGNED, HIDDEN, TEXT, USE]
-
-    run(go)
+    async with in_front_of(line) as there:
+        said = await asked_for(there, [ASK], stream=stream)
+        assert [block.model_dump(exclude_none=True) for block in said.content] == [SIGNED, HIDDEN, TEXT, USE]
 
 
-def test_a_ping_before_and_in_the_middle_of_a_message_does_not_change_its_events(
+async def test_a_ping_before_and_in_the_middle_of_a_message_does_not_change_its_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(service, "BEGIN_AFTER", 0.02)
     monkeypatch.setattr(service, "KEEP_ALIVE", 0.02)
     told = events(SIGNED, TEXT, USE)
     first, second = asyncio.Event(), asyncio.Event()
-
-    async def go() -> None:
-        line = streamed(*told, gate0=first, gate4=second)
-        async with (
-            in_front_of(line) as there,
-            there.session.post(there.url + "/v1/messages", json=BODY | {"stream": True}) as answer,
-        ):
-            pings = [await answer.content.readuntil(b"\n\n")]
-            first.set()
-            while b"thinking_delta" not in (event := await answer.content.readuntil(b"\n\n")):
-                pings.append(event)
-            later = await answer.content.readuntil(b"\n\n")
-            assert b"ping" in pings[0]
-            assert b"ping" in later
-            second.set()
-            rest = await answer.content.read()
-            own = [one + b"\n\n" for one in (b"".join(pings) + event + later + rest).split(b"\n\n")[:-1]]
-            assert [one for one in own if b"event: ping" not in one] == [t for t in told if b"event: ping" not in t]
-
-    run(go)
+    line = streamed(*told, gate0=first, gate4=second)
+    async with (
+        in_front_of(line) as there,
+        there.session.post(there.url + "/v1/messages", json=BODY | {"stream": True}) as answer,
+    ):
+        pings = [await answer.content.readuntil(b"\n\n")]
+        first.set()
+        while b"thinking_delta" not in (event := await answer.content.readuntil(b"\n\n")):
+            pings.append(event)
+        later = await answer.content.readuntil(b"\n\n")
+        assert b"ping" in pings[0]
+        assert b"ping" in later
+        second.set()
+        rest = await answer.content.read()
+        own = [one + b"\n\n" for one in (b"".join(pings) + event + later + rest).split(b"\n\n")[:-1]]
+        assert [one for one in own if b"event: ping" not in one] == [t for t in told if b"event: ping" not in t]
 
 
-def test_the_tool_runner_comes_to_its_end() -> None:
+async def test_the_tool_runner_comes_to_its_end() -> None:
     @anthropic.beta_async_tool
     async def look(at: int) -> str:
         """Look at a place."""
         return f"At {at} is a tree."
 
-    async def go() -> None:
-        async with in_front_of(whole(message(SIGNED, USE)), whole(message(TEXT, stop="end_turn"))) as there:
-            asking: Any = [ASK]
-            runner = there.theirs.beta.messages.tool_runner(model="m", max_tokens=99, messages=asking, tools=[look])
-            final = await runner.until_done()
-            assert final.content[0].type == "text"
-            assert len(there.model.asked) == 2
-            assert there.model.body(1)["messages"][1]["content"] == [SIGNED, USE]
-
-    run(go)
+    async with in_front_of(whole(message(SIGNED, USE)), whole(message(TEXT, stop="end_turn"))) as there:
+        asking: Any = [ASK]
+        runner = there.theirs.beta.messages.tool_runner(model="m", max_tokens=99, messages=asking, tools=[look])
+        final = await runner.until_done()
+        assert final.content[0].type == "text"
+        assert len(there.model.asked) == 2
+        assert there.model.body(1)["messages"][1]["content"] == [SIGNED, USE]
 
 
-def test_tokens_are_counted_by_the_api() -> None:
+async def test_tokens_are_counted_by_the_api() -> None:
     counting = {name: BODY[name] for name in ("model", "system", "messages", "tools", "thinking")}
     slow = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}
-
-    async def go() -> None:
-        none = whole({"type": "error", "error": {"type": "not_found_error", "message": "?"}}, 404)
-        script = (whole({"input_tokens": 77}), whole(slow, 429, retry_after="3"), none, streamed(*events(TEXT)))
-        async with in_front_of(*script) as there:
-            betas = {"anthropic_beta": "token-counting-2024-11-01"}
-            assert (await there.post("/v1/messages/count_tokens", counting, **betas))[1] == b'{"input_tokens":77}'
-            assert there.model.body(0) == counting
-            assert there.model.headers[0]["anthropic-beta"] == betas["anthropic_beta"]
-            status, body, headers = await there.post("/v1/messages/count_tokens", counting)
-            assert (status, json.loads(body), headers["retry-after"]) == (429, slow, "3")
-            for _ in (none, "what is no count"):
-                status, body, _ = await there.post("/v1/messages/count_tokens", counting)
-                assert (status, json.loads(body)["input_tokens"] > 5) == (200, True)
-
-    run(go)
+    none = whole({"type": "error", "error": {"type": "not_found_error", "message": "?"}}, 404)
+    script = (whole({"input_tokens": 77}), whole(slow, 429, retry_after="3"), none, streamed(*events(TEXT)))
+    async with in_front_of(*script) as there:
+        betas = {"anthropic_beta": "token-counting-2024-11-01"}
+        assert (await there.post("/v1/messages/count_tokens", counting, **betas))[1] == b'{"input_tokens":77}'
+        assert there.model.body(0) == counting
+        assert there.model.headers[0]["anthropic-beta"] == betas["anthropic_beta"]
+        status, body, headers = await there.post("/v1/messages/count_tokens", counting)
+        assert (status, json.loads(body), headers["retry-after"]) == (429, slow, "3")
+        for _ in (none, "what is no count"):
+            status, body, _ = await there.post("/v1/messages/count_tokens", counting)
+            assert (status, json.loads(body)["input_tokens"] > 5) == (200, True)
 
 
 @pytest.mark.parametrize(
@@ -264,77 +234,59 @@ def test_tokens_are_counted_by_the_api() -> None:
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_errors_are_kept_as_the_api_has_them(status: int, kind: str, raised: Any, stream: bool) -> None:
+async def test_errors_are_kept_as_the_api_has_them(status: int, kind: str, raised: Any, stream: bool) -> None:
     error = {"type": "error", "error": {"type": kind, "message": "not now"}, "request_id": "req_1"}
     line = whole(error, status, retry_after="7")
-
-    async def go() -> None:
-        async with in_front_of(line, line) as there:
-            got, body, headers = await there.post("/v1/messages", BODY | {"stream": stream})
-            assert (got, json.loads(body), headers["retry-after"]) == (status, error, "7")
-            with pytest.raises(raised, match="not now"):
-                await asked_for(there, [ASK], stream=stream)
-
-    run(go)
+    async with in_front_of(line, line) as there:
+        got, body, headers = await there.post("/v1/messages", BODY | {"stream": stream})
+        assert (got, json.loads(body), headers["retry-after"]) == (status, error, "7")
+        with pytest.raises(raised, match="not now"):
+            await asked_for(there, [ASK], stream=stream)
 
 
-def test_an_error_in_the_middle_of_a_stream_is_the_clients_own() -> None:
+async def test_an_error_in_the_middle_of_a_stream_is_the_clients_own() -> None:
     broken = {"type": "error", "error": {"type": "overloaded_error", "message": "not now"}}
-
-    async def go() -> None:
-        async with in_front_of(streamed(*events(TEXT)[:4], sse(broken, "error"))) as there:
-            with pytest.raises(anthropic.APIStatusError, match="not now"):
-                await asked_for(there, [ASK], stream=True)
-
-    run(go)
+    async with in_front_of(streamed(*events(TEXT)[:4], sse(broken, "error"))) as there:
+        with pytest.raises(anthropic.APIStatusError, match="not now"):
+            await asked_for(there, [ASK], stream=True)
 
 
-def test_the_backend_of_the_official_sdk_passes_streams_through_too() -> None:
+async def test_the_backend_of_the_official_sdk_passes_streams_through_too() -> None:
     told = events(SIGNED, TEXT, USE)
-
-    async def go() -> None:
-        async with (
-            ScriptedModel(streamed(*told)) as model,
-            ProxyServer(Anthropic("m", api_key="own-key", base_url=model.url), ProxyOptions(port=0)) as proxy,
-            anthropic.AsyncAnthropic(base_url=proxy.url, api_key="client-key", max_retries=0) as client,
-        ):
-            asking: Any = [ASK]
-            async with client.messages.stream(model="m", max_tokens=9, messages=asking, tools=[THEIRS]) as stream:
-                said = await stream.get_final_message()
-            assert [block.type for block in said.content] == ["thinking", "text", "tool_use"]
-            assert model.headers[0]["x-api-key"] == "own-key"
-            assert model.headers[0].get("authorization", "") == ""
-
-    run(go)
+    async with (
+        ScriptedModel(streamed(*told)) as model,
+        ProxyServer(Anthropic("m", api_key="own-key", base_url=model.url), ProxyOptions(port=0)) as proxy,
+        anthropic.AsyncAnthropic(base_url=proxy.url, api_key="client-key", max_retries=0) as client,
+    ):
+        asking: Any = [ASK]
+        async with client.messages.stream(model="m", max_tokens=9, messages=asking, tools=[THEIRS]) as stream:
+            said = await stream.get_final_message()
+        assert [block.type for block in said.content] == ["thinking", "text", "tool_use"]
+        assert model.headers[0]["x-api-key"] == "own-key"
+        assert model.headers[0].get("authorization", "") == ""
 
 
-def test_a_client_of_openais_is_served_by_anthropics_api() -> None:
-    async def go() -> None:
-        async with in_front_of(whole(message(SIGNED, TEXT, USE)), whole(message(TEXT, stop="max_tokens"))) as there:
-            tools: Any = [LOOK]
-            asking: Any = [ASK]
-            said = await there.own.chat.completions.create(model="m", messages=asking, tools=tools)
-            assert said.choices[0].finish_reason == "tool_calls"
-            assert said.usage is not None
-            assert said.usage.prompt_tokens == 93
-            sent = there.model.body(0)
-            assert (sent["tools"][0]["name"], sent["max_tokens"] >= 1024) == ("look", True)
-            cut = await there.own.chat.completions.create(model="m", messages=asking, tools=tools)
-            assert cut.choices[0].finish_reason == "length"
-
-    run(go)
+async def test_a_client_of_openais_is_served_by_anthropics_api() -> None:
+    async with in_front_of(whole(message(SIGNED, TEXT, USE)), whole(message(TEXT, stop="max_tokens"))) as there:
+        tools: Any = [LOOK]
+        asking: Any = [ASK]
+        said = await there.own.chat.completions.create(model="m", messages=asking, tools=tools)
+        assert said.choices[0].finish_reason == "tool_calls"
+        assert said.usage is not None
+        assert said.usage.prompt_tokens == 93
+        sent = there.model.body(0)
+        assert (sent["tools"][0]["name"], sent["max_tokens"] >= 1024) == ("look", True)
+        cut = await there.own.chat.completions.create(model="m", messages=asking, tools=tools)
+        assert cut.choices[0].finish_reason == "length"
 
 
-def test_a_server_at_an_address_is_reached_by_its_profile() -> None:
-    async def go() -> None:
-        async with (
-            ScriptedModel(whole(message(TEXT, stop="end_turn"))) as model,
-            ProxyServer(named(f"anthropic:{model.url}", "m"), ProxyOptions(port=0)) as proxy,
-            anthropic.AsyncAnthropic(base_url=proxy.url, api_key="the-key", max_retries=0) as client,
-        ):
-            asking: Any = [ASK]
-            said = await client.messages.create(model="other", max_tokens=9, messages=asking)
-            assert said.model == "claude-x"
-            assert (model.body(0)["model"], model.headers[0]["x-api-key"]) == ("m", "the-key")
-
-    run(go)
+async def test_a_server_at_an_address_is_reached_by_its_profile() -> None:
+    async with (
+        ScriptedModel(whole(message(TEXT, stop="end_turn"))) as model,
+        ProxyServer(named(f"anthropic:{model.url}", "m"), ProxyOptions(port=0)) as proxy,
+        anthropic.AsyncAnthropic(base_url=proxy.url, api_key="the-key", max_retries=0) as client,
+    ):
+        asking: Any = [ASK]
+        said = await client.messages.create(model="other", max_tokens=9, messages=asking)
+        assert said.model == "claude-x"
+        assert (model.body(0)["model"], model.headers[0]["x-api-key"]) == ("m", "the-key")

@@ -15,7 +15,6 @@ from forge.errors import ForgeError
 from forge.proxy import ModelPolicy, Policy, ProxyOptions, ProxyServer, ToolPolicy
 from forge.proxy.policy_file import policy_from_toml, read_policy
 from tests.scripted_model import Line, ScriptedModel, called, chunk, completion, streamed, whole
-from tests.test_proxy import run
 
 FILE = """
 required_steps = "read_file"
@@ -267,7 +266,7 @@ terminal_tool = "commit"
 """
 
 
-def test_a_session_in_which_a_required_step_was_skipped_is_corrected_in_every_request_of_it() -> None:
+async def test_a_session_in_which_a_required_step_was_skipped_is_corrected_in_every_request_of_it() -> None:
     """Nothing is kept between the requests: each has the whole conversation."""
     script = (
         calls(COMMIT),
@@ -276,227 +275,178 @@ def test_a_session_in_which_a_required_step_was_skipped_is_corrected_in_every_re
         calls(TEST, call_id="e"),
         calls(COMMIT, call_id="f"),
     )
-
-    async def go() -> None:
-        async with client(STEPS, *script, whole(completion("Committed."))) as there:
-            assert await there.say("Mend a.py and commit.") == ["read"]
-            assert there.outcome == "retried"
-            assert "[StepEnforcementError] You cannot call commit yet. First complete: read, test." in there.told(1)
-            assert await there.went("x = 1") == ["test"]
-            assert "First complete: test." in there.told(3)
-            assert (await there.went("2 passed"), there.outcome) == (["commit"], "clean")
-            assert (await there.went("ok"), there.said, there.outcome) == ([], "Committed.", "clean")
-            assert not any("StepEnforcementError" in str(message) for message in there.messages)
-
-    run(go)
+    async with client(STEPS, *script, whole(completion("Committed."))) as there:
+        assert await there.say("Mend a.py and commit.") == ["read"]
+        assert there.outcome == "retried"
+        assert "[StepEnforcementError] You cannot call commit yet. First complete: read, test." in there.told(1)
+        assert await there.went("x = 1") == ["test"]
+        assert "First complete: test." in there.told(3)
+        assert (await there.went("2 passed"), there.outcome) == (["commit"], "clean")
+        assert (await there.went("ok"), there.said, there.outcome) == ([], "Committed.", "clean")
+        assert not any("StepEnforcementError" in str(message) for message in there.messages)
 
 
 JSON_READ = '{"tool": "read", "args": {"path": "a.py"}}'
 
 
-def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a_call_that_a_step_needs() -> None:
+async def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a_call_that_a_step_needs() -> None:
     """A model of half a billion parameters skips the step again, whatever it is told."""
     script = (calls(COMMIT), whole(completion(JSON_READ)), calls(TEST), calls(COMMIT))
-
-    async def go() -> None:
-        async with client(STEPS, *script, profile="llama-server", temperature=0.5, seed=7) as there:
-            assert (await there.say("Commit."), there.outcome) == (["read"], "retried")
-            first, second = there.server.body(0), there.server.body(1)
-            assert [tool["function"]["name"] for tool in first["tools"]] == ["read", "edit", "commit", "test"]
-            assert "tools" not in second
-            assert (second["model"], second["temperature"], second["seed"]) == ("tiny", 0.5, 7)
-            constraint = msgspec.json.encode(second["response_format"]).decode()
-            assert [f'"{name}"' in constraint for name in ("read", "test", "commit", "edit")] == [
-                True,
-                True,
-                False,
-                False,
-            ]
-            assert "[StepEnforcementError]" in there.told(1)
-            assert await there.went("x = 1") == ["test"]
-            assert await there.went("fine") == ["commit"]
-            assert "response_format" not in there.server.body(3)
-
-    run(go)
+    async with client(STEPS, *script, profile="llama-server", temperature=0.5, seed=7) as there:
+        assert (await there.say("Commit."), there.outcome) == (["read"], "retried")
+        first, second = there.server.body(0), there.server.body(1)
+        assert [tool["function"]["name"] for tool in first["tools"]] == ["read", "edit", "commit", "test"]
+        assert "tools" not in second
+        assert (second["model"], second["temperature"], second["seed"]) == ("tiny", 0.5, 7)
+        constraint = msgspec.json.encode(second["response_format"]).decode()
+        assert [f'"{name}"' in constraint for name in ("read", "test", "commit", "edit")] == [
+            True,
+            True,
+            False,
+            False,
+        ]
+        assert "[StepEnforcementError]" in there.told(1)
+        assert await there.went("x = 1") == ["test"]
+        assert await there.went("fine") == ["commit"]
+        assert "response_format" not in there.server.body(3)
 
 
 REFUSED = whole({"error": {"code": 400, "message": "Failed to parse grammar", "type": "invalid_request_error"}}, 400)
 
 
-def test_a_backend_that_refuses_the_constrained_attempt_is_asked_in_plain_words_from_then_on() -> None:
-    async def go() -> None:
-        script = (calls(COMMIT), REFUSED, calls(COMMIT), calls(READ))
-        async with client(STEPS, *script, profile="llama-server", retries=3) as there:
-            assert (await there.say("Commit."), there.outcome) == (["read"], "retried")
-            first, second, third, fourth = map(there.server.body, range(4))
-            assert "response_format" in second
-            assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
-            assert "response_format" not in third | fourth
-            assert third["messages"][0] == first["messages"][0]
-            assert "[StepEnforcementError]" in there.told(1)
-
-    run(go)
+async def test_a_backend_that_refuses_the_constrained_attempt_is_asked_in_plain_words_from_then_on() -> None:
+    script = (calls(COMMIT), REFUSED, calls(COMMIT), calls(READ))
+    async with client(STEPS, *script, profile="llama-server", retries=3) as there:
+        assert (await there.say("Commit."), there.outcome) == (["read"], "retried")
+        first, second, third, fourth = map(there.server.body, range(4))
+        assert "response_format" in second
+        assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
+        assert "response_format" not in third | fourth
+        assert third["messages"][0] == first["messages"][0]
+        assert "[StepEnforcementError]" in there.told(1)
 
 
-def test_so_it_is_for_a_client_of_another_protocol_than_the_backends() -> None:
+async def test_so_it_is_for_a_client_of_another_protocol_than_the_backends() -> None:
     made = [{"name": one["function"]["name"], "input_schema": one["function"]["parameters"]} for one in TOOLS]
     body = {"model": "m", "max_tokens": 99, "tools": made, "messages": [{"role": "user", "content": "Commit."}]}
-
-    async def go() -> None:
-        script = (calls(COMMIT), REFUSED, calls(COMMIT), calls(READ))
-        async with (
-            client(STEPS, *script, profile="llama-server", retries=3) as there,
-            aiohttp.ClientSession() as session,
-            session.post(there.proxy.url + "/v1/messages", json=body) as answer,
-        ):
-            assert [block["name"] for block in (await answer.json())["content"]] == ["read"]
-            first, second, third, fourth = map(there.server.body, range(4))
-            assert ("response_format" in second, "response_format" in third | fourth) == (True, False)
-            assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
-            assert third["messages"][: len(first["messages"])] == first["messages"]
-            assert fourth["messages"][: len(third["messages"])] == third["messages"]
-
-    run(go)
+    script = (calls(COMMIT), REFUSED, calls(COMMIT), calls(READ))
+    async with (
+        client(STEPS, *script, profile="llama-server", retries=3) as there,
+        aiohttp.ClientSession() as session,
+        session.post(there.proxy.url + "/v1/messages", json=body) as answer,
+    ):
+        assert [block["name"] for block in (await answer.json())["content"]] == ["read"]
+        first, second, third, fourth = map(there.server.body, range(4))
+        assert ("response_format" in second, "response_format" in third | fourth) == (True, False)
+        assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
+        assert third["messages"][: len(first["messages"])] == first["messages"]
+        assert fourth["messages"][: len(third["messages"])] == third["messages"]
 
 
-def test_a_constrained_attempt_that_was_refused_and_was_the_last_leaves_the_last_words() -> None:
-    async def go() -> None:
-        script = (calls(COMMIT, text="Here."), REFUSED)
-        async with client(STEPS, *script, profile="llama-server", retries=1) as there:
-            assert (await there.say("Commit."), there.outcome) == ([], "exhausted")
-            assert there.said.startswith('Here.\n[called commit: {"message":"Mend a"}]\n[refused: You cannot')
-
-    run(go)
+async def test_a_constrained_attempt_that_was_refused_and_was_the_last_leaves_the_last_words() -> None:
+    script = (calls(COMMIT, text="Here."), REFUSED)
+    async with client(STEPS, *script, profile="llama-server", retries=1) as there:
+        assert (await there.say("Commit."), there.outcome) == ([], "exhausted")
+        assert there.said.startswith('Here.\n[called commit: {"message":"Mend a"}]\n[refused: You cannot')
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_backend_that_is_busy_at_a_constrained_attempt_is_not_asked_once_more(status: int) -> None:
+async def test_a_backend_that_is_busy_at_a_constrained_attempt_is_not_asked_once_more(status: int) -> None:
     busy = whole({"error": {"message": "later"}}, status, retry_after="7")
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS}
-
-    async def go() -> None:
-        async with (
-            client(STEPS, calls(COMMIT), busy, profile="llama-server") as there,
-            aiohttp.ClientSession() as session,
-            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-        ):
-            assert (answer.status, answer.headers["retry-after"]) == (status, "7")
-            assert len(there.server.asked) == 2
-
-    run(go)
+    async with (
+        client(STEPS, calls(COMMIT), busy, profile="llama-server") as there,
+        aiohttp.ClientSession() as session,
+        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+    ):
+        assert (answer.status, answer.headers["retry-after"]) == (status, "7")
+        assert len(there.server.asked) == 2
 
 
 @pytest.mark.parametrize(("retries", "shown"), [(2, '"name":"read"'), (1, "[called commit: ")])
-def test_the_client_of_a_stream_does_not_hear_of_a_constrained_attempt_that_was_refused(
+async def test_the_client_of_a_stream_does_not_hear_of_a_constrained_attempt_that_was_refused(
     retries: int, shown: str
 ) -> None:
     first = streamed(chunk({"reasoning_content": "Hm."}), chunk(called(*COMMIT)), chunk({}, "tool_calls"))
     third = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
-
-    async def go() -> None:
-        async with (
-            client(STEPS, first, REFUSED, third, profile="llama-server", retries=retries) as there,
-            aiohttp.ClientSession() as session,
-            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-        ):
-            got = await answer.text()
-        assert shown in got
-        assert got.count("Hm.") == 1
-        assert "Failed to parse" not in got
-
-    run(go)
+    async with (
+        client(STEPS, first, REFUSED, third, profile="llama-server", retries=retries) as there,
+        aiohttp.ClientSession() as session,
+        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+    ):
+        got = await answer.text()
+    assert shown in got
+    assert got.count("Hm.") == 1
+    assert "Failed to parse" not in got
 
 
-def test_anthropics_clients_of_such_a_backend_are_held_to_it_too_and_pictures_are_not_lost() -> None:
+async def test_anthropics_clients_of_such_a_backend_are_held_to_it_too_and_pictures_are_not_lost() -> None:
     made = [{"name": one["function"]["name"], "input_schema": one["function"]["parameters"]} for one in TOOLS]
     body = {"model": "m", "max_tokens": 99, "tools": made, "messages": [{"role": "user", "content": "Commit."}]}
     picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
     seen = {"model": "m", "tools": TOOLS, "messages": [picture]}
-
-    async def go() -> None:
-        script = (calls(COMMIT), whole(completion(JSON_READ)), calls(COMMIT), calls(READ))
-        async with client(STEPS, *script, profile="llama-server") as there, aiohttp.ClientSession() as session:
-            async with session.post(there.proxy.url + "/v1/messages", json=body) as answer:
-                assert [block["name"] for block in (await answer.json())["content"]] == ["read"]
-            assert "response_format" in there.server.body(1)
-            async with session.post(there.proxy.url + "/v1/chat/completions", json=seen) as answer:
-                assert answer.headers["x-forge-outcome"] == "retried"
-            assert there.server.body(3)["messages"][0] == picture
-            assert "response_format" not in there.server.body(3)
-
-    run(go)
+    script = (calls(COMMIT), whole(completion(JSON_READ)), calls(COMMIT), calls(READ))
+    async with client(STEPS, *script, profile="llama-server") as there, aiohttp.ClientSession() as session:
+        async with session.post(there.proxy.url + "/v1/messages", json=body) as answer:
+            assert [block["name"] for block in (await answer.json())["content"]] == ["read"]
+        assert "response_format" in there.server.body(1)
+        async with session.post(there.proxy.url + "/v1/chat/completions", json=seen) as answer:
+            assert answer.headers["x-forge-outcome"] == "retried"
+        assert there.server.body(3)["messages"][0] == picture
+        assert "response_format" not in there.server.body(3)
 
 
-def test_a_constrained_attempt_of_a_stream_is_a_stream_and_the_client_sees_the_call() -> None:
+async def test_a_constrained_attempt_of_a_stream_is_a_stream_and_the_client_sees_the_call() -> None:
     early = streamed(chunk(called(*COMMIT)), chunk({}, "tool_calls"))
     pieces = [chunk({"content": part}) for part in (JSON_READ[:9], JSON_READ[9:])]
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
-
-    async def go() -> None:
-        async with (
-            client(STEPS, early, streamed(*pieces, chunk({}, "stop")), profile="llama-server") as there,
-            aiohttp.ClientSession() as session,
-            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-        ):
-            got = await answer.text()
-            assert (there.server.body(1)["stream"], "response_format" in there.server.body(1)) == (True, True)
-        assert '"name":"read"' in got
-        assert '"tool' not in got.replace('"tool_calls"', "")
-
-    run(go)
+    async with (
+        client(STEPS, early, streamed(*pieces, chunk({}, "stop")), profile="llama-server") as there,
+        aiohttp.ClientSession() as session,
+        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+    ):
+        got = await answer.text()
+        assert (there.server.body(1)["stream"], "response_format" in there.server.body(1)) == (True, True)
+    assert '"name":"read"' in got
+    assert '"tool' not in got.replace('"tool_calls"', "")
 
 
-def test_when_every_attempt_skips_the_step_the_client_is_told_in_words_what_was_refused() -> None:
-    async def go() -> None:
-        async with client(STEPS, *[calls(COMMIT, text="Here.")] * 3) as there:
-            assert (await there.say("Commit."), there.outcome) == ([], "exhausted")
-            assert there.said == (
-                'Here.\n[called commit: {"message":"Mend a"}]\n'
-                "[refused: You cannot call commit yet. First complete: read, test. Call read now.]"
-            )
-            assert len(there.server.asked) == 3
-
-    run(go)
+async def test_when_every_attempt_skips_the_step_the_client_is_told_in_words_what_was_refused() -> None:
+    async with client(STEPS, *[calls(COMMIT, text="Here.")] * 3) as there:
+        assert (await there.say("Commit."), there.outcome) == ([], "exhausted")
+        assert there.said == (
+            'Here.\n[called commit: {"message":"Mend a"}]\n'
+            "[refused: You cannot call commit yet. First complete: read, test. Call read now.]"
+        )
+        assert len(there.server.asked) == 3
 
 
-def test_a_refused_call_in_the_text_does_not_stay_there_for_a_client_that_looks_for_calls_itself() -> None:
+async def test_a_refused_call_in_the_text_does_not_stay_there_for_a_client_that_looks_for_calls_itself() -> None:
     reply = whole(completion('Here: <tool_call>{"name": "commit", "arguments": {"message": "Mend a"}}</tool_call>'))
-
-    async def go() -> None:
-        async with client(STEPS, *[reply] * 3) as there:
-            assert await there.say("Commit.") == []
-            assert there.said.startswith('Here:\n[called commit: {"message":"Mend a"}]\n[refused: ')
-
-    run(go)
+    async with client(STEPS, *[reply] * 3) as there:
+        assert await there.say("Commit.") == []
+        assert there.said.startswith('Here:\n[called commit: {"message":"Mend a"}]\n[refused: ')
 
 
-def test_so_is_one_that_was_only_shown_where_words_are_an_answer() -> None:
+async def test_so_is_one_that_was_only_shown_where_words_are_an_answer() -> None:
     shown = 'It would be: <tool_call>{"name": "commit", "arguments": {"message": "Mend a"}}</tool_call>'
     policy = '[[order]]\ntool = "commit"\nafter = ["test"]'
     refused = 'It would be:\n[called commit: {"message":"Mend a"}]\n[refused: '
-
-    async def go() -> None:
-        for rules, said in ((policy, refused), ("", shown)):
-            async with client(rules, whole(completion(shown)), whole(completion("ok"))) as there:
-                assert await there.say("How would you commit?") == []
-                assert there.said.startswith(said)
-
-    run(go)
+    for rules, said in ((policy, refused), ("", shown)):
+        async with client(rules, whole(completion(shown)), whole(completion("ok"))) as there:
+            assert await there.say("How would you commit?") == []
+            assert there.said.startswith(said)
 
 
-def test_an_answer_in_words_is_no_answer_before_the_required_steps() -> None:
+async def test_an_answer_in_words_is_no_answer_before_the_required_steps() -> None:
     done = whole(completion("All tests pass."))
-
-    async def go() -> None:
-        async with client(STEPS, done, calls(READ), *[done] * 3, calls(TEST), done) as there:
-            assert (await there.say("Do the tests pass?"), there.outcome) == (["read"], "retried")
-            assert (await there.went("x = 1"), there.outcome) == ([], "exhausted")
-            assert there.said == "All tests pass.\n[refused: first complete test]"
-            assert await there.say("Did you run them?") == ["test"]
-            assert (await there.went("2 passed"), there.outcome, there.said) == ([], "clean", "All tests pass.")
-
-    run(go)
+    async with client(STEPS, done, calls(READ), *[done] * 3, calls(TEST), done) as there:
+        assert (await there.say("Do the tests pass?"), there.outcome) == (["read"], "retried")
+        assert (await there.went("x = 1"), there.outcome) == ([], "exhausted")
+        assert there.said == "All tests pass.\n[refused: first complete test]"
+        assert await there.say("Did you run them?") == ["test"]
+        assert (await there.went("2 passed"), there.outcome, there.said) == ([], "clean", "All tests pass.")
 
 
 @pytest.mark.parametrize(
@@ -511,17 +461,14 @@ def test_an_answer_in_words_is_no_answer_before_the_required_steps() -> None:
         ('[tools.test]\nerrors = ["*not found*"]', "a.py was not found.", True),
     ],
 )
-def test_a_step_that_failed_is_not_done(errors: str, result: str, counts: bool) -> None:
-    async def go() -> None:
-        policy = f'required_steps = "read"\n{errors}'
-        async with client(policy, calls(READ), whole(completion("Done.")), calls(READ)) as there:
-            await there.say("Read a.py.")
-            assert (await there.went(result) == []) is counts
-
-    run(go)
+async def test_a_step_that_failed_is_not_done(errors: str, result: str, counts: bool) -> None:
+    policy = f'required_steps = "read"\n{errors}'
+    async with client(policy, calls(READ), whole(completion("Done.")), calls(READ)) as there:
+        await there.say("Read a.py.")
+        assert (await there.went(result) == []) is counts
 
 
-def test_what_anthropics_clients_say_of_a_result_counts() -> None:
+async def test_what_anthropics_clients_say_of_a_result_counts() -> None:
     tools = [{"name": "read", "input_schema": TOOLS[0]["function"]["parameters"]}]
     use = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a.py"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "It is locked.", "is_error": True}
@@ -535,16 +482,12 @@ def test_what_anthropics_clients_say_of_a_result_counts() -> None:
             {"role": "user", "content": [result]},
         ],
     }
-
-    async def go() -> None:
-        async with (
-            client('required_steps = "read"', whole(completion("Done.")), calls(READ)) as there,
-            aiohttp.ClientSession() as session,
-            session.post(there.proxy.url + "/v1/messages", json=body) as got,
-        ):
-            assert [block["type"] for block in (await got.json())["content"]] == ["tool_use"]
-
-    run(go)
+    async with (
+        client('required_steps = "read"', whole(completion("Done.")), calls(READ)) as there,
+        aiohttp.ClientSession() as session,
+        session.post(there.proxy.url + "/v1/messages", json=body) as got,
+    ):
+        assert [block["type"] for block in (await got.json())["content"]] == ["tool_use"]
 
 
 RULES = {
@@ -586,95 +529,72 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_each_rule_of_a_workflow_holds_over_the_requests_of_a_session(rule: str) -> None:
+async def test_each_rule_of_a_workflow_holds_over_the_requests_of_a_session(rule: str) -> None:
     policy, before, refused, correction = RULES[rule]
     made = (calls(one, call_id=f"c{n}") for n, one in enumerate(before))
     script = (*made, calls(refused), whole(completion("Well.")))
-
-    async def go() -> None:
-        async with client(policy, *script) as there:
-            await there.say("Go.")
-            for _ in before[1:]:
-                await there.went("same")
-            assert (await there.went("same"), there.said, there.outcome) == ([], "Well.", "retried")
-            assert correction in there.told(len(before) + 1)
-
-    run(go)
+    async with client(policy, *script) as there:
+        await there.say("Go.")
+        for _ in before[1:]:
+            await there.went("same")
+        assert (await there.went("same"), there.said, there.outcome) == ([], "Well.", "retried")
+        assert correction in there.told(len(before) + 1)
 
 
-def test_each_of_a_list_is_called_before_the_end() -> None:
+async def test_each_of_a_list_is_called_before_the_end() -> None:
     policy = 'terminal_tool = "commit"\n[[order]]\ntool = "read"\neach_of = { tool = "test", argument = "path" }'
     other = ("read", '{"path":"b.py"}')
-
-    async def go() -> None:
-        async with client(policy, calls(TEST), calls(READ), calls(COMMIT), calls(other), calls(COMMIT)) as there:
-            assert await there.say("Go.") == ["test"]
-            assert await there.went('["a.py","b.py"]') == ["read"]
-            assert (await there.went("x = 1"), there.outcome) == (["read"], "retried")
-            assert "read has still to be called for each of: b.py." in there.told(3)
-            assert await there.went("x = 2") == ["commit"]
-
-    run(go)
+    async with client(policy, calls(TEST), calls(READ), calls(COMMIT), calls(other), calls(COMMIT)) as there:
+        assert await there.say("Go.") == ["test"]
+        assert await there.went('["a.py","b.py"]') == ["read"]
+        assert (await there.went("x = 1"), there.outcome) == (["read"], "retried")
+        assert "read has still to be called for each of: b.py." in there.told(3)
+        assert await there.went("x = 2") == ["commit"]
 
 
-def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> None:
-    async def go() -> None:
-        async with client("limits.max_tool_calls = 2", calls(READ), calls(TEST), calls(EDIT)) as there:
-            await there.say("Go.")
-            assert await there.went("fine") == ["test"]
-            assert (await there.went("fine"), there.outcome) == ([], "exhausted")
-            refusal = "[refused: the session may run 2 calls, and has]"
-            assert there.said == f'[called edit: {{"path":"a.py","text":"x"}}]\n{refusal}'
-            assert len(there.server.asked) == 3
-
-    run(go)
+async def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> None:
+    async with client("limits.max_tool_calls = 2", calls(READ), calls(TEST), calls(EDIT)) as there:
+        await there.say("Go.")
+        assert await there.went("fine") == ["test"]
+        assert (await there.went("fine"), there.outcome) == ([], "exhausted")
+        refusal = "[refused: the session may run 2 calls, and has]"
+        assert there.said == f'[called edit: {{"path":"a.py","text":"x"}}]\n{refusal}'
+        assert len(there.server.asked) == 3
 
 
-def test_of_a_reply_with_a_refused_call_the_others_go_on_where_the_policy_says_so() -> None:
+async def test_of_a_reply_with_a_refused_call_the_others_go_on_where_the_policy_says_so() -> None:
     policy = 'calls.on_violation = "block_call"\n' + STEPS
-
-    async def go() -> None:
-        async with client(policy, calls(READ, COMMIT)) as there:
-            assert (await there.say("Go."), there.outcome) == (["read"], "repaired")
-
-    run(go)
+    async with client(policy, calls(READ, COMMIT)) as there:
+        assert (await there.say("Go."), there.outcome) == (["read"], "repaired")
 
 
 @pytest.mark.parametrize(("scope", "calls_again"), [("session", []), ("answer", ["read"])])
-def test_the_steps_are_those_of_the_session_or_since_the_last_answer(scope: str, calls_again: list[str]) -> None:
+async def test_the_steps_are_those_of_the_session_or_since_the_last_answer(scope: str, calls_again: list[str]) -> None:
     policy = f'required_steps = "read"\nscope = "{scope}"'
     answer = whole(completion("It is 1."))
-
-    async def go() -> None:
-        async with client(policy, calls(READ), answer, answer, calls(READ)) as there:
-            await there.say("What is x?")
-            assert await there.went("x = 1") == []
-            assert await there.say("And now?") == calls_again
-
-    run(go)
+    async with client(policy, calls(READ), answer, answer, calls(READ)) as there:
+        await there.say("What is x?")
+        assert await there.went("x = 1") == []
+        assert await there.say("And now?") == calls_again
 
 
-def test_words_that_are_no_answer_are_not_streamed_and_what_follows_is() -> None:
+async def test_words_that_are_no_answer_are_not_streamed_and_what_follows_is() -> None:
     pieces = ({"reasoning_content": "Hm."}, {"content": "All tests"}, {"content": " pass."})
     words = streamed(*map(chunk, pieces), chunk({}, "stop"))
     call = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
-
-    async def go() -> None:
-        async with (
-            client('required_steps = "read"', words, call) as there,
-            aiohttp.ClientSession() as session,
-            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-        ):
-            got = await answer.text()
-        assert "All tests" not in got
-        assert "Hm." in got
-        assert '"name":"read"' in got
-
-    run(go)
+    async with (
+        client('required_steps = "read"', words, call) as there,
+        aiohttp.ClientSession() as session,
+        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+    ):
+        got = await answer.text()
+    assert "All tests" not in got
+    assert "Hm." in got
+    assert '"name":"read"' in got
 
 
-def test_a_rule_for_a_tool_that_a_request_does_not_offer_is_not_applied_and_that_is_said_once(
+async def test_a_rule_for_a_tool_that_a_request_does_not_offer_is_not_applied_and_that_is_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     policy = """
@@ -682,14 +602,10 @@ required_steps = ["Read", "read"]
 [tools.edit]
 prerequisites = ["Read", "read", { tool = "test", match_arg = "path" }]
 """
-
-    async def go() -> None:
-        async with client(policy, calls(EDIT), calls(READ), calls(EDIT)) as there:
-            with caplog.at_level(logging.WARNING, "forge.proxy"):
-                assert await there.say("Go.") == ["read"]
-                assert await there.went("x = 1") == ["edit"]
-
-    run(go)
+    async with client(policy, calls(EDIT), calls(READ), calls(EDIT)) as there:
+        with caplog.at_level(logging.WARNING, "forge.proxy"):
+            assert await there.say("Go.") == ["read"]
+            assert await there.went("x = 1") == ["edit"]
     told = [record.getMessage() for record in caplog.records if record.name == "forge.proxy"]
     assert told == [
         "the policy names Read, which a request does not offer: not enforced there. Did you mean read?",
@@ -697,40 +613,32 @@ prerequisites = ["Read", "read", { tool = "test", match_arg = "path" }]
     ]
 
 
-def test_a_policy_is_that_of_the_model_that_was_asked_for() -> None:
+async def test_a_policy_is_that_of_the_model_that_was_asked_for() -> None:
     policy = '[model."small*"]\nrequired_steps = "read"'
     hello = whole(completion("Hi."))
-
-    async def go() -> None:
-        async with client(policy, hello, calls(READ), model="Small-1b") as there:
-            assert await there.say("Hello.") == ["read"]
-        async with client(policy, hello, model="large") as there:
-            assert await there.say("Hello.") == []
-
-    run(go)
+    async with client(policy, hello, calls(READ), model="Small-1b") as there:
+        assert await there.say("Hello.") == ["read"]
+    async with client(policy, hello, model="large") as there:
+        assert await there.say("Hello.") == []
 
 
-def test_the_file_is_read_again_when_asked_and_one_with_faults_changes_nothing(tmp_path: Path) -> None:
+async def test_the_file_is_read_again_when_asked_and_one_with_faults_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
     file.write_text("")
-
-    async def go() -> None:
-        answer = whole(completion("Done."))
-        async with client(file, answer, answer, calls(READ), answer, calls(READ)) as there:
-            assert await there.say("Go.") == []
-            file.write_text('required_steps = "read"')
+    answer = whole(completion("Done."))
+    async with client(file, answer, answer, calls(READ), answer, calls(READ)) as there:
+        assert await there.say("Go.") == []
+        file.write_text('required_steps = "read"')
+        there.proxy.reload()
+        assert await there.say("Go.") == ["read"]
+        file.write_text("required_stps = 1")
+        with pytest.raises(ForgeError, match="Did you mean required_steps"):
             there.proxy.reload()
-            assert await there.say("Go.") == ["read"]
-            file.write_text("required_stps = 1")
-            with pytest.raises(ForgeError, match="Did you mean required_steps"):
-                there.proxy.reload()
-            there.messages.pop()
-            assert await there.say("Go.") == ["read"]
-
-    run(go)
+        there.messages.pop()
+        assert await there.say("Go.") == ["read"]
 
 
-def test_what_compaction_cuts_for_the_backend_still_counts() -> None:
+async def test_what_compaction_cuts_for_the_backend_still_counts() -> None:
     policy = """
 required_steps = "read"
 context_tokens = 1500
@@ -738,38 +646,30 @@ context_tokens = 1500
 grounded = "message"
 """
     script = (calls(READ), *[calls(TEST, call_id=f"t{n}") for n in range(8)], calls(COMMIT), whole(completion("Done.")))
-
-    async def go() -> None:
-        async with client(policy, *script) as there:
-            await there.say("Go.")
-            await there.went("Mend a")
-            for _ in range(7):
-                assert await there.went("a line of words\n" * 60) == ["test"]
-            assert await there.went("a line of words\n" * 60) == ["commit"]
-            assert (await there.went("fine"), there.said, there.outcome) == ([], "Done.", "clean")
-            results = [m["content"] for m in there.server.body(10)["messages"] if m["role"] == "tool"]
-            assert "Mend a" not in results
-            assert len(results) < 10
-
-    run(go)
+    async with client(policy, *script) as there:
+        await there.say("Go.")
+        await there.went("Mend a")
+        for _ in range(7):
+            assert await there.went("a line of words\n" * 60) == ["test"]
+        assert await there.went("a line of words\n" * 60) == ["commit"]
+        assert (await there.went("fine"), there.said, there.outcome) == ([], "Done.", "clean")
+        results = [m["content"] for m in there.server.body(10)["messages"] if m["role"] == "tool"]
+        assert "Mend a" not in results
+        assert len(results) < 10
 
 
-def test_calls_that_a_policy_may_refuse_are_not_streamed_early() -> None:
+async def test_calls_that_a_policy_may_refuse_are_not_streamed_early() -> None:
     early = streamed(chunk(called(*COMMIT)), chunk({}, "tool_calls"))
     good = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
-
-    async def go() -> None:
-        async with (
-            client(f"early_arguments = true\n{STEPS}", early, good) as there,
-            aiohttp.ClientSession() as session,
-            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-        ):
-            got = await answer.text()
-        assert "commit" not in got
-        assert '"name":"read"' in got
-
-    run(go)
+    async with (
+        client(f"early_arguments = true\n{STEPS}", early, good) as there,
+        aiohttp.ClientSession() as session,
+        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+    ):
+        got = await answer.text()
+    assert "commit" not in got
+    assert '"name":"read"' in got
 
 
 ODD = [
@@ -801,7 +701,7 @@ ODD_HISTORIES = [
 @pytest.mark.parametrize("schema", ODD)
 @pytest.mark.parametrize("history", ODD_HISTORIES)
 @pytest.mark.parametrize("profile", [None, "llama-server"])
-def test_whatever_clients_send_a_request_under_a_policy_gets_an_answer(
+async def test_whatever_clients_send_a_request_under_a_policy_gets_an_answer(
     schema: object, history: list[object], profile: str | None
 ) -> None:
     policy = """
@@ -813,14 +713,10 @@ grounded = { path = "read" }
 """
     made = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in ("read", "edit")]
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}, *history], "tools": made}
-
-    async def go() -> None:
-        script = (calls(EDIT), calls(("edit", '{"path":["<path>"],"x":{}}')), calls(READ))
-        async with (
-            client(policy, *script, profile=profile) as there,
-            aiohttp.ClientSession() as session,
-            session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-        ):
-            assert answer.status in (200, 400)
-
-    run(go)
+    script = (calls(EDIT), calls(("edit", '{"path":["<path>"],"x":{}}')), calls(READ))
+    async with (
+        client(policy, *script, profile=profile) as there,
+        aiohttp.ClientSession() as session,
+        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
+    ):
+        assert answer.status in (200, 400)

@@ -12,7 +12,7 @@ import pytest
 from forge.backends import named
 from forge.proxy import ProxyOptions, ProxyServer, service
 from tests.scripted_model import DONE, Line, ScriptedModel, called, chunk, completion, hanging, sse, streamed, whole
-from tests.test_proxy import ASK, LOOK, Behind, asked, behind, run
+from tests.test_proxy import ASK, LOOK, Behind, asked, behind
 
 ROLE = sse(chunk({"role": "assistant", "content": None}))
 END = sse(chunk({}, "stop"))
@@ -87,100 +87,76 @@ GOOD = (
     ],
     ids=["a call", "text", "no tools", "choices", "line ends"],
 )
-def test_a_clean_stream_passes_byte_for_byte(events: tuple[bytes, ...], more: dict[str, object]) -> None:
-    async def go() -> None:
-        async with behind(streamed(*events)) as there:
-            assert await all_of(there, asked(stream=True, **more)) == b"".join(events)
-            assert there.model.body(0) == asked(stream=True, **more)
-
-    run(go)
+async def test_a_clean_stream_passes_byte_for_byte(events: tuple[bytes, ...], more: dict[str, object]) -> None:
+    async with behind(streamed(*events)) as there:
+        assert await all_of(there, asked(stream=True, **more)) == b"".join(events)
+        assert there.model.body(0) == asked(stream=True, **more)
 
 
-def test_text_and_reasoning_flow_while_the_reply_comes_and_calls_wait_until_it_is_whole() -> None:
+async def test_text_and_reasoning_flow_while_the_reply_comes_and_calls_wait_until_it_is_whole() -> None:
     gate = asyncio.Event()
     thought = sse(chunk({"reasoning_content": "Hm."}))
     first = (ROLE, thought, said("Let me look.\n"))
     call = sse(chunk(called("look", '{"at": 4}')))
-
-    async def go() -> None:
-        async with (
-            behind(streamed(*first, call, CALLED, DONE, gate4=gate)) as there,
-            streaming(there, asked(stream=True)) as answer,
-        ):
-            assert await answer.content.readexactly(len(b"".join(first))) == b"".join(first)
-            gate.set()
-            assert await answer.content.read() == b"".join((call, CALLED, DONE))
-
-    run(go)
+    async with (
+        behind(streamed(*first, call, CALLED, DONE, gate4=gate)) as there,
+        streaming(there, asked(stream=True)) as answer,
+    ):
+        assert await answer.content.readexactly(len(b"".join(first))) == b"".join(first)
+        gate.set()
+        assert await answer.content.read() == b"".join((call, CALLED, DONE))
 
 
-def test_a_call_in_the_text_is_never_shown_as_text() -> None:
+async def test_a_call_in_the_text_is_never_shown_as_text() -> None:
     call = '<tool_call>\n{"name": "look", "arguments": {"at": 4}}\n</tool_call>'
-
-    async def go() -> None:
-        events = (ROLE, said("I will look.\n"), *(said(letter) for letter in call), END, DONE)
-        async with behind(streamed(*events)) as there:
-            stream = await all_of(there, asked(stream=True))
-            assert text_of(stream).strip() == "I will look."
-            ((name, arguments),) = calls_of(stream)
-            assert (name, msgspec.json.decode(arguments)) == ("look", {"at": 4})
-            assert deltas(stream)[-1] == "tool_calls"
-            assert {msgspec.json.decode(event[6:])["id"] for event in stream.split(b"\n\n")[:-2]} == {"chatcmpl-b"}
-
-    run(go)
+    events = (ROLE, said("I will look.\n"), *(said(letter) for letter in call), END, DONE)
+    async with behind(streamed(*events)) as there:
+        stream = await all_of(there, asked(stream=True))
+        assert text_of(stream).strip() == "I will look."
+        ((name, arguments),) = calls_of(stream)
+        assert (name, msgspec.json.decode(arguments)) == ("look", {"at": 4})
+        assert deltas(stream)[-1] == "tool_calls"
+        assert {msgspec.json.decode(event[6:])["id"] for event in stream.split(b"\n\n")[:-2]} == {"chatcmpl-b"}
 
 
-def test_a_retry_is_hidden_and_what_was_said_is_not_said_again() -> None:
+async def test_a_retry_is_hidden_and_what_was_said_is_not_said_again() -> None:
     bad = (ROLE, said("Let me look. "), sse(chunk(called("look", '{"at": "the door"}'))), CALLED, DONE)
-
-    async def go() -> None:
-        async with behind(streamed(*bad), streamed(*GOOD)) as there:
-            stream = await all_of(there, asked(stream=True))
-            assert text_of(stream) == "Let me look. "
-            assert calls_of(stream) == [("look", '{"at": 4}')]
-            assert stream.count(b'"role"') == 1
-            assert stream.endswith(DONE)
-            assert there.model.body(1)["stream"] is True
-
-    run(go)
+    async with behind(streamed(*bad), streamed(*GOOD)) as there:
+        stream = await all_of(there, asked(stream=True))
+        assert text_of(stream) == "Let me look. "
+        assert calls_of(stream) == [("look", '{"at": 4}')]
+        assert stream.count(b'"role"') == 1
+        assert stream.endswith(DONE)
+        assert there.model.body(1)["stream"] is True
 
 
-def test_when_every_attempt_fails_the_call_goes_on_for_the_clients_tool_to_refuse() -> None:
+async def test_when_every_attempt_fails_the_call_goes_on_for_the_clients_tool_to_refuse() -> None:
     bad = (ROLE, said("Hm."), sse(chunk(called("look", '{"oops": '))), CALLED, DONE)
-
-    async def go() -> None:
-        async with behind(streamed(*bad), streamed(*bad), max_retries=1) as there:
-            stream = await all_of(there, asked(stream=True))
-            assert (text_of(stream), calls_of(stream), deltas(stream)[-1]) == ("Hm.", [("look", "{}")], "tool_calls")
-
-    run(go)
+    async with behind(streamed(*bad), streamed(*bad), max_retries=1) as there:
+        stream = await all_of(there, asked(stream=True))
+        assert (text_of(stream), calls_of(stream), deltas(stream)[-1]) == ("Hm.", [("look", "{}")], "tool_calls")
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-def test_a_silent_backend_is_waited_for_with_events_of_the_protocol(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_backend_is_waited_for_with_events_of_the_protocol(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(service, "BEGIN_AFTER", 0.05)
     monkeypatch.setattr(service, "KEEP_ALIVE", 0.05)
     gate = asyncio.Event()
-
-    async def go() -> None:
-        async with behind(streamed(*GOOD, gate0=gate)) as there, streaming(there, body_of(path), path) as answer:
-            assert answer.status == 200
-            first = await answer.content.readuntil(b"\n\n")
-            second = await answer.content.readuntil(b"\n\n")
-            assert b"data: {" in first
-            assert b"data: {" in second
-            gate.set()
-            rest = await answer.content.read()
-            assert b"look" in rest
-            if path == "/v1/messages":
-                assert (first + second + rest).count(b"event: message_start") == 1
-            if path == "/v1/chat/completions":
-                assert (
-                    len({msgspec.json.decode(one[6:])["id"] for one in (first + second + rest).split(b"\n\n")[:-2]})
-                    == 1
-                )
-
-    run(go)
+    async with behind(streamed(*GOOD, gate0=gate)) as there, streaming(there, body_of(path), path) as answer:
+        assert answer.status == 200
+        first = await answer.content.readuntil(b"\n\n")
+        second = await answer.content.readuntil(b"\n\n")
+        assert b"data: {" in first
+        assert b"data: {" in second
+        gate.set()
+        rest = await answer.content.read()
+        assert b"look" in rest
+        if path == "/v1/messages":
+            assert (first + second + rest).count(b"event: message_start") == 1
+        if path == "/v1/chat/completions":
+            assert len({msgspec.json.decode(one[6:])["id"] for one in (first + second + rest).split(b"\n\n")[:-2]}) == 1
 
 
 def body_of(path: str) -> dict[str, object]:
@@ -215,86 +191,65 @@ def body_of(path: str) -> dict[str, object]:
     ids=["broken", "reported", "cut off"],
 )
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-def test_a_stream_that_fails_ends_with_the_protocols_error(line: Line, words: bytes, path: str) -> None:
-    async def go() -> None:
-        async with behind(line) as there:
-            stream = await all_of(there, body_of(path), path)
-            last = stream.rstrip().split(b"\n\n")[-1]
-            assert b"Half" in stream
-            assert words in last
-            assert {
-                "/v1/chat/completions": b'"error"',
-                "/v1/messages": b"event: error",
-                "/v1/responses": b"response.failed",
-            }[path] in last
-
-    run(go)
+async def test_a_stream_that_fails_ends_with_the_protocols_error(line: Line, words: bytes, path: str) -> None:
+    async with behind(line) as there:
+        stream = await all_of(there, body_of(path), path)
+        last = stream.rstrip().split(b"\n\n")[-1]
+        assert b"Half" in stream
+        assert words in last
+        assert {
+            "/v1/chat/completions": b'"error"',
+            "/v1/messages": b"event: error",
+            "/v1/responses": b"response.failed",
+        }[path] in last
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
 @pytest.mark.parametrize("line", [streamed(), streamed(ROLE, said("Half a ")), streamed(b"data: 7\n\n")])
-def test_a_reply_that_is_not_judged_may_not_be_cut_off_unseen_either(path: str, line: Line) -> None:
-    async def go() -> None:
-        async with behind(line) as there, streaming(there, {**body_of(path), "tools": []}, path) as answer:
-            got = await answer.read()
-            assert answer.status == 502 or (answer.status == 200 and b"error" in got.rstrip().split(b"\n\n")[-1])
-
-    run(go)
+async def test_a_reply_that_is_not_judged_may_not_be_cut_off_unseen_either(path: str, line: Line) -> None:
+    async with behind(line) as there, streaming(there, {**body_of(path), "tools": []}, path) as answer:
+        got = await answer.read()
+        assert answer.status == 502 or (answer.status == 200 and b"error" in got.rstrip().split(b"\n\n")[-1])
 
 
-def test_a_refusal_before_the_first_event_keeps_its_status() -> None:
-    async def go() -> None:
-        async with behind(whole({"error": {"message": "busy"}}, 503, retry_after="3")) as there:
-            status, body, headers = await there.post("/v1/messages", body_of("/v1/messages"))
-            assert (status, headers["retry-after"], msgspec.json.decode(body)["type"]) == (503, "3", "error")
-
-    run(go)
+async def test_a_refusal_before_the_first_event_keeps_its_status() -> None:
+    async with behind(whole({"error": {"message": "busy"}}, 503, retry_after="3")) as there:
+        status, body, headers = await there.post("/v1/messages", body_of("/v1/messages"))
+        assert (status, headers["retry-after"], msgspec.json.decode(body)["type"]) == (503, "3", "error")
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_stream_frees_the_slot() -> None:
-    async def go() -> None:
-        async with behind(hanging(ROLE, said("Well, ")), slots=1) as there:
-            async with streaming(there, asked(stream=True)) as answer:
-                await answer.content.readuntil(b"Well")
-                answer.close()
-            await there.model.left.wait()
-
-    run(go)
+async def test_a_client_that_leaves_in_the_middle_of_a_stream_frees_the_slot() -> None:
+    async with behind(hanging(ROLE, said("Well, ")), slots=1) as there:
+        async with streaming(there, asked(stream=True)) as answer:
+            await answer.content.readuntil(b"Well")
+            answer.close()
+        await there.model.left.wait()
 
 
-def test_a_whole_answer_to_a_request_for_a_stream_is_streamed() -> None:
-    async def go() -> None:
-        async with behind(whole(completion("Hello."))) as there:
-            assert text_of(await all_of(there, asked(stream=True))) == "Hello."
-
-    run(go)
+async def test_a_whole_answer_to_a_request_for_a_stream_is_streamed() -> None:
+    async with behind(whole(completion("Hello."))) as there:
+        assert text_of(await all_of(there, asked(stream=True))) == "Hello."
 
 
 @pytest.mark.parametrize("more", [{"n": 2}, {"logprobs": True}])
-def test_so_is_one_to_a_request_of_which_the_servers_own_words_pass(more: dict[str, object]) -> None:
-    async def go() -> None:
-        async with behind(whole(completion("Hello.")), streamed(ROLE, said("Hi."), END)) as there:
-            assert text_of(await all_of(there, asked(stream=True, **more))) == "Hello."
-            assert await all_of(there, asked(stream=True, **more)) == b"".join((ROLE, said("Hi."), END))
-
-    run(go)
+async def test_so_is_one_to_a_request_of_which_the_servers_own_words_pass(more: dict[str, object]) -> None:
+    async with behind(whole(completion("Hello.")), streamed(ROLE, said("Hi."), END)) as there:
+        assert text_of(await all_of(there, asked(stream=True, **more))) == "Hello."
+        assert await all_of(there, asked(stream=True, **more)) == b"".join((ROLE, said("Hi."), END))
 
 
-def test_200_streams_at_once() -> None:
-    async def go() -> None:
-        gate = asyncio.Event()
-        lines = [streamed(*GOOD, gate2=gate) for _ in range(200)]
-        async with behind(*lines, slots=200) as there:
-            asking = [asyncio.create_task(all_of(there, asked(stream=True))) for _ in lines]
-            while len(there.model.asked) < len(lines):
-                await there.get("/forge/health")
-            gate.set()
-            # Not the same bytes: a stream that waited long on a slow machine was begun by the proxy itself.
-            wanted = b"".join(GOOD)
-            for got in await asyncio.gather(*asking):
-                assert (calls_of(got), deltas(got)[-1], got.count(DONE)) == (calls_of(wanted), "tool_calls", 1)
-
-    run(go)
+async def test_200_streams_at_once() -> None:
+    gate = asyncio.Event()
+    lines = [streamed(*GOOD, gate2=gate) for _ in range(200)]
+    async with behind(*lines, slots=200) as there:
+        asking = [asyncio.create_task(all_of(there, asked(stream=True))) for _ in lines]
+        while len(there.model.asked) < len(lines):
+            await there.get("/forge/health")
+        gate.set()
+        # Not the same bytes: a stream that waited long on a slow machine was begun by the proxy itself.
+        wanted = b"".join(GOOD)
+        for got in await asyncio.gather(*asking):
+            assert (calls_of(got), deltas(got)[-1], got.count(DONE)) == (calls_of(wanted), "tool_calls", 1)
 
 
 @pytest.mark.parametrize(
@@ -303,35 +258,29 @@ def test_200_streams_at_once() -> None:
     ids=["text", "call"],
 )
 @pytest.mark.parametrize("tools", [[LOOK], []], ids=["judged", "passed"])
-def test_a_stream_that_the_server_ends_without_a_reason_gets_one(
+async def test_a_stream_that_the_server_ends_without_a_reason_gets_one(
     parts: tuple[bytes, ...], ending: str, tools: list[Any]
 ) -> None:
-    async def go() -> None:
-        async with behind(streamed(ROLE, *parts, DONE)) as there:
-            got = await all_of(there, {"model": "m", "messages": [ASK], "tools": tools, "stream": True})
-            assert got.startswith(ROLE)
-            assert (text_of(got) == "A tree.") != (calls_of(got) == [("look", '{"at": 4}')])
-            assert deltas(got)[-1] == ending
-            assert got.count(DONE) == 1
-            assert got.endswith(DONE)
-
-    run(go)
+    async with behind(streamed(ROLE, *parts, DONE)) as there:
+        got = await all_of(there, {"model": "m", "messages": [ASK], "tools": tools, "stream": True})
+        assert got.startswith(ROLE)
+        assert (text_of(got) == "A tree.") != (calls_of(got) == [("look", '{"at": 4}')])
+        assert deltas(got)[-1] == ending
+        assert got.count(DONE) == 1
+        assert got.endswith(DONE)
 
 
-def test_a_proxy_that_stops_tells_the_clients_that_wait_longer_than_it_does() -> None:
-    async def go() -> None:
-        script = (hanging(ROLE, said("Well, ")), hanging())
-        asking: dict[str, object] = {"model": "m", "max_tokens": 9, "messages": [ASK]}
-        async with ScriptedModel(*script, slots=8) as model, aiohttp.ClientSession() as session:
-            async with ProxyServer(named(model.url, ""), ProxyOptions(port=0, grace=0)) as proxy:
-                there = Behind(model, session, proxy.url)
-                streamed_answer = await session.post(there.url + "/v1/messages", json={**asking, "stream": True})
-                await streamed_answer.content.readuntil(b"Well")
-                model.came.clear()
-                whole_answer = asyncio.create_task(there.post("/v1/messages", asking))
-                await model.came.wait()
-            assert b"event: error" in await streamed_answer.read()
-            status, body, _ = await whole_answer
-            assert (status, b"stopped" in body) == (503, True)
-
-    run(go)
+async def test_a_proxy_that_stops_tells_the_clients_that_wait_longer_than_it_does() -> None:
+    script = (hanging(ROLE, said("Well, ")), hanging())
+    asking: dict[str, object] = {"model": "m", "max_tokens": 9, "messages": [ASK]}
+    async with ScriptedModel(*script, slots=8) as model, aiohttp.ClientSession() as session:
+        async with ProxyServer(named(model.url, ""), ProxyOptions(port=0, grace=0)) as proxy:
+            there = Behind(model, session, proxy.url)
+            streamed_answer = await session.post(there.url + "/v1/messages", json={**asking, "stream": True})
+            await streamed_answer.content.readuntil(b"Well")
+            model.came.clear()
+            whole_answer = asyncio.create_task(there.post("/v1/messages", asking))
+            await model.came.wait()
+        assert b"event: error" in await streamed_answer.read()
+        status, body, _ = await whole_answer
+        assert (status, b"stopped" in body) == (503, True)

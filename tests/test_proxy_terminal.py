@@ -19,7 +19,7 @@ from forge.cli.proxy import KEPT, Display, Load, Shown, ToDisplay, Totals, foote
 from forge.proxy.passage import Notes, Passage, summary_line
 from stages.effect import Usage
 from tests.scripted_model import ScriptedModel, completion, whole
-from tests.test_proxy import asked, run
+from tests.test_proxy import asked
 from tests.test_proxy_cli import ROOT, address
 
 NOTES = Notes(
@@ -136,34 +136,28 @@ async def post(url: str) -> None:
         assert answer.status == 200
 
 
-def test_a_terminal_has_rows_and_totals_and_is_as_it_was_in_the_end() -> None:
-    async def go() -> None:
-        with terminal() as (ours, theirs):
-            async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
-                proxy = await in_terminal(theirs, "--backend", model.url)
-                await post(await address(proxy))
-                seen = await read_until(ours, b"1 repaired")
-                proxy.send_signal(signal.SIGINT)
-                seen = await read_until(ours, b"\x1b[?25h", seen)  # the cursor is back
-                assert await proxy.wait() == 130
-        shown = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", seen)
-        assert re.search(rb"Tester/1.0 +chat +tiny +11 +7 +repaired +1 .* rescued look \(bare\)", shown)
-        assert b"1 request, 1 repaired | tokens 11 in, 7 out" in shown
-        assert b"secret" not in seen
-
-    run(go)
+async def test_a_terminal_has_rows_and_totals_and_is_as_it_was_in_the_end() -> None:
+    with terminal() as (ours, theirs):
+        async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
+            proxy = await in_terminal(theirs, "--backend", model.url)
+            await post(await address(proxy))
+            seen = await read_until(ours, b"1 repaired")
+            proxy.send_signal(signal.SIGINT)
+            seen = await read_until(ours, b"\x1b[?25h", seen)  # the cursor is back
+            assert await proxy.wait() == 130
+    shown = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", seen)
+    assert re.search(rb"Tester/1.0 +chat +tiny +11 +7 +repaired +1 .* rescued look \(bare\)", shown)
+    assert b"1 request, 1 repaired | tokens 11 in, 7 out" in shown
+    assert b"secret" not in seen
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_plain_lines_where_they_are_wanted(environment: dict[str, str]) -> None:
-    async def go() -> None:
-        with terminal() as (ours, theirs):
-            async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
-                proxy = await in_terminal(theirs, "--backend", model.url, **environment)
-                await post(await address(proxy))
-                seen = await read_until(ours, b"(repaired; rescued look (bare))")
-                proxy.send_signal(signal.SIGTERM)
-                assert await proxy.wait() == 143
-        assert b"\x1b" not in seen
-
-    run(go)
+async def test_plain_lines_where_they_are_wanted(environment: dict[str, str]) -> None:
+    with terminal() as (ours, theirs):
+        async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
+            proxy = await in_terminal(theirs, "--backend", model.url, **environment)
+            await post(await address(proxy))
+            seen = await read_until(ours, b"(repaired; rescued look (bare))")
+            proxy.send_signal(signal.SIGTERM)
+            assert await proxy.wait() == 143
+    assert b"\x1b" not in seen

@@ -97,25 +97,19 @@ def test_the_doctor_reads_to_a_bound_too(server: str, how: str) -> None:
     asyncio.run(go())
 
 
-def test_a_server_that_drips_is_not_listened_to_for_ever(server: str) -> None:
-    async def go() -> None:
+async def test_a_server_that_drips_is_not_listened_to_for_ever(server: str) -> None:
+    with pytest.raises(BackendError, match="no answer within"):
         async with client(server) as http:
             await ask(http, f"{server}/drip/props", seconds=0.3, loading=0)
 
-    with pytest.raises(BackendError, match="no answer within"):
-        asyncio.run(go())
 
-
-def test_a_question_can_be_cancelled(server: str) -> None:
-    async def go() -> None:
-        async with client(server) as http:
-            asking = asyncio.create_task(Tokenizer(http, f"{server}/drip").count_text("hello"))
-            await asyncio.sleep(0.1)
-            asking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-
-    asyncio.run(go())
+async def test_a_question_can_be_cancelled(server: str) -> None:
+    async with client(server) as http:
+        asking = asyncio.create_task(Tokenizer(http, f"{server}/drip").count_text("hello"))
+        await asyncio.sleep(0.1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
 
 
 def end() -> str:

@@ -115,19 +115,16 @@ def test_it_can_be_started_by_hand_again_and_again_in_any_loop(make: Make) -> No
     asyncio.run(server.stop())
 
 
-def test_a_server_that_was_started_by_hand_outlives_the_runs_that_use_it(make: Make) -> None:
-    async def go() -> None:
-        server = make()
-        await server.start()
-        url = server.url
-        for _ in range(2):
-            async with server.connect():
-                assert server.url == url
-            assert alive(url), "the end of a run ends a server that is somebody else's to stop"
-        await server.stop()
-        assert not alive(url)
-
-    asyncio.run(go())
+async def test_a_server_that_was_started_by_hand_outlives_the_runs_that_use_it(make: Make) -> None:
+    server = make()
+    await server.start()
+    url = server.url
+    for _ in range(2):
+        async with server.connect():
+            assert server.url == url
+        assert alive(url), "the end of a run ends a server that is somebody else's to stop"
+    await server.stop()
+    assert not alive(url)
 
 
 def test_a_stop_inside_is_a_stop_and_the_next_use_ends_as_well(make: Make) -> None:
@@ -143,49 +140,40 @@ def test_a_stop_inside_is_a_stop_and_the_next_use_ends_as_well(make: Make) -> No
     assert not alive(asyncio.run(go()))
 
 
-def test_a_stop_ends_what_is_just_being_started(make: Make) -> None:
-    async def go() -> None:
-        server = make()
-        starting = asyncio.create_task(server.start())
-        await asyncio.sleep(0)  # it has begun, and is far from ready
-        await server.stop()
-        await starting
-        with pytest.raises(ForgeError, match="not running"):
-            _ = server.url
-
-    asyncio.run(go())
+async def test_a_stop_ends_what_is_just_being_started(make: Make) -> None:
+    server = make()
+    starting = asyncio.create_task(server.start())
+    await asyncio.sleep(0)  # it has begun, and is far from ready
+    await server.stop()
+    await starting
+    with pytest.raises(ForgeError, match="not running"):
+        _ = server.url
 
 
-def test_who_comes_while_it_is_being_stopped_has_a_running_one(make: Make) -> None:
+async def test_who_comes_while_it_is_being_stopped_has_a_running_one(make: Make) -> None:
     async def use(server: ServerManager) -> bool:
         async with server:
             return alive(server.url)
 
-    async def go() -> None:
-        server = make(port=free_port())
-        async with server:
-            leaving = asyncio.create_task(server.stop())
-            await asyncio.sleep(0)
-            assert await use(server)
-            await leaving
-
-    asyncio.run(go())
+    server = make(port=free_port())
+    async with server:
+        leaving = asyncio.create_task(server.stop())
+        await asyncio.sleep(0)
+        assert await use(server)
+        await leaving
 
 
-def test_a_server_that_died_meanwhile_is_started_anew(make: Make) -> None:
-    async def go() -> None:
-        async with make("deaf", grace=0.1) as server:
-            before = server.url
-            with socket.create_connection(("127.0.0.1", urlsplit(before).port or 0)) as connection:
-                supervisor = server._now().owner._supervisor  # type: ignore[union-attr]  # what no user can reach
-                supervisor.kill()
-                assert closed(connection), "the server outlives its supervisor"
-                supervisor.wait()
-            await server.start()
-            assert server.url != before
-            assert alive(server.url)
-
-    asyncio.run(go())
+async def test_a_server_that_died_meanwhile_is_started_anew(make: Make) -> None:
+    async with make("deaf", grace=0.1) as server:
+        before = server.url
+        with socket.create_connection(("127.0.0.1", urlsplit(before).port or 0)) as connection:
+            supervisor = server._now().owner._supervisor  # type: ignore[union-attr]  # what no user can reach
+            supervisor.kill()
+            assert closed(connection), "the server outlives its supervisor"
+            supervisor.wait()
+        await server.start()
+        assert server.url != before
+        assert alive(server.url)
 
 
 def context(url: str) -> object:
@@ -278,7 +266,7 @@ def test_one_that_is_never_ready_is_given_up_and_stopped(make: Make) -> None:
     assert "  | loading " in said
 
 
-def test_a_long_load_is_told_of(make: Make, tmp_path: Path) -> None:
+async def test_a_long_load_is_told_of(make: Make, tmp_path: Path) -> None:
     told: list[Loading] = []
     ready = tmp_path / "ready"
 
@@ -286,11 +274,8 @@ def test_a_long_load_is_told_of(make: Make, tmp_path: Path) -> None:
         told.append(loading)
         ready.touch()
 
-    async def go() -> None:
-        async with make("loading", ready, progress=progress) as server:
-            assert alive(server.url)
-
-    asyncio.run(go())
+    async with make("loading", ready, progress=progress) as server:
+        assert alive(server.url)
     assert told[0].said.startswith("loading ")
     assert told[0].seconds > 0
 
@@ -367,15 +352,12 @@ def test_a_start_that_is_cancelled_leaves_nothing(make: Make) -> None:
     assert asyncio.run(go()) == b""
 
 
-def test_a_port_where_the_very_model_is_served_is_used_and_left_alone(make: Make) -> None:
-    async def go() -> None:
-        async with make() as first:
-            port = urlsplit(first.url).port
-            async with make(port=port) as second:
-                assert (second.url, second.log) == (first.url, None)
-            assert alive(first.url)
-
-    asyncio.run(go())
+async def test_a_port_where_the_very_model_is_served_is_used_and_left_alone(make: Make) -> None:
+    async with make() as first:
+        port = urlsplit(first.url).port
+        async with make(port=port) as second:
+            assert (second.url, second.log) == (first.url, None)
+        assert alive(first.url)
 
 
 @pytest.mark.parametrize(
@@ -386,33 +368,26 @@ def test_a_port_where_the_very_model_is_served_is_used_and_left_alone(make: Make
         ({"slots": 4}, "it has 1 slots, not 4"),
     ],
 )
-def test_a_port_in_use_is_refused_with_who_is_there(
+async def test_a_port_in_use_is_refused_with_who_is_there(
     make: Make, tmp_path: Path, options: dict[str, object], says: str
 ) -> None:
     if "model" in options:
         options = {"model": gguf(tmp_path, str(options["model"]))}
-
-    async def go() -> None:
-        async with make() as first:
-            port = urlsplit(first.url).port
-            with pytest.raises(BackendError, match=says):
-                await make(port=port, **options).start()
-            assert alive(first.url)
-
-    asyncio.run(go())
+    async with make() as first:
+        port = urlsplit(first.url).port
+        with pytest.raises(BackendError, match=says):
+            await make(port=port, **options).start()
+        assert alive(first.url)
 
 
-def test_a_port_of_no_model_server_is_refused_too(make: Make) -> None:
-    async def go() -> None:
-        async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.close()
+async def test_a_port_of_no_model_server_is_refused_too(make: Make) -> None:
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
 
-        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as stranger:
-            port = stranger.sockets[0].getsockname()[1]
-            with pytest.raises(BackendError, match=f"port {port} is in use by something that is no model server"):
-                await make(port=port).start()
-
-    asyncio.run(go())
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as stranger:
+        port = stranger.sockets[0].getsockname()[1]
+        with pytest.raises(BackendError, match=f"port {port} is in use by something that is no model server"):
+            await make(port=port).start()
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -438,13 +413,12 @@ def test_a_run_whose_server_does_not_start_ends_typed(make: Make) -> None:
     ("mode", "tokens", "found"),
     [(None, None, 8192), (BudgetMode.BACKEND, None, 8192), (BudgetMode.MANUAL, 600, 600), (None, 600, 600)],
 )
-def test_the_budget_is_who_s_it_is_to_say(make: Make, mode: BudgetMode | None, tokens: int | None, found: int) -> None:
-    async def go() -> None:
-        async with make(budget=mode, context_tokens=tokens) as server:
-            assert server.budget.tokens == found
-            assert context(server.url) == found
-
-    asyncio.run(go())
+async def test_the_budget_is_who_s_it_is_to_say(
+    make: Make, mode: BudgetMode | None, tokens: int | None, found: int
+) -> None:
+    async with make(budget=mode, context_tokens=tokens) as server:
+        assert server.budget.tokens == found
+        assert context(server.url) == found
 
 
 def test_the_fast_budget_is_half_of_the_full_one(make: Make) -> None:
@@ -560,20 +534,16 @@ def test_an_ollama_that_does_not_run_is_not_started() -> None:
         asyncio.run(AttachedOllama("qwen3:8b", url="http://127.0.0.1:1").start())
 
 
-def test_one_call_sets_up_a_server_and_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_call_sets_up_a_server_and_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-
-    async def go() -> None:
-        server, budget = await setup_backend("llama-server", gguf(tmp_path), manual_tokens=1024, n_slots=2)
-        assert isinstance(server, ServerManager)
-        assert budget == ResolvedBudget(tokens=1024, source="as given")
-        assert context(server.url) == 1024
-        await server.stop()
-        with pytest.raises(DefinitionError, match="only attached to"):
-            await setup_backend("ollama", "qwen3:8b", n_slots=4)
-
-    asyncio.run(go())
+    server, budget = await setup_backend("llama-server", gguf(tmp_path), manual_tokens=1024, n_slots=2)
+    assert isinstance(server, ServerManager)
+    assert budget == ResolvedBudget(tokens=1024, source="as given")
+    assert context(server.url) == 1024
+    await server.stop()
+    with pytest.raises(DefinitionError, match="only attached to"):
+        await setup_backend("ollama", "qwen3:8b", n_slots=4)
 
 
 def test_what_a_backend_s_name_starts(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Where conversations are kept: each folder its own, names that are free, a list that says when."""
 
-import asyncio
 import stat
 from pathlib import Path
 
@@ -18,37 +17,31 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORGE_STATE", str(tmp_path / "state"))
 
 
-def test_two_folders_of_one_name_have_conversations_of_their_own(tmp_path: Path) -> None:
-    async def go() -> None:
-        for parent in ("one", "two"):
-            folder = tmp_path / parent / "project"
-            folder.mkdir(parents=True)
-            store = chat_store(folder)
-            with pytest.raises(ForgeError, match="no conversation was held in this folder"):
-                await known_session(store, "")
-            session = await new_session(store)
-            await session.save(State(history=(User(text=f"Hi from {parent}."),)))
-            assert [one.title for one in await store.sessions()] == [f"Hi from {parent}."]
-        assert stat.S_IMODE(chats_folder().stat().st_mode) == 0o700
-
-    asyncio.run(go())
+async def test_two_folders_of_one_name_have_conversations_of_their_own(tmp_path: Path) -> None:
+    for parent in ("one", "two"):
+        folder = tmp_path / parent / "project"
+        folder.mkdir(parents=True)
+        store = chat_store(folder)
+        with pytest.raises(ForgeError, match="no conversation was held in this folder"):
+            await known_session(store, "")
+        session = await new_session(store)
+        await session.save(State(history=(User(text=f"Hi from {parent}."),)))
+        assert [one.title for one in await store.sessions()] == [f"Hi from {parent}."]
+    assert stat.S_IMODE(chats_folder().stat().st_mode) == 0o700
 
 
-def test_conversations_begun_in_one_second_have_names_of_their_own_and_are_found_by_them(tmp_path: Path) -> None:
-    async def go() -> None:
-        store = chat_store(tmp_path)
-        names = []
-        for _ in range(5):
-            session = await new_session(store)
-            await session.save(State(history=()))
-            names.append(session.name)
-        assert len({*names}) == 5
-        assert (await known_session(store, "")).name == names[-1]
-        assert (await known_session(store, names[0])).name == names[0]
-        with pytest.raises(ForgeError, match=r"there is no conversation .* Did you mean 2"):
-            await known_session(store, names[0][:-1] + "x")
-
-    asyncio.run(go())
+async def test_conversations_begun_in_one_second_have_names_of_their_own_and_are_found_by_them(tmp_path: Path) -> None:
+    store = chat_store(tmp_path)
+    names = []
+    for _ in range(5):
+        session = await new_session(store)
+        await session.save(State(history=()))
+        names.append(session.name)
+    assert len({*names}) == 5
+    assert (await known_session(store, "")).name == names[-1]
+    assert (await known_session(store, names[0])).name == names[0]
+    with pytest.raises(ForgeError, match=r"there is no conversation .* Did you mean 2"):
+        await known_session(store, names[0][:-1] + "x")
 
 
 def test_the_list_is_bounded_and_printable() -> None:

@@ -64,7 +64,7 @@ class ByTurn:
 async def full(seconds: float) -> None:
     """No file of this process can grow: what is written beyond the size that files have fails, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    largest = max(os.path.getsize(FOLDER / name) for name in os.listdir(FOLDER))  # noqa: ASYNC240, PTH202, PTH208
+    largest = max(os.path.getsize(FOLDER / name) for name in os.listdir(FOLDER))  # noqa: PTH202, PTH208
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
     await asyncio.sleep(seconds)
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

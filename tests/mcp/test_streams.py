@@ -51,37 +51,34 @@ def test_a_request_that_cannot_be_read_is_answered_where_its_id_can_be(line: byt
     assert said is None or said in found["error"]["message"]
 
 
-def test_of_a_client_that_takes_no_answers_no_more_is_read_until_it_does() -> None:
-    async def go() -> None:
-        (asked, source), (answered, target) = os.pipe(), os.pipe()
-        every, read, tasks = asyncio.Event(), 0, set[asyncio.Task[None]]()
-        async with byte_streams(asked, target) as (from_client, to_client), from_client, to_client:
+async def test_of_a_client_that_takes_no_answers_no_more_is_read_until_it_does() -> None:
+    (asked, source), (answered, target) = os.pipe(), os.pipe()
+    every, read, tasks = asyncio.Event(), 0, set[asyncio.Task[None]]()
+    async with byte_streams(asked, target) as (from_client, to_client), from_client, to_client:
 
-            async def serve() -> None:
-                nonlocal read
-                async for item in from_client:
-                    assert isinstance(item, SessionMessage)
-                    read += 1
-                    every.set() if read == 3000 else None
-                    answer = JSONRPCResponse(jsonrpc="2.0", id=read, result={"text": "x" * 9000})
-                    tasks.add(asyncio.create_task(to_client.send(SessionMessage(answer))))
+        async def serve() -> None:
+            nonlocal read
+            async for item in from_client:
+                assert isinstance(item, SessionMessage)
+                read += 1
+                every.set() if read == 3000 else None
+                answer = JSONRPCResponse(jsonrpc="2.0", id=read, result={"text": "x" * 9000})
+                tasks.add(asyncio.create_task(to_client.send(SessionMessage(answer))))
 
-            serving = asyncio.create_task(serve())
-            lines = b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % n for n in range(3000))
-            writing = asyncio.create_task(asyncio.to_thread(_write, source, lines))
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(every.wait(), 1)
-            assert read < 1100
-            with os.fdopen(answered, "rb") as taken:
-                for _ in range(3000):
-                    await asyncio.to_thread(taken.readline)
-            await asyncio.gather(writing, *tasks)
-            assert read == 3000
-            os.close(source)
-            await serving
-        os.close(target)
-
-    asyncio.run(go())
+        serving = asyncio.create_task(serve())
+        lines = b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % n for n in range(3000))
+        writing = asyncio.create_task(asyncio.to_thread(_write, source, lines))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(every.wait(), 1)
+        assert read < 1100
+        with os.fdopen(answered, "rb") as taken:
+            for _ in range(3000):
+                await asyncio.to_thread(taken.readline)
+        await asyncio.gather(writing, *tasks)
+        assert read == 3000
+        os.close(source)
+        await serving
+    os.close(target)
 
 
 def _write(target: int, data: bytes) -> None:

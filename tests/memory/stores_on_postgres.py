@@ -18,7 +18,6 @@ from forge.agent.memory import Facts, PostgresStore, Session
 from forge.errors import DefinitionError, StoreError
 from forge.testing import assert_fact_store_laws, assert_session_store_laws
 from stages.message import User
-from tests.memory.running import asynchronous
 
 BIN = max(Path("/usr/lib/postgresql").glob("*/bin"))
 
@@ -71,7 +70,6 @@ def test_facts_obey_the_laws(address: str) -> None:
     assert_fact_store_laws(lambda: PostgresStore(address), max_examples=30)
 
 
-@asynchronous
 async def test_messages_added_at_the_same_time_are_all_kept(address: str) -> None:
     texts = [f"message {number}" for number in range(10)]
     sessions = [Session(PostgresStore(address), "shared") for _ in texts]
@@ -79,7 +77,6 @@ async def test_messages_added_at_the_same_time_are_all_kept(address: str) -> Non
     assert sorted(m.text for m in await sessions[0].get_messages()) == sorted(texts)
 
 
-@asynchronous
 async def test_what_other_stores_take_is_taken(address: str) -> None:
     store = PostgresStore(address)
     await Session(store, "odd").add_message(User(text="zero \x00 and \ud800 half"))
@@ -92,7 +89,6 @@ async def test_what_other_stores_take_is_taken(address: str) -> None:
     assert [one.text for one in await facts.recall("tea")] == ["zero  tea"]
 
 
-@asynchronous
 async def test_trouble_is_told_without_the_password(address: str) -> None:
     gone = PostgresStore(f"postgresql://forge:hunter2@127.0.0.1:{free_port()}/postgres")
     with pytest.raises(StoreError, match=r"database postgres on 127\.0\.0\.1 cannot be used: .*refused") as error:
@@ -103,7 +99,6 @@ async def test_trouble_is_told_without_the_password(address: str) -> None:
     assert "hunter2" not in str(wrong.value)
 
 
-@asynchronous
 async def test_a_newer_format_and_a_damaged_session_are_told(address: str) -> None:
     await Session(PostgresStore(address), "broken").add_message(User(text="Hi"))
     async with await psycopg.AsyncConnection.connect(address) as db:

@@ -6,7 +6,6 @@ import pytest
 
 from forge.agent.memory import Facts, FactStore, InProcessStore, SQLiteStore
 from forge.errors import DefinitionError
-from tests.memory.running import asynchronous
 
 
 @pytest.fixture(params=["process", "sqlite"])
@@ -14,7 +13,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> FactStore:
     return InProcessStore() if request.param == "process" else SQLiteStore(tmp_path / "memory.db")
 
 
-@asynchronous
 async def test_what_is_remembered_is_recalled_until_it_is_forgotten(store: FactStore) -> None:
     ada, rex = Facts(store, "ada"), Facts(store, "rex")
     tea = await ada.remember("  Ada drinks tea, no coffee.\n")
@@ -32,7 +30,6 @@ async def test_what_is_remembered_is_recalled_until_it_is_forgotten(store: FactS
     assert await ada.recall("coffee dog") == (dog,)
 
 
-@asynchronous
 async def test_an_agent_is_shown_what_fits_and_as_many_of_the_newest_as_the_space_says(store: FactStore) -> None:
     facts = Facts(store, "ada", newest=2)
     old, dog, name = [await facts.remember(text) for text in ("Tea is at four.", "Rex is a dog.", "I am Ada.")]
@@ -58,7 +55,6 @@ async def test_an_agent_is_shown_what_fits_and_as_many_of_the_newest_as_the_spac
         "tea\x00",
     ],
 )
-@asynchronous
 async def test_the_syntax_of_a_search_is_nothing_but_words(store: FactStore, query: str) -> None:
     facts = Facts(store)
     tea = await facts.remember("Ada drinks tea.")
@@ -74,7 +70,6 @@ async def test_the_syntax_of_a_search_is_nothing_but_words(store: FactStore, que
         ("x" * 2001, "has 2001 characters; a fact has at most 2000"),
     ],
 )
-@asynchronous
 async def test_what_is_no_fact_is_refused(store: FactStore, text: str, said: str) -> None:
     with pytest.raises(DefinitionError, match=said):
         await Facts(store).remember(text)

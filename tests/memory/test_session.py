@@ -10,7 +10,6 @@ from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedE
 from stages.effect import Execute
 from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
 from stages.state import Awaiting, Batch, State
-from tests.memory.running import asynchronous
 
 CALL = ToolCall(id="call_000000001", name="look", arguments="{}")
 TALK: tuple[Message, ...] = (
@@ -34,7 +33,6 @@ async def talked(store: SessionStore, name: str = "monday") -> Session:
     return session
 
 
-@asynchronous
 async def test_the_five_methods(store: SessionStore) -> None:
     session = await talked(store)
     assert await session.get_messages() == TALK
@@ -47,7 +45,6 @@ async def test_the_five_methods(store: SessionStore) -> None:
     assert await session.get_messages() == TALK[:1]
 
 
-@asynchronous
 async def test_pruning_keeps_pairs_and_says_what_does_not_fit(store: SessionStore) -> None:
     session = await talked(store)
     await session.add_message(User(text="And now?"))
@@ -61,7 +58,6 @@ async def test_pruning_keeps_pairs_and_says_what_does_not_fit(store: SessionStor
     assert await session.get_messages() == left
 
 
-@asynchronous
 async def test_what_cannot_be_is_refused_before_anything_is_kept(store: SessionStore) -> None:
     session = Session(store, "monday")
     with pytest.raises(DefinitionError, match="not waiting for one"):
@@ -82,7 +78,6 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
         Session(InProcessStore(), name)
 
 
-@asynchronous
 async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost(store: SessionStore) -> None:
     session = await talked(store)
     state = await session.load()
@@ -103,7 +98,6 @@ async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost(store:
         await session.save(state)
 
 
-@asynchronous
 async def test_a_session_made_anew_is_not_the_one_that_was_deleted(store: SessionStore) -> None:
     session = await talked(store)
     state = await session.load()
@@ -114,7 +108,6 @@ async def test_a_session_made_anew_is_not_the_one_that_was_deleted(store: Sessio
         await session.save(state)
 
 
-@asynchronous
 async def test_messages_added_at_the_same_time_are_all_kept(store: SessionStore) -> None:
     texts = [f"message {number}" for number in range(30)]
     await asyncio.gather(*(Session(store, "monday").add_message(User(text=text)) for text in texts))
@@ -122,7 +115,6 @@ async def test_messages_added_at_the_same_time_are_all_kept(store: SessionStore)
     assert sorted(m.text for m in kept) == sorted(texts)
 
 
-@asynchronous
 async def test_branches_go_their_own_way(store: SessionStore) -> None:
     session = await talked(store)
     whole = await session.branch("whole")
@@ -135,7 +127,6 @@ async def test_branches_go_their_own_way(store: SessionStore) -> None:
         await whole.branch("cut")
 
 
-@asynchronous
 async def test_a_run_under_way_is_saved_whole_and_not_pruned(store: SessionStore) -> None:
     running = State(
         history=TALK[:2],
@@ -151,7 +142,6 @@ async def test_a_run_under_way_is_saved_whole_and_not_pruned(store: SessionStore
     assert [type(m) for m in left] == [System, User, Assistant, Tool]  # the call is answered as interrupted
 
 
-@asynchronous
 async def test_sessions_are_listed_the_last_saved_first(store: SessionStore) -> None:
     await talked(store, "monday")
     await talked(store, "tuesday")
@@ -176,7 +166,6 @@ class SlowStore(InProcessStore):
         return await super().save(name, state, after=after)
 
 
-@asynchronous
 async def test_a_cancelled_save_is_whole_and_the_next_one_follows_it() -> None:
     slow = SlowStore()
     session, state = Session(slow, "monday"), State(history=TALK)

@@ -22,7 +22,6 @@ from forge.agent.memory import Facts, Session, SQLiteStore, sqlite
 from forge.errors import DefinitionError, SessionChangedError, StoreError
 from forge.interpreters.scripted import Scripted, call
 from stages.message import User
-from tests.memory.running import asynchronous
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,7 +68,6 @@ def test_it_is_made_with_its_folder_for_its_owner_alone(tmp_path: Path) -> None:
     assert len(asyncio.run(SQLiteStore(path).sessions())) == 4
 
 
-@asynchronous
 async def test_a_locked_file_is_waited_for_without_blocking_the_loop(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     await filled(path)
@@ -85,7 +83,6 @@ async def test_a_locked_file_is_waited_for_without_blocking_the_loop(tmp_path: P
     assert len(await SQLiteStore(path).sessions()) == 5
 
 
-@asynchronous
 async def test_two_processes_lose_nothing_of_what_either_adds(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with program("add", path, "left", 15) as left, program("add", path, "right", 15) as right:
@@ -108,7 +105,6 @@ async def search_the_folder(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["memory.db", "memory of Ada"])
 @pytest.mark.parametrize("meanwhile", [use_a_second_store, search_the_folder])
-@asynchronous
 async def test_nothing_in_the_process_takes_a_lock_from_a_save(
     tmp_path: Path, name: str, meanwhile: Callable[[Path], Coroutine[None, None, None]]
 ) -> None:
@@ -125,7 +121,6 @@ async def test_nothing_in_the_process_takes_a_lock_from_a_save(
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-@asynchronous
 async def test_a_link_to_a_file_that_is_not_there_yet_makes_it(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
     await filled(tmp_path / "link.db")
@@ -133,7 +128,6 @@ async def test_a_link_to_a_file_that_is_not_there_yet_makes_it(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("saves", [1, 2, 3, 5, 8])
-@asynchronous
 async def test_killed_in_the_middle_of_a_save_it_has_the_last_whole_one(tmp_path: Path, saves: int) -> None:
     path = tmp_path / "memory.db"
     with program("grow", path) as growing:
@@ -174,7 +168,6 @@ def test_on_a_full_disk_what_was_saved_is_there_and_read_and_the_error_says_what
     assert int(lines[-1].split("\t")[0]) > 10
 
 
-@asynchronous
 async def test_deleted_while_in_use_it_is_not_made_anew_in_silence(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     store = SQLiteStore(path)
@@ -252,7 +245,6 @@ def test_damage_anywhere_is_an_error_in_words_or_does_not_matter(
         rest.unlink()
 
 
-@asynchronous
 async def test_a_damaged_session_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     await filled(path)
@@ -268,7 +260,6 @@ async def test_a_damaged_session_is_named_and_the_others_go_on(tmp_path: Path) -
     assert await Session(store, "session 1").delete()
 
 
-@asynchronous
 async def test_an_older_file_is_upgraded_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "memory.db"
     await filled(path)

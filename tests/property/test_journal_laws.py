@@ -106,7 +106,7 @@ def test_what_is_written_is_read(
     assert journal.size == path.stat().st_size
 
 
-def test_the_same_request_after_one_that_was_undelivered_is_another_effect(tmp_path: Path) -> None:
+async def test_the_same_request_after_one_that_was_undelivered_is_another_effect(tmp_path: Path) -> None:
     """A run may ask the same twice; only one that is gone on with asks again for what is in its journal."""
     path = tmp_path / "run.jsonl"
     send = Send(request=Request(messages=(Raw(b'{"role":"user"}'),)), turn=1)
@@ -115,16 +115,13 @@ def test_the_same_request_after_one_that_was_undelivered_is_another_effect(tmp_p
     async def nobody(effect: Effect) -> Outcome:
         return undelivered
 
-    async def go() -> None:
-        with recording(nobody, path, Header(workflow="w", state=State(history=()))) as perform:
-            await perform(send)
-            await perform(send)
-        before = read_journal(path)
-        unanswered = replace(before, entries=before.entries[:-1], pending=before.entries[-1].effect)
-        with continuing(nobody, path, unanswered) as perform:
-            await perform(send)
-
-    asyncio.run(go())
+    with recording(nobody, path, Header(workflow="w", state=State(history=()))) as perform:
+        await perform(send)
+        await perform(send)
+    before = read_journal(path)
+    unanswered = replace(before, entries=before.entries[:-1], pending=before.entries[-1].effect)
+    with continuing(nobody, path, unanswered) as perform:
+        await perform(send)
     journal = read_journal(path)
     assert [journal.effect(number) for number in range(2)] == [send, send]
     assert [entry.outcome for entry in journal.entries] == [undelivered, undelivered]

@@ -53,16 +53,13 @@ def make(program: str, smol_path: Path, tmp_path: Path, monkeypatch: pytest.Monk
         {"context_tokens": 512, "slots": 2, "cache_type_k": "q8_0", "program": "local", "executable": ""},
     ],
 )
-def test_a_conversation_has_the_context_that_was_asked_for(make: Make, launching: dict[str, object]) -> None:
-    async def go() -> None:
-        async with make(**launching) as server, server.connect() as connection:
-            assert server.budget.tokens == connection.setup.context_tokens == 512
-            props = asked(server.url, "/props", server.api_key)
-            assert props["default_generation_settings"]["n_ctx"] == 512
-            assert props["total_slots"] == launching.get("slots", 1)
-            assert isinstance(await connection.send(say(4)), Replied)
-
-    asyncio.run(go())
+async def test_a_conversation_has_the_context_that_was_asked_for(make: Make, launching: dict[str, object]) -> None:
+    async with make(**launching) as server, server.connect() as connection:
+        assert server.budget.tokens == connection.setup.context_tokens == 512
+        props = asked(server.url, "/props", server.api_key)
+        assert props["default_generation_settings"]["n_ctx"] == 512
+        assert props["total_slots"] == launching.get("slots", 1)
+        assert isinstance(await connection.send(say(4)), Replied)
 
 
 def asked(url: str, path: str, key: str = "") -> dict[str, dict[str, object]]:
@@ -95,17 +92,14 @@ def test_without_a_word_on_the_context_it_is_the_server_s_own(make: Make) -> Non
     assert fast == 4096
 
 
-def test_the_key_is_asked_for_and_known(make: Make) -> None:
-    async def go() -> None:
-        async with make(api_key="sk-very-secret-key", context_tokens=512) as server:
-            with pytest.raises(httpx.HTTPStatusError, match="401"):
-                asked(server.url, "/props")
-            async with server.connect() as connection:
-                assert isinstance(await connection.send(say(4)), Replied)
-            assert server.log is not None
-            assert "sk-very-secret-key" not in server.log.read_text()
-
-    asyncio.run(go())
+async def test_the_key_is_asked_for_and_known(make: Make) -> None:
+    async with make(api_key="sk-very-secret-key", context_tokens=512) as server:
+        with pytest.raises(httpx.HTTPStatusError, match="401"):
+            asked(server.url, "/props")
+        async with server.connect() as connection:
+            assert isinstance(await connection.send(say(4)), Replied)
+        assert server.log is not None
+        assert "sk-very-secret-key" not in server.log.read_text()
 
 
 def test_its_own_last_words_are_understood(make: Make) -> None:

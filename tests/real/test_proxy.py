@@ -1,6 +1,5 @@
 """The proxy in front of a real llama.cpp: a call that a client can run, whole and streamed, and the prompt's cache."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -31,33 +30,25 @@ ASK: Any = [
 ]
 
 
-def test_a_small_models_call_reaches_an_unchanged_client(qwen: str) -> None:
+async def test_a_small_models_call_reaches_an_unchanged_client(qwen: str) -> None:
     """This model writes its calls into the text, in fences: without the proxy a client sees no call at all."""
-
-    async def go() -> None:
-        async with (
-            ProxyServer(qwen, ProxyOptions(port=0)) as proxy,
-            openai.AsyncOpenAI(base_url=f"{proxy.url}/v1", api_key="none", max_retries=0) as client,
-        ):
-            asked: Any = {"model": "m", "messages": ASK, "tools": [WEATHER], "temperature": 0, "max_tokens": 96}
-            whole = await client.chat.completions.create(**asked, tool_choice="required")
-            assert call_of(whole) == ("get_weather", "oslo")
-            async with client.chat.completions.stream(**asked, tool_choice="required") as stream:
-                streamed = await stream.get_final_completion()
-            assert call_of(streamed) == ("get_weather", "oslo")
-
-    asyncio.run(go())
+    async with (
+        ProxyServer(qwen, ProxyOptions(port=0)) as proxy,
+        openai.AsyncOpenAI(base_url=f"{proxy.url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        asked: Any = {"model": "m", "messages": ASK, "tools": [WEATHER], "temperature": 0, "max_tokens": 96}
+        whole = await client.chat.completions.create(**asked, tool_choice="required")
+        assert call_of(whole) == ("get_weather", "oslo")
+        async with client.chat.completions.stream(**asked, tool_choice="required") as stream:
+            streamed = await stream.get_final_completion()
+        assert call_of(streamed) == ("get_weather", "oslo")
 
 
 @pytest.mark.parametrize("name", [*ONE_CALL, *(pytest.param(name, marks=pytest.mark.soak) for name in OTHERS)])
-def test_libraries_get_their_call_of_a_small_model(qwen: str, name: str) -> None:
+async def test_libraries_get_their_call_of_a_small_model(qwen: str, name: str) -> None:
     library, _, layer = name.partition(": ")
-
-    async def go() -> None:
-        async with ProxyServer(qwen, ProxyOptions(port=0)) as proxy:
-            await layers_of(library)[layer](proxy.url)
-
-    asyncio.run(go())
+    async with ProxyServer(qwen, ProxyOptions(port=0)) as proxy:
+        await layers_of(library)[layer](proxy.url)
 
 
 def call_of(completion: Any) -> tuple[str, str]:
@@ -65,7 +56,7 @@ def call_of(completion: Any) -> tuple[str, str]:
     return call.function.name, json.loads(call.function.arguments)["city"].lower().split(",")[0]
 
 
-def test_the_servers_prompt_cache_holds_over_a_session(qwen: str) -> None:
+async def test_the_servers_prompt_cache_holds_over_a_session(qwen: str) -> None:
     """As many tokens are cached behind the proxy as without it, turn for turn."""
 
     async def cached(url: str, name: str) -> list[int]:
@@ -81,11 +72,8 @@ def test_the_servers_prompt_cache_holds_over_a_session(qwen: str) -> None:
                 messages.append({"role": "assistant", "content": "Done."})
         return found
 
-    async def go() -> None:
-        async with ProxyServer(qwen, ProxyOptions(port=0)) as proxy:
-            behind = await cached(proxy.url, "Bert")
-        alone = await cached(qwen, "Olaf")
-        assert len({one - other for one, other in zip(behind[1:], alone[1:], strict=True)}) == 1, "but for the name"
-        assert behind[-1] > 100
-
-    asyncio.run(go())
+    async with ProxyServer(qwen, ProxyOptions(port=0)) as proxy:
+        behind = await cached(proxy.url, "Bert")
+    alone = await cached(qwen, "Olaf")
+    assert len({one - other for one, other in zip(behind[1:], alone[1:], strict=True)}) == 1, "but for the name"
+    assert behind[-1] > 100

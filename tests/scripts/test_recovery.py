@@ -487,28 +487,24 @@ def test_what_does_not_belong_to_the_journal_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == written
 
 
-def test_two_cannot_go_on_with_one_journal(tmp_path: Path) -> None:
+async def test_two_cannot_go_on_with_one_journal(tmp_path: Path) -> None:
     path = tmp_path / "j"
+    entered, leave = asyncio.Event(), asyncio.Event()
 
-    async def go() -> None:
-        entered, leave = asyncio.Event(), asyncio.Event()
+    @tool
+    async def finish() -> str:
+        """Finish."""
+        entered.set()
+        await leave.wait()
+        return "ok"
 
-        @tool
-        async def finish() -> str:
-            """Finish."""
-            entered.set()
-            await leave.wait()
-            return "ok"
-
-        workflow = Workflow("w", tools=[finish], terminal_tool="finish")
-        first = asyncio.ensure_future(run(workflow, "Go.", backend=Scripted([call("finish")]), journal=str(path)))
-        await entered.wait()
-        with pytest.raises(JournalError, match="another run is writing the journal"):
-            await resume_journal(workflow, path, backend=Scripted([]))
-        leave.set()
-        assert (await first).unwrap().value == "ok"
-
-    asyncio.run(go())
+    workflow = Workflow("w", tools=[finish], terminal_tool="finish")
+    first = asyncio.ensure_future(run(workflow, "Go.", backend=Scripted([call("finish")]), journal=str(path)))
+    await entered.wait()
+    with pytest.raises(JournalError, match="another run is writing the journal"):
+        await resume_journal(workflow, path, backend=Scripted([]))
+    leave.set()
+    assert (await first).unwrap().value == "ok"
 
 
 def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:

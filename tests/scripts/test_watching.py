@@ -128,90 +128,74 @@ class Slow:
         yield Connection(Setup(context_tokens=4096), self.send)
 
 
-def test_cancelling_stops_a_model_call_at_once() -> None:
-    async def go() -> None:
-        model, cancel = Slow(), asyncio.Event()
-        running = asyncio.ensure_future(run(Desk().workflow, "Go.", backend=model, cancel=cancel))
-        await model.asked.wait()
-        cancel.set()
-        assert (await running).failure().halt == Cancelled(turns=1, completed=())
-        assert model.stopped.is_set()
-
-    asyncio.run(go())
+async def test_cancelling_stops_a_model_call_at_once() -> None:
+    model, cancel = Slow(), asyncio.Event()
+    running = asyncio.ensure_future(run(Desk().workflow, "Go.", backend=model, cancel=cancel))
+    await model.asked.wait()
+    cancel.set()
+    assert (await running).failure().halt == Cancelled(turns=1, completed=())
+    assert model.stopped.is_set()
 
 
-def test_a_task_that_is_cancelled_takes_its_model_call_with_it() -> None:
-    async def go() -> None:
-        model = Slow()
-        running = asyncio.ensure_future(run(Desk().workflow, "Go.", backend=model, cancel=asyncio.Event()))
-        await model.asked.wait()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        assert model.stopped.is_set()
-
-    asyncio.run(go())
+async def test_a_task_that_is_cancelled_takes_its_model_call_with_it() -> None:
+    model = Slow()
+    running = asyncio.ensure_future(run(Desk().workflow, "Go.", backend=model, cancel=asyncio.Event()))
+    await model.asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert model.stopped.is_set()
 
 
-def test_cancelling_during_a_tool_answers_its_call() -> None:
-    async def go() -> None:
-        started, cancel = asyncio.Event(), asyncio.Event()
+async def test_cancelling_during_a_tool_answers_its_call() -> None:
+    started, cancel = asyncio.Event(), asyncio.Event()
 
-        @tool(effect="read")
-        async def hang(what: str) -> str:
-            """Hang."""
-            started.set()
-            await asyncio.Event().wait()
-            return what
+    @tool(effect="read")
+    async def hang(what: str) -> str:
+        """Hang."""
+        started.set()
+        await asyncio.Event().wait()
+        return what
 
-        @tool
-        def finish() -> None:
-            """Finish."""
+    @tool
+    def finish() -> None:
+        """Finish."""
 
-        workflow = Workflow("slow", tools=[hang, finish], terminal_tool="finish")
-        batch = calls(("hang", {"what": "a"}), ("hang", {"what": "b"}))
-        running = asyncio.ensure_future(run(workflow, "Go.", backend=Scripted([batch]), cancel=cancel))
-        await started.wait()
-        cancel.set()
-        halted = (await running).failure()
-        assert halted.halt == Cancelled(turns=1, completed=())
-        assert_answered(halted.state.history)
-        assert ["cancelled" in m.text for m in halted.state.history if isinstance(m, Tool)] == [True, True]
-
-    asyncio.run(go())
+    workflow = Workflow("slow", tools=[hang, finish], terminal_tool="finish")
+    batch = calls(("hang", {"what": "a"}), ("hang", {"what": "b"}))
+    running = asyncio.ensure_future(run(workflow, "Go.", backend=Scripted([batch]), cancel=cancel))
+    await started.wait()
+    cancel.set()
+    halted = (await running).failure()
+    assert halted.halt == Cancelled(turns=1, completed=())
+    assert_answered(halted.state.history)
+    assert ["cancelled" in m.text for m in halted.state.history if isinstance(m, Tool)] == [True, True]
 
 
-def test_a_run_that_is_cancelled_before_it_begins_sends_nothing() -> None:
-    async def go() -> None:
-        cancel, model = asyncio.Event(), Scripted([LOOK])
-        cancel.set()
-        halted = (await run(Desk().workflow, "Go.", backend=model, cancel=cancel)).failure()
-        assert halted.halt == Cancelled(turns=0, completed=())
-        assert model.requests == ()
-
-    asyncio.run(go())
+async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing() -> None:
+    cancel, model = asyncio.Event(), Scripted([LOOK])
+    cancel.set()
+    halted = (await run(Desk().workflow, "Go.", backend=model, cancel=cancel)).failure()
+    assert halted.halt == Cancelled(turns=0, completed=())
+    assert model.requests == ()
 
 
-def test_sync_tools_do_not_block_the_event_loop() -> None:
+async def test_sync_tools_do_not_block_the_event_loop() -> None:
     """A sync tool used to stop everything else."""
+    entered, release = threading.Event(), threading.Event()
 
-    async def go() -> None:
-        entered, release = threading.Event(), threading.Event()
+    @tool
+    def wait() -> str:
+        """Wait until someone else on the loop lets it go."""
+        entered.set()
+        assert release.wait(30)
+        return "released"
 
-        @tool
-        def wait() -> str:
-            """Wait until someone else on the loop lets it go."""
-            entered.set()
-            assert release.wait(30)
-            return "released"
-
-        workflow = Workflow("wait", tools=[wait], terminal_tool="wait")
-        running = asyncio.ensure_future(run(workflow, "Go.", backend=Scripted([call("wait")])))
-        await asyncio.to_thread(entered.wait, 30)
-        release.set()
-        assert (await running).unwrap().value == "released"
-
-    asyncio.run(go())
+    workflow = Workflow("wait", tools=[wait], terminal_tool="wait")
+    running = asyncio.ensure_future(run(workflow, "Go.", backend=Scripted([call("wait")])))
+    await asyncio.to_thread(entered.wait, 30)
+    release.set()
+    assert (await running).unwrap().value == "released"
 
 
 def approved(script: Scripted, ask: Callable[[Ask], Approved | Rejected] | None) -> tuple[State, list[str]]:
@@ -256,45 +240,40 @@ def test_a_person_decides_on_each_call_that_needs_it() -> None:
     assert len(asked) == 2
 
 
-def test_what_was_done_before_a_cancellation_is_remembered() -> None:
-    async def go() -> None:
-        cancel, desk = asyncio.Event(), Desk()
+async def test_what_was_done_before_a_cancellation_is_remembered() -> None:
+    cancel, desk = asyncio.Event(), Desk()
 
-        def stop(event: Event) -> None:
-            if isinstance(event, events.ToolsReturned):
-                cancel.set()
-
-        batch = calls(("look", {"what": "a"}), ("fail", {"how": "x"}))
-        run_ = run(desk.workflow, "Go.", backend=Scripted([batch]), cancel=cancel, on_event=heard_by(stop))
-        halted = (await run_).failure()
-        assert halted.halt == Cancelled(turns=1, completed=("look",))
-        texts = [m.text for m in halted.state.history if isinstance(m, Tool)]
-        assert texts == ["a is 7", "[NotRun] fail: the run was cancelled before it was started"]
-
-    asyncio.run(go())
-
-
-@pytest.mark.parametrize("timeout", [None, 600.0])
-def test_a_tool_that_will_not_be_stopped_is_left_behind(timeout: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forge.runtime.loop._GRACE", 0.01)
-
-    async def go() -> None:
-        cancel = asyncio.Event()
-
-        @tool(timeout=timeout)
-        async def stubborn() -> None:
-            """Go on, whatever is said."""
+    def stop(event: Event) -> None:
+        if isinstance(event, events.ToolsReturned):
             cancel.set()
-            while True:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.Event().wait()
 
-        workflow = Workflow("stubborn", tools=[stubborn], terminal_tool="stubborn")
-        halted = (await run(workflow, "Go.", backend=Scripted([call("stubborn")]), cancel=cancel)).failure()
-        assert halted.halt == Cancelled(turns=1, completed=())
-        assert any("[InDoubt] stubborn was begun" in m.text for m in halted.state.history if isinstance(m, Tool))
+    batch = calls(("look", {"what": "a"}), ("fail", {"how": "x"}))
+    run_ = run(desk.workflow, "Go.", backend=Scripted([batch]), cancel=cancel, on_event=heard_by(stop))
+    halted = (await run_).failure()
+    assert halted.halt == Cancelled(turns=1, completed=("look",))
+    texts = [m.text for m in halted.state.history if isinstance(m, Tool)]
+    assert texts == ["a is 7", "[NotRun] fail: the run was cancelled before it was started"]
 
-    asyncio.run(go())  # which waits for every task that it knows of
+
+@pytest.mark.parametrize("limit", [None, 600.0])
+async def test_a_tool_that_will_not_be_stopped_is_left_behind(
+    limit: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forge.runtime.loop._GRACE", 0.01)
+    cancel = asyncio.Event()
+
+    @tool(timeout=limit)
+    async def stubborn() -> None:
+        """Go on, whatever is said."""
+        cancel.set()
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    workflow = Workflow("stubborn", tools=[stubborn], terminal_tool="stubborn")
+    halted = (await run(workflow, "Go.", backend=Scripted([call("stubborn")]), cancel=cancel)).failure()
+    assert halted.halt == Cancelled(turns=1, completed=())
+    assert any("[InDoubt] stubborn was begun" in m.text for m in halted.state.history if isinstance(m, Tool))
 
 
 def stopping(at: str) -> tuple[Result[Finished, Halted], list[str]]:

@@ -8,7 +8,7 @@ from stages.compaction import Compacted, ContextBudget, NoCompact, TieredCompact
 from stages.compaction.budget import Compactor
 from stages.halt import CannotFit
 from stages.message import Assistant, History, System, Tool, ToolCall, User
-from stages.state import Folded, Ready, State, SummaryOrder
+from stages.state import Ready, State, SummaryOrder
 
 BUDGET = ContextBudget(tokens=1_000)
 
@@ -46,11 +46,6 @@ def test_a_history_over_the_threshold_is_cut_and_the_ledger_says_how_far() -> No
     assert isinstance(after.phase, Ready)
 
 
-def test_an_answer_that_was_cut_counts_as_new_again() -> None:
-    assert compact(TieredCompact(), BUDGET)(LONG.note(seen=b"12345678")).unwrap().ledger.seen == b""
-    assert compact(TieredCompact(), BUDGET)(SHORT.note(seen=b"12345678")).unwrap().ledger.seen == b"12345678"
-
-
 def test_what_it_cuts_can_be_recalled_only_if_it_is_asked_to() -> None:
     kept = compact(TieredCompact(), replace(BUDGET, recall=True))(LONG).unwrap()
     assert {one.text for one in kept.cleared} == {"word " * 100}
@@ -62,20 +57,10 @@ def test_a_compactor_that_changes_nothing_leaves_no_trace() -> None:
     assert (after.history, after.ledger.compactions) == (LONG.history, ())
 
 
-def test_a_history_that_cannot_be_cut_ends_the_run() -> None:
-    halt = CannotFit(tokens=9, budget=5)
-    assert compact(lambda _history, _budget: halt, BUDGET)(LONG).failure() == halt
-
-
 def test_while_a_summary_is_asked_for_nothing_is_cut() -> None:
     order = SummaryOrder(text="Sum up.", messages=3, shortest=1, budget=BUDGET)
     state = LONG.to(Ready(summary=order))
     assert compact(refuse, BUDGET)(state).unwrap().history == LONG.history
-
-
-def test_a_state_in_the_middle_of_its_turn_is_handed_on() -> None:
-    state = LONG.to(Folded(view=LONG.history))
-    assert compact(refuse, BUDGET)(state).unwrap() is state
 
 
 @pytest.mark.parametrize("compactor", [lambda history, _: history, lambda _history, _budget: None])

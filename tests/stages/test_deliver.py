@@ -11,11 +11,8 @@ from stages.effect import (
     Effect,
     Execute,
     Fault,
-    InDoubt,
-    NotRun,
     Outcome,
     Price,
-    Rejected,
     Replied,
     Reply,
     Request,
@@ -23,19 +20,16 @@ from stages.effect import (
     Send,
     Settled,
     Succeeded,
-    Unanswered,
     Undelivered,
     Usage,
 )
 from stages.execution import call_digest
-from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import Assistant, Tool, ToolCall
-from stages.state import Answered, Awaiting, Batch, Edited, Executed, Ready, State
+from stages.state import Awaiting, Batch, Executed, Ready, State
 
 CALL = ToolCall(id="call_1", name="write", arguments='{"text":"t"}')
 DIGEST = call_digest(CALL)
 SEND, EXECUTE, ASK = Send(request=Request(), turn=1), Execute(calls=(CALL,)), Ask(call=CALL, digest=DIGEST)
-UNSURE = replace(ASK, in_doubt=replace(CALL, id="call_0"))
 FINE = Results(results=(Succeeded(call_id="call_1", text="done"),), seconds=2.0)
 SLOW = Fault(kind="timeout", detail="no first byte")
 
@@ -47,11 +41,6 @@ def awaiting(effect: Effect, **ledger: object) -> State:
 
 def delivered(effect: Effect, outcome: Outcome, **ledger: object) -> State:
     return deliver(awaiting(effect, **ledger), outcome).unwrap()
-
-
-def test_a_reply_is_read_next() -> None:
-    reply = Reply(text="Hello.")
-    assert delivered(SEND, Replied(reply=reply)).phase == Answered(reply=reply)
 
 
 def test_a_reply_costs_what_the_server_counted_and_the_time_that_it_took() -> None:
@@ -76,63 +65,6 @@ def test_results_go_into_the_batch_and_cost_calls_and_time() -> None:
     after = delivered(EXECUTE, FINE, budget=Budget(tool_calls=3, seconds=5.0))
     assert after.phase == Executed(batch=Batch(said=Assistant(calls=(CALL,)), results=FINE.results))
     assert (after.ledger.budget.tool_calls, after.ledger.budget.seconds) == (2, 3.0)
-
-
-def test_a_call_whose_outcome_is_unknown_is_remembered() -> None:
-    after = delivered(EXECUTE, Results(results=(InDoubt(call_id="call_1", reason="The connection broke."),)))
-    assert after.ledger.in_doubt == (CALL,)
-    known = delivered(EXECUTE, FINE, in_doubt=(replace(CALL, id="call_0"),))
-    assert known.ledger.in_doubt == (), "the same call has succeeded since"
-
-
-@pytest.mark.parametrize(
-    ("effect", "outcome", "halt"),
-    [
-        (SEND, Undelivered(fault=SLOW, attempts=3), BackendFailed(fault=SLOW, attempts=3)),
-        (
-            ASK,
-            Unanswered(digest=DIGEST, reason="nobody is there"),
-            ApprovalNeeded(tool="write", arguments=CALL.arguments, reason="nobody is there"),
-        ),
-        (
-            UNSURE,
-            Unanswered(digest=DIGEST, reason="nobody is there"),
-            OutcomeUnknown(tool="write", arguments=CALL.arguments, call_id="call_0", reason="nobody is there"),
-        ),
-    ],
-)
-def test_what_nobody_answers_ends_the_run(effect: Effect, outcome: Outcome, halt: Halt) -> None:
-    assert deliver(awaiting(effect), outcome).failure() == halt
-
-
-def test_a_server_that_takes_no_tools_is_asked_without_them_once() -> None:
-    refused = Undelivered(fault=Fault(kind="no_tools", detail="tools are not supported"))
-    after = delivered(SEND, refused)
-    assert (after.phase, after.ledger.fallback) == (Ready(), "tools are not supported")
-    assert isinstance(deliver(awaiting(SEND, fallback="before"), refused).failure(), BackendFailed)
-
-
-def test_a_yes_is_for_this_call_and_a_no_is_remembered() -> None:
-    yes, no = delivered(ASK, Approved(digest=DIGEST)), delivered(ASK, Rejected(digest=DIGEST, reason="too late"))
-    assert isinstance(yes.phase, Executed)
-    assert yes.phase.batch.approved == (CALL.id,)
-    assert isinstance(no.phase, Executed)
-    assert [type(result) for result in no.phase.batch.results] == [NotRun]
-    assert no.ledger.rejected == (DIGEST,)
-
-
-def test_arguments_of_a_persons_own_are_checked_first() -> None:
-    after = delivered(ASK, Approved(digest=DIGEST, edited='{"text":"u"}'))
-    assert isinstance(after.phase, Edited)
-    assert (after.phase.arguments, after.phase.fit) == ('{"text":"u"}', False)
-
-
-@pytest.mark.parametrize("happened", [True, False])
-def test_once_somebody_has_found_out_the_outcome_is_unknown_no_more(*, happened: bool) -> None:
-    after = delivered(UNSURE, Settled(digest=DIGEST, happened=happened, result="5"), in_doubt=(UNSURE.in_doubt,))
-    assert after.ledger.in_doubt == ()
-    assert isinstance(after.phase, Executed)
-    assert [result.call_id for result in after.phase.batch.results] == [CALL.id] * happened, "it is not made again"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +103,3 @@ def test_a_request_that_was_never_answered_is_neither_paid_for_nor_counted() -> 
     again = reopened(awaiting(SEND, turn=4, budget=Budget(calls=5), rejected=(DIGEST,)))
     assert again.phase == Ready()
     assert (again.ledger.turn, again.ledger.budget.calls, again.ledger.rejected) == (3, 6, ())
-
-
-def test_a_question_is_still_one_when_the_run_goes_on() -> None:
-    assert reopened(awaiting(ASK)).phase == awaiting(ASK).phase

@@ -1,13 +1,10 @@
 """The stage `enforce` by itself: what becomes of a batch that guards object to, what is told, what is counted."""
 
-import pytest
-
 from stages import enforce
-from stages.halt import Cancelled
 from stages.message import Assistant, Kind, Tool, ToolCall
-from stages.objection import Custom, Guard, Objection, Stop, Verdict
+from stages.objection import Custom, Guard, Objection, Verdict
 from stages.rules import OnViolation
-from stages.state import Ready, State, Vetted
+from stages.state import State, Vetted
 
 LOOK = ToolCall(id="call_1", name="look", arguments="{}")
 WRITE = ToolCall(id="call_2", name="write", arguments="{}")
@@ -33,21 +30,6 @@ def told(state: State) -> list[tuple[str, str]]:
     return [(m.kind, m.text) for m in state.history if isinstance(m, Tool)]
 
 
-def test_without_an_objection_all_of_it_may_run() -> None:
-    after = enforced(against("fail", NOT_YET))
-    assert isinstance(after.phase, Vetted)
-    assert (after.phase.allowed, after.phase.calls, after.phase.refused) == (True, (LOOK, WRITE), ())
-
-
-def test_one_objection_refuses_the_batch_and_each_call_hears_its_own() -> None:
-    after = enforced(against("write", TOO_LATE), against("look", NOT_YET))
-    assert isinstance(after.phase, Ready)
-    (_, beside), own = told(after)
-    assert beside.startswith("[NotRun] look was not run, because another call of the same reply was refused.")
-    assert own == (Kind.STEP_NUDGE, "Too late.")
-    assert (after.ledger.tool_errors, after.ledger.refusals) == (1, 0), "the second guard was not asked any more"
-
-
 def test_call_by_call_the_others_run_and_every_guard_is_asked() -> None:
     after = enforced(against("write", TOO_LATE), against("look", NOT_YET), on_violation="block_call")
     assert sorted(text for _, text in told(after)) == ["Not yet.", "Too late."]
@@ -61,19 +43,3 @@ def test_several_objections_to_a_call_are_all_told_and_each_count_grows_once() -
     after = enforced(against("write", NOT_YET, TOO_LATE, NOT_YET))
     assert told(after)[1][1] == "Not yet.\nToo late.\nNot yet."
     assert (after.ledger.tool_errors, after.ledger.refusals) == (1, 1)
-
-
-def test_a_stop_ends_the_run() -> None:
-    halt = Cancelled(turns=0, completed=())
-    assert (
-        enforce(lambda _state, _calls: Stop(halt=halt))(
-            State(history=(), phase=Vetted(said=Assistant(text="")))
-        ).failure()
-        == halt
-    )
-
-
-@pytest.mark.parametrize("verdict", [None, True, "no", [NOT_YET], [Objection(wrong=NOT_YET)]])
-def test_what_is_no_verdict_is_the_guards_mistake(verdict: Verdict) -> None:
-    with pytest.raises(TypeError, match=r"^the guard test_.* (returned|objected)"):
-        enforced(lambda _state, _calls: verdict)

@@ -145,10 +145,6 @@ def test_messages_are_told_then_what_corrects_then_the_rest() -> None:
     )
 
 
-def test_nothing_happened_between_a_state_and_itself() -> None:
-    assert observe(BEFORE, BEFORE) == ()
-
-
 def test_a_reshaped_history_adds_no_message() -> None:
     assert new_messages(BEFORE, BEFORE.say(User(text="More."))) == (User(text="More."),)
     assert new_messages(BEFORE.say(User(text="More.")), BEFORE) == ()

@@ -54,6 +54,7 @@ RAISED = used("look", 1, "failed")
         (RAISED, used("write", 2), False),
         (used("look", 1, "unresolved"), used("look", 2), False),
         (used("look", 1, "final"), used("look", 2), False),
+        (used("look", 1, "in_doubt"), used("look", 2), False),
         (used("look", 1, "not_run"), used("look", 2), False),
         (used("look", 1), used("look", 2), False),
     ],

@@ -180,15 +180,12 @@ def test_the_users_own_spans_are_within_the_tools_and_the_server_is_told_of_the_
     assert chats[0].kind is trace.SpanKind.CLIENT
 
 
-def test_a_stream_does_not_leak_its_spans_to_its_reader() -> None:
-    async def go() -> None:
+async def test_a_stream_does_not_leak_its_spans_to_its_reader() -> None:
+    with recorded() as seen:
         around: list[int] = []
         async with aclosing(stream(desk, "Finish", backend=Scripted([call("done", answer="x")]))) as told:
             around += [trace.get_current_span().get_span_context().span_id async for _ in told]
         assert set(around) == {0}
-
-    with recorded() as seen:
-        asyncio.run(go())
     (chat,) = seen.named("chat scripted")
     assert "gen_ai.response.time_to_first_chunk" in attributes(chat)
     assert attributes(chat)["gen_ai.request.stream"] is True

@@ -105,7 +105,7 @@ def test_cancelled_while_it_starts_it_leaves_nothing_either(tmp_path: Path) -> N
     async def cancelled() -> str:
         command = ["sh", "-c", f"sleep 60 & echo $$ $! > {pipe}; wait"]
         running = asyncio.ensure_future(run_process(command, tmp_path, 60.0, {}))
-        while children.read_text() == before:  # noqa: ASYNC110, ASYNC240
+        while children.read_text() == before:  # noqa: ASYNC110
             await asyncio.sleep(0)
         both = pipe.read_text()  # the loop stands still meanwhile: the start goes no further
         running.cancel()

@@ -8,15 +8,13 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.effect import CallResult, Failed, InDoubt, NotRun, Succeeded
+from stages.effect import CallResult, Failed, Succeeded
 from stages.execution import (
     batch_record,
-    capped,
     idempotency_key,
     next_group,
     terminal_success,
     unanswered_calls,
-    unknown_outcomes_after,
     without_terminal,
 )
 from stages.message import Assistant, Tool, ToolCall
@@ -78,10 +76,6 @@ def test_the_groups_in_which_calls_run(calls: str, groups: str) -> None:
     assert plan(batch(*calls.split())) == [group.split("+") for group in groups.split()]
 
 
-def test_a_terminal_call_runs_only_if_all_before_it_succeeded() -> None:
-    assert plan(batch("read", "write", "end"), bad=frozenset({"read"})) == [["read"], ["write"]]
-
-
 names = st.lists(st.sampled_from(sorted(EFFECTS)), min_size=1, max_size=12)
 
 
@@ -106,24 +100,6 @@ def test_history_keeps_the_order_of_the_calls_whatever_comes_back_first(order: l
     came = replace(made, results=tuple(fine(made.calls[n]) for n in order))
     assert [m.name for m in batch_record(came).messages if isinstance(m, Tool)] == ["read", "write", "slow", "end"]
     assert terminal_success(came, SPECS) == ("end", fine(made.calls[3]))
-
-
-def test_calls_beyond_the_cap_are_answered_unrun() -> None:
-    cut = capped(batch("read", "read", "write", "end"), 2)
-    assert [call.name for call in unanswered_calls(cut)] == ["read", "read"]
-    assert all(isinstance(result, NotRun) and "the first 2 calls" in result.reason for result in cut.results)
-    assert plan(cut) == [["read", "read"]]
-    assert capped(batch("read"), 2) == batch("read")
-
-
-def test_a_call_in_doubt_is_known_by_its_arguments_until_the_same_call_succeeds() -> None:
-    first, other = (ToolCall(id=n, name="write", arguments=a) for n, a in (("1", '{"a":1}'), ("2", '{"a":2}')))
-    unsure = unknown_outcomes_after((), Batch(said=Assistant(calls=(first,))), (InDoubt(call_id="1", reason="?"),))
-    assert len(unsure) == 1
-    assert unknown_outcomes_after(unsure, Batch(said=Assistant(calls=(other,))), (fine(other),)) == unsure
-    again = replace(first, id="3")
-    assert unknown_outcomes_after(unsure, Batch(said=Assistant(calls=(again,))), (broken(again),)) == unsure
-    assert unknown_outcomes_after(unsure, Batch(said=Assistant(calls=(again,))), (fine(again),)) == ()
 
 
 parts = st.tuples(st.sampled_from(["", "r", "r1"]), st.sampled_from(["1", "11"]), st.sampled_from(["w", "1w"]))

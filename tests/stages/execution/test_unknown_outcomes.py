@@ -1,15 +1,12 @@
 """Unknown outcomes: which tools wait for a decision, what settles them, and keys that make retries safe."""
 
 import pytest
-from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.effect import Ask, Failed, InDoubt, NotRun, Settled, Succeeded
-from stages.execution import idempotency_key, settled_outcome, unknown_outcomes_after, without_unknown_results
+from stages.execution import settled_outcome, unknown_outcomes_after, without_unknown_results
 from stages.message import Assistant, ToolCall
-from stages.rules import unknown_outcome
 from stages.state import Batch, Ledger
-from stages.tool import ToolEffect, ToolSpec
 
 PAY = ToolCall(id="call_1", name="pay", arguments='{"sum":5}')
 AGAIN = replace(PAY, id="call_2", arguments='{ "sum": 5.0 }')
@@ -21,27 +18,12 @@ def batch(*calls: ToolCall, results: tuple[InDoubt | Succeeded | Failed, ...] = 
     return Batch(said=Assistant(calls=calls), results=results)
 
 
-@pytest.mark.parametrize(
-    ("effect", "idempotent", "waits"),
-    [("write", False, True), ("terminal", False, True), ("read", False, False), ("write", True, False)],
-)
-def test_a_tool_waits_unless_it_is_safe_to_repeat(effect: ToolEffect, *, idempotent: bool, waits: bool) -> None:
-    tool = ToolSpec(name="pay", description="", parameters=Raw(b"{}"), effect=effect, idempotent=idempotent)
-    assert unknown_outcome(tool, Ledger(in_doubt=(PAY,))) == (PAY if waits else None)
-    assert unknown_outcome(tool, Ledger(in_doubt=(replace(PAY, name="refund"),))) is None
-
-
 def test_a_success_of_the_same_call_settles_it_and_of_another_does_not() -> None:
     fine = Succeeded(call_id="call_2", text="paid")
     assert unknown_outcomes_after((PAY,), batch(AGAIN), (fine,)) == ()
     assert unknown_outcomes_after((PAY,), batch(OTHER), (fine,)) == (PAY,)
     failed = Failed(call_id="call_2", error="ValueError", message="no")
     assert unknown_outcomes_after((PAY,), batch(AGAIN), (failed,)) == (PAY,)
-
-
-def test_what_was_lost_is_remembered_once() -> None:
-    assert unknown_outcomes_after((), batch(PAY), (LOST,)) == (PAY,)
-    assert unknown_outcomes_after((PAY,), batch(PAY), (LOST,)) == (PAY,)
 
 
 def test_a_call_that_a_person_is_going_to_be_asked_about_is_open_again() -> None:
@@ -71,10 +53,3 @@ def test_what_becomes_of_the_call_that_was_asked_about(call: ToolCall, answers: 
 def test_a_question_about_nothing_cannot_be_settled() -> None:
     with pytest.raises(ValueError, match="no call had an unknown outcome"):
         settled_outcome(Ledger(), batch(PAY), Ask(call=PAY, digest="d"), Settled(digest="d", happened=True))
-
-
-def test_a_key_is_of_one_call_of_one_run() -> None:
-    calls = (PAY, OTHER, replace(PAY, id="call_2"), replace(PAY, name="refund"))
-    keys = [idempotency_key(run, call) for run in ("a", "b") for call in calls]
-    assert len({*keys}) == len(keys)
-    assert keys[0] == idempotency_key("a", replace(PAY, origin="react", repairs=("quotes",)))

@@ -7,11 +7,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.guards import guards_of, prerequisites, required_steps
-from stages.halt import PrerequisitesSkipped, StepsSkipped
+from stages.guards import guards_of, prerequisites
 from stages.message import Assistant, Tool, ToolCall
 from stages.nudges import render
-from stages.objection import NeedsDecision, Objection, PrerequisiteMissing, StepsPending, Stop, Verdict
+from stages.objection import NeedsDecision, Objection, Stop, Verdict
 from stages.rules import Rules
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolSpec
@@ -29,58 +28,12 @@ def after(*done: str, **counts: int) -> State:
     return State(history=(), ledger=Ledger(successes=successes, **counts))  # type: ignore[arg-type]  # counts are ints
 
 
-def test_no_terminal_call_no_objection() -> None:
-    assert required_steps(RULES)(after(), (made("look"), made("fail"))) == []
-
-
-def test_a_terminal_call_after_its_steps_is_fine() -> None:
-    assert required_steps(RULES)(after("look"), (made("finish"),)) == []
-
-
-@pytest.mark.parametrize("premature", [0, 1, 2])
-def test_a_terminal_call_before_its_steps_is_objected_to_each_time(premature: int) -> None:
-    early = made("finish")
-    wrong = StepsPending(steps=("look",), attempt=premature + 1)
-    assert required_steps(RULES)(after(premature=premature), (early,)) == [Objection(call=early, wrong=wrong)]
-
-
-def test_the_fourth_attempt_stops() -> None:
-    verdict = required_steps(RULES)(after(premature=3), (made("finish"),))
-    assert verdict == Stop(halt=StepsSkipped(tool="finish", attempts=4, pending=("look",)))
-
-
-def test_a_step_in_the_same_batch_does_not_count_yet() -> None:
-    early = made("finish", number=2)
-    verdict = required_steps(RULES)(after(), (made("look", number=1), early))
-    assert verdict == [Objection(call=early, wrong=StepsPending(steps=("look",), attempt=1))]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "allowed"),
-    [('{"what":"a","text":"t"}', True), ('{"what":"b","text":"t"}', False), ('{"text":"t"}', False)],
-)
-def test_a_prerequisite_matches_the_argument(arguments: str, *, allowed: bool) -> None:
-    verdict = prerequisites(RULES)(after("look"), (made("write", arguments),))
-    assert (verdict == []) == allowed
-
-
-def test_only_the_call_that_lacks_something_is_objected_to() -> None:
-    lacking = made("write", '{"what":"a"}', number=2)
-    verdict = prerequisites(RULES)(after(), (made("look", number=1), lacking))
-    assert verdict == [Objection(call=lacking, wrong=PrerequisiteMissing(tools=("look",), match=("what",)))]
-
-
 def test_a_prerequisite_of_unknown_outcome_is_for_a_person_to_decide() -> None:
     tools = (replace(RULES.tools[0], effect="write"), *RULES.tools[1:])
     begun = after().note(in_doubt=(made("look", '{"what":"a"}', number=7),))
     (objection,) = refused(prerequisites(replace(RULES, tools=tools))(begun, (made("write", '{"what":"a"}'),)))
     assert objection.wrong == NeedsDecision(tools=("look",), allowed=("fail",))
     assert "It needs look, and nobody knows whether that took effect: a person has to find out." in render(objection)
-
-
-def test_the_third_violation_stops() -> None:
-    verdict = prerequisites(RULES)(after(prerequisite_violations=2), (made("write", '{"what":"a"}'),))
-    assert verdict == Stop(halt=PrerequisitesSkipped(tool="write", attempts=3, missing=("look",)))
 
 
 def refused(verdict: Verdict) -> Sequence[Objection]:

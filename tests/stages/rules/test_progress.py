@@ -15,7 +15,7 @@ from stages.rules import (
     times_answered,
     with_calls,
 )
-from stages.state import Attempt, Compaction, Ledger, Success
+from stages.state import Attempt, Ledger, Success
 
 FREE = Repeating(free=frozenset({"poll"}), once=frozenset({"write"}))
 
@@ -34,23 +34,6 @@ def ran(ledger: Ledger, *calls: tuple[str, str]) -> Ledger:
 def refused(ledger: Ledger, name: str) -> Ledger:
     turn = ledger.turn + 1
     return with_calls(replace(ledger, turn=turn), (), (Attempt(name=name, arguments="{}", turn=turn),), FREE)
-
-
-def test_the_same_answer_again_is_nothing_new() -> None:
-    once = ran(Ledger(), ("look", "7"))
-    again = ran(once, ("look", "7"))
-    assert (replies_without_progress(once), replies_without_progress(again)) == (0, 1)
-    assert [success.name for success in again.successes] == ["look", "look"], "steps are judged by all of them"
-    assert [one.name for one in repeated_attempts(again)] == ["look"]
-
-
-def test_another_answer_is_new_and_so_is_any_of_a_tool_that_may_repeat_itself() -> None:
-    assert replies_without_progress(ran(ran(Ledger(), ("look", "7")), ("look", "8"))) == 0
-    assert replies_without_progress(ran(ran(Ledger(), ("poll", "7")), ("poll", "7"))) == 0
-
-
-def test_one_new_answer_in_a_batch_is_progress() -> None:
-    assert replies_without_progress(ran(ran(Ledger(), ("look", "7")), ("look", "7"), ("list", "a"))) == 0
 
 
 def test_two_that_take_turns_are_stuck_from_the_first_repetition_on() -> None:
@@ -76,19 +59,6 @@ def test_a_refused_call_is_an_attempt_without_an_answer() -> None:
     assert [attempt.turn for attempt in attempts_since_progress(ledger)] == [1, 2]
     assert times_answered(ledger, "write", "{}") == 0
     assert [one.turn for one in repeated_attempts(ledger)] == [2]
-
-
-def test_what_compaction_may_have_cut_does_not_count() -> None:
-    cut = Compaction(
-        turn=1, phase=1, tokens_before=9, tokens_after=5, budget_tokens=9, messages_before=2, messages_after=1
-    )
-    forgotten = replace(ran(Ledger(), ("look", "7")), compactions=(cut,), seen=b"")
-    assert replies_without_progress(ran(forgotten, ("look", "7"))) == 0
-
-
-def test_a_summary_that_was_asked_for_is_no_idle_reply() -> None:
-    assert replies_without_progress(Ledger(turn=3, progress=2)) == 1
-    assert replies_without_progress(Ledger(turn=3, progress=2, summary_turn=3)) == 0
 
 
 @given(st.lists(st.sampled_from([("look", "7"), ("look", "8"), ("list", "7")]), max_size=12))

@@ -5,11 +5,9 @@ from msgspec import Raw
 
 from stages.message import ToolCall, User
 from stages.rules import (
-    RepairLimits,
     Rules,
     Use,
     blocking_unknown_outcome,
-    completed,
     legal_tools,
     missing_prerequisites,
     needed_tools,
@@ -61,10 +59,6 @@ def test_steps_are_pending_until_they_succeed_and_then_those_used_too_seldom() -
     assert required_tools(rules) == ("look", "refund")
 
 
-def test_a_tool_that_succeeded_twice_is_completed_once() -> None:
-    assert completed(after("refund", "look", "refund")) == ("refund", "look")
-
-
 @pytest.mark.parametrize(
     ("looked", "arguments", "missing"),
     [
@@ -113,10 +107,3 @@ def test_a_withheld_tool_that_was_named_is_a_way_on_for_a_run_with_an_unknown_ou
     rules = Rules(tools=(tool("refund"), tool("close_case")), withheld=("close_case",))
     found = blocking_unknown_outcome(rules, State(history=(User(text=said),), ledger=after(in_doubt=("refund",))))
     assert (found and found.name) == blocking
-
-
-def test_a_damaged_call_is_guessed_at_only_where_that_does_no_harm() -> None:
-    limits = RepairLimits()
-    effects: tuple[ToolEffect, ...] = ("read", "write", "terminal")
-    assert [limits.of(effect) for effect in effects] == [10, 0, 0]
-    assert [RepairLimits(read=1, write=2, terminal=3).of(effect) for effect in effects] == [1, 2, 3]

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.effect import Price, Usage
-from stages.state import Ledger
 
 counts = st.integers(0, 10**6)
 
@@ -31,9 +30,3 @@ def test_no_reply_costs_less_than_nothing_whatever_a_server_says_was_cached(
 ) -> None:
     usage = Usage(prompt=prompt, completion=completion, cached=cached)
     assert 0.0 <= Price(prompt=1.0, completion=1.0, cached=0.1).of(usage) <= (prompt + completion) / 1e6
-
-
-def test_a_new_run_has_made_no_mistake_and_may_call_the_model() -> None:
-    new = Ledger()
-    assert new.budget.calls > 0
-    assert (new.turn, new.successes, new.attempts, new.retries, new.tool_errors, new.in_doubt) == (0, (), (), 0, 0, ())

@@ -20,27 +20,10 @@ def shown(known: int, state: State) -> State:
     return State(history=state.history, prompts=(prompt,), memo=Memo(last=last))
 
 
-def test_what_is_said_stands_at_the_end_and_the_state_before_stays_as_it_was() -> None:
-    before = State(history=HISTORY)
-    after = before.say(Assistant(text="Done."), User(text="Thanks."))
-    assert after.history == (*HISTORY, Assistant(text="Done."), User(text="Thanks."))
-    assert before.history == HISTORY
-
-
 @pytest.mark.parametrize("strange", ["Done.", None, ("Done.",)])
 def test_what_is_no_message_is_not_said(strange: object) -> None:
     with pytest.raises(TypeError, match=r"say\(\) takes messages, such as User\(text=…\), not "):
         State(history=()).say(strange)  # type: ignore[arg-type]  # that is what is tried
-
-
-def test_a_note_changes_the_ledger_alone() -> None:
-    after = State(history=HISTORY).note(turn=3, retries=1)
-    assert (after.ledger.turn, after.ledger.retries, after.history, after.phase) == (
-        3,
-        1,
-        HISTORY,
-        State(history=()).phase,
-    )
 
 
 def test_a_guard_asks_what_has_succeeded_by_the_name_of_the_tool() -> None:

@@ -91,11 +91,6 @@ def test_a_batch_is_listed_call_by_call_and_bare_text_not_at_all() -> None:
     assert text.split("\n")[1:4] == [f'- look {{"page":{n}}}' for n in (1, 2, 3)]
 
 
-def test_with_recall_it_says_the_ids() -> None:
-    ((_, text),) = lists(compacted(ASKED + turns(1, 18), replace(BUDGET, recall=True)))
-    assert text.endswith('\n- call_000000016 look {"page":16}')
-
-
 def test_nothing_is_told_before_the_user_asked_for_it() -> None:
     again = User(text="And now the rest.", turn=4)
     history = compacted(ASKED + turns(1, 4) + (again,) + turns(5, 20), BUDGET)

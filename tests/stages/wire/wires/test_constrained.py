@@ -21,15 +21,6 @@ def tool(name: str) -> ToolSpec:
     return ToolSpec(name=name, description="", parameters=TREE)
 
 
-def test_definitions_of_two_tools_do_not_meet() -> None:
-    schema = msgspec.json.decode(one_of([branch(tool("look"), TREE), branch(tool("write"), TREE)]))
-    assert [*schema["$defs"]] == ["look.Node", "write.Node"]
-    names = [call["properties"]["tool"]["const"] for call in schema["anyOf"]]
-    targets = [call["properties"]["args"]["properties"]["node"]["$ref"] for call in schema["anyOf"]]
-    assert (names, targets) == (["look", "write"], ["#/$defs/look.Node", "#/$defs/write.Node"])
-    assert schema["$defs"]["look.Node"]["properties"]["child"]["$ref"] == "#/$defs/look.Node"
-
-
 def test_a_wrapped_call_is_the_only_member() -> None:
     schema = msgspec.json.decode(one_of([branch(tool("look"), Raw(b"{}"))], wrapped=True))
     assert (schema["required"], schema["additionalProperties"]) == (["call"], False)

@@ -55,20 +55,6 @@ def test_a_wire_does_what_it_says_that_it_can(spoken: Wire) -> None:
         assert not demandable(spoken, Sampling(extra={option: {"type": "enabled"}}))
 
 
-@pytest.mark.parametrize(
-    ("name", "takes"),
-    [
-        ("openai", "named"),
-        ("vllm", "named"),
-        ("anthropic", "named"),
-        ("lm-studio", "required"),
-        *((name, "none") for name in ("ollama", "llama-server", "llamafile", "openai-compatible")),
-    ],
-)
-def test_what_each_profile_says(name: str, takes: ToolChoice) -> None:
-    assert named_profile(name).dialect(1).tool_choice == takes
-
-
 def test_a_profile_that_contradicts_itself_is_refused() -> None:
     for text in ('wire = "ollama"', 'mode = "prompted"\nnative_calls = false'):
         with pytest.raises(ForgeError, match="needs tools in the request"):

@@ -7,22 +7,18 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import Raw
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
-from stages.rules import Rules, legal_tools
+from stages.rules import Rules
 from stages.serialize import serialize
 from stages.state import Folded, Ledger, Prepared, State, Success
-from stages.tool import Prerequisite, ToolSpec
-from stages.wire import prompted
+from stages.tool import ToolSpec
 from stages.wire.deltas import Sampling
 from stages.wire.openai import chat as openai
 from stages.wire.target import Target
 from tests.property.machine import RULES
-from tests.property.strategies import arguments, histories
 
 HISTORY = (
     System(text="Do it."),
@@ -161,28 +157,6 @@ def test_definitions_of_two_tools_do_not_meet() -> None:
     assert not valid({"tool": "name", "args": {"item": 1}})
 
 
-@pytest.mark.parametrize("mode", ["native", "prompted", "constrained"])
-def test_equal_states_give_equal_bytes(mode: str) -> None:
-    assert raw(mode) == raw(mode)
-
-
-@given(history=histories())
-def test_a_longer_history_extends_the_request(history: tuple[object, ...]) -> None:
-    """What was sent before stands at the beginning of what is sent next."""
-    messages = openai.encode_history(history)  # type: ignore[arg-type]  # a history
-    longer = openai.encode_history((*history, User(text="more")))  # type: ignore[arg-type]  # a history
-    assert longer[: len(messages)] == messages
-
-
-call_texts = st.builds(ToolCall, id=st.just(""), name=st.text(min_size=1, max_size=10), arguments=arguments)
-
-
-@given(st.lists(call_texts, min_size=1, max_size=3).map(tuple))
-def test_prompted_calls_come_back_as_they_were(made: tuple[ToolCall, ...]) -> None:
-    decoded = prompted.JSON.decode_calls(prompted.JSON.encode_calls(made))
-    assert decoded == tuple(RawCall(name=call.name, arguments=call.arguments) for call in made)
-
-
 RECORDED = [
     json.loads(line)
     for line in (Path(__file__).parents[4] / "data/llama_server_replies.jsonl").read_text().splitlines()
@@ -225,22 +199,3 @@ def test_what_servers_leave_out_or_write_otherwise_is_read(answer: bytes, reply:
 )
 def test_what_is_no_completion_is_a_fault(answer: bytes) -> None:
     assert isinstance(openai.decode_reply(answer), Fault)
-
-
-def test_what_is_legal_is_asked_in_one_place() -> None:
-    rules = Rules(
-        tools=(
-            ToolSpec(name="a", description="", parameters=Raw(b"{}")),
-            ToolSpec(name="b", description="", parameters=Raw(b"{}"), prerequisites=(Prerequisite(tool="a"),)),
-            ToolSpec(name="end", description="", parameters=Raw(b"{}"), effect="terminal"),
-        ),
-        required=("b",),
-    )
-
-    def names(*done: str) -> list[str]:
-        ledger = Ledger(successes=tuple(Success(name=name, arguments="{}") for name in done))
-        return [tool.name for tool in legal_tools(rules, State(history=(), ledger=ledger))]
-
-    assert names() == ["a"]
-    assert names("a") == ["a", "b"]
-    assert names("a", "b") == ["a", "b", "end"]
