@@ -105,7 +105,7 @@ COMMANDS = (
     Command(
         name="doctor",
         summary="find out what a server really supports",
-        about="Asks a running server about twenty short questions, explains each answer, and prints a profile for\n"
+        about="Asks a running server about a dozen short questions, explains each answer, and prints a profile for\n"
         "forge run --profile (docs/doctor.md).",
         examples=(
             "forge doctor http://127.0.0.1:8080 --write server.toml",

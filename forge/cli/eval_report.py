@@ -135,8 +135,6 @@ def _scenario(reference: str, row: Row) -> Scenario | None:
     if reference != _SUITE:
         own = values_of(vars(imported(reference, "FILE.py")), Scenario)
         return next((one for one in own if one.name == row.scenario), None)
-    if "bfcl" in row.tags:
-        raise ForgeError("questions of BFCL are not replayed with a workflow; leave it out to see what was recorded")
     known = {scenario.name: scenario for scenario in SUITES["all"]}
     if row.scenario not in known:
         name = printable(row.scenario)

@@ -417,9 +417,6 @@ def _claim(one: Comparison, more: str = "") -> Conclusion:
 def _notes(report: EvalReport) -> Iterator[str]:
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
-    bfcl = [name for name, tags in report.scenarios.items() if "bfcl" in tags]
-    if bfcl and len(bfcl) < len(report.scenarios):
-        yield "BFCL questions and other scenarios are added up here, but are not one suite; report them separately"
     for one in report.shown:
         sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
         if one.pairing.alone:

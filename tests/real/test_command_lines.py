@@ -27,7 +27,6 @@ from forge.backends.servers import KNOWN, ensure_model
 from forge.backends.servers.download import path_of
 from forge.cli.commands import parser
 from forge.cli.dispatch import run_command
-from forge.evals.bfcl import ensure_package
 from tests.evals.rows import AUTO, PLAIN, configuration, suite, written
 from tests.page_model import playing
 from tests.test_priors import measured
@@ -416,20 +415,9 @@ TABLE: dict[str, Row] = {
     "forge eval run --config models.toml": Row(
         start=in_this_process, more=f"{ONE} --probe", says=("context  4,096", "context  16,384")
     ),
-    "forge eval bfcl --backend 127.0.0.1:8080 --against server": Row(
-        start=in_this_process,
-        more="--runs 1 --category simple_python -o out.jsonl",
-        says=("2 runs",),
-        writes="out.jsonl",
-    ),
-    "forge eval bfcl --backend 127.0.0.1:8080 --mode auto,native,prompted --against server,bfcl-prompt --runs 100 "
-    "-o bfcl.jsonl": Row(
-        start=in_this_process, more="--runs 1 --category simple_python", says=("5 runs",), writes="bfcl.jsonl"
-    ),
     **dict.fromkeys(
         (
             "forge eval report results.jsonl",
-            "forge eval report bfcl.jsonl",
             'forge eval report results.jsonl --against "forge auto"',
         ),
         reports,
@@ -510,8 +498,6 @@ def bench(
     for name in folders:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    if "bfcl" in line:
-        (tmp_path / "cache" / "bfcl").symlink_to(ensure_package().parents[1])
     program = tmp_path / "programs" / "llama-server"
     program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m tests.page_model "$@"\n')
     program.chmod(0o755)
@@ -573,7 +559,7 @@ def fill(bench: Bench, line: str) -> None:
         for copy in ("run1.jsonl", "run2.jsonl", "results.journals/a.jsonl", "my/journals/a.jsonl"):
             shutil.copy(bench.folder / "runs" / "0.jsonl", bench.folder / copy)
     if " report " in line or " check " in line:
-        for name in ("results.jsonl", "baseline.jsonl", "bfcl.jsonl"):
+        for name in ("results.jsonl", "baseline.jsonl"):
             written(bench.folder / name, suite(seeds=5, skills={AUTO: 0.9, PLAIN: 0.2}))
         written(bench.folder / "more.jsonl", suite(seeds=5, skills={configuration(model="another"): 0.5}))
 
