@@ -216,15 +216,6 @@ COMMANDS = (
         fill=takes.fill_runs,
     ),
     Command(
-        name="priors",
-        summary="measure which values a model prefers whatever it is asked",
-        about="Reads the journals of runs that measured confidence (unsure=… in the workflow), and prints how\n"
-        "probable the model held each value of an argument on average. No right answers are needed. A workflow\n"
-        "with these priors divides them out of the model's probabilities (docs/confidence.md).",
-        examples=("forge priors run1.jsonl run2.jsonl", "forge priors results.journals -o priors.json"),
-        fill=takes.fill_priors,
-    ),
-    Command(
         name="replay",
         summary="show a recorded run, or replay it offline, state by state",
         about="Shows the contents of a journal. With a workflow, replays the run without calling a model or a tool,\n"

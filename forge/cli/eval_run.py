@@ -22,7 +22,6 @@ from forge.cli.progress import downloading
 from forge.cli.run import imported
 from forge.cli.signals import until_signal
 from forge.errors import ForgeError, quantity
-from forge.evals.configurations import asks_larger
 from forge.evals.evaluation import Axes, Evaluation, Plan, chosen_scenarios, commit
 from forge.evals.player import Player
 from forge.evals.players import FORGE, PLAIN
@@ -58,7 +57,6 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     context: _Count | None = None
     slots: _Count | None = None
     chat_template: str = ""
-    larger: str = ""
 
     def server(self, run_seconds: float) -> ModelServer:
         """The server, a call of which may take as long as a run.
@@ -74,7 +72,6 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             context_tokens=self.context,
             slots=self.slots,
             chat_template_file=self.chat_template,
-            larger=self.larger,
             request_seconds=max(run_seconds, _SHORTEST),
         )
 
@@ -93,7 +90,6 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ablation: _Names = ("",)
     compact: _Names = ("",)
     think: _Names = ("",)
-    unsure: _Names = ("",)
     against: _Names = ()
     only: _Names = ()
     output: str = "results.jsonl"
@@ -123,11 +119,6 @@ def _eval_options(given: argparse.Namespace) -> EvalOptions:
     )
     if not options.model:
         raise ForgeError(f"there is no model to run: say where it is with --backend{or_a_file}")
-    asked = any(map(asks_larger, options.unsure))
-    if asked and not all(model.larger for model in options.model):
-        raise ForgeError("--unsure larger needs a larger model to ask: say where it is with --larger")
-    if not asked and any(model.larger for model in options.model):
-        raise ForgeError("--larger is asked by --unsure larger, and by nothing else: add that, or leave --larger out")
     return options
 
 
@@ -270,7 +261,6 @@ def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
             ablations=options.ablation,
             compacts=options.compact,
             thinks=options.think,
-            unsures=options.unsure,
             against=options.against,
             only=options.only,
         ),

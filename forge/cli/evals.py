@@ -54,15 +54,6 @@ def _fill_run(parser: Parser) -> None:
     add("--ablation", type=_names, metavar="NAME,…", help="reforged (default), no_rescue, no_nudge, …, bare")
     add("--compact", type=_names, metavar="NAME,…", help="tiered, sliding, none (default: the scenario's own)")
     add("--think", type=_names, metavar="HOW,…", help="on, off, low, medium, high (default: the model's own)")
-    add(
-        "--unsure",
-        type=_names,
-        metavar="HOW,…",
-        help="measure, priors:FILE, stop, think, vote, larger[:BELOW]: by log-probabilities",
-    )
-    add(
-        "--larger", metavar="BACKEND", help="backend of a larger model, asked by --unsure larger where this is not sure"
-    )
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
     add(
         "--only",

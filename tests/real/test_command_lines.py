@@ -372,11 +372,6 @@ TABLE: dict[str, Row] = {
     "forge bisect run.jsonl --workflow old.py --workflow new.py": replace(shows, code=1, says=("differ",)),
     "forge ablate run.jsonl --workflow flow.py:support": replace(shows, says=("rescue",)),
     "forge ablate run.jsonl --workflow orders.py": replace(shows, says=("rescue",)),
-    **dict.fromkeys(
-        ("forge priors runs/ -o priors.json", "forge priors results.journals -o priors.json"),
-        replace(lists, says=("queue",), writes="priors.json"),
-    ),
-    "forge priors run1.jsonl run2.jsonl": replace(lists, says=("queue",)),
     # models
     **dict.fromkeys(("forge models", "forge models --json"), replace(lists, says=("smollm2-135m",))),
     "forge models pull qwen2.5-coder-1.5b": replace(lists, says=("qwen2.5-coder-0.5b",)),
@@ -398,9 +393,6 @@ TABLE: dict[str, Row] = {
     ),
     "forge eval run --suite seeds": Row(
         start=in_this_process, more="--backend 127.0.0.1:8080 --runs 1 --probe", says=("the scenarios need",)
-    ),
-    "forge eval run --unsure measure": Row(
-        start=in_this_process, more=f"--backend 127.0.0.1:8080 {ONE}", says=("1 run",), writes="out.jsonl"
     ),
     "forge eval run my_scenarios.py --backend 127.0.0.1:8080 --ablation reforged,no_rescue,bare": Row(
         start=in_this_process, more="--runs 1 -o out.jsonl", says=("3 runs",), writes="out.jsonl"
@@ -554,10 +546,9 @@ def fill(bench: Bench, line: str) -> None:
     }
     for name, text in texts.items():
         (bench.folder / name).write_text(bench.here(text))
-    if "priors" in line or "my/journals" in line:
+    if "my/journals" in line:
         measured(bench.folder / "runs", 0.9)
-        for copy in ("run1.jsonl", "run2.jsonl", "results.journals/a.jsonl", "my/journals/a.jsonl"):
-            shutil.copy(bench.folder / "runs" / "0.jsonl", bench.folder / copy)
+        shutil.copy(bench.folder / "runs" / "0.jsonl", bench.folder / "my/journals/a.jsonl")
     if " report " in line or " check " in line:
         for name in ("results.jsonl", "baseline.jsonl"):
             written(bench.folder / name, suite(seeds=5, skills={AUTO: 0.9, PLAIN: 0.2}))
