@@ -17,7 +17,6 @@ Told = tuple[int, str, bytes]
 FENCED = (
     '```json\n{\n  "name": "get_weather",\n  "arguments": {\n    "city": "Paris",\n    "unit": "celsius"\n  }\n}\n```'
 )
-REPLAY = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error at line 1"
 OVERFLOW = "request (4190 tokens) exceeds the available context size (4096 tokens), try increasing it"
 
 
@@ -35,17 +34,6 @@ def completion(text: str, *calls: Json, prompt: int = 40, finish: str = "stop", 
     said = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {}), **message}
     usage = {"prompt_tokens": prompt, "completion_tokens": 8, "prompt_tokens_details": {"cached_tokens": prompt - 1}}
     return told({"choices": [{"index": 0, "message": said, "finish_reason": finish}], "usage": usage})
-
-
-def weather(city: str = "Paris") -> Json:
-    return {"name": "get_weather", "arguments": json.dumps({"city": city, "unit": "celsius"})}
-
-
-def stream(*deltas: Json, end: bool = True) -> Told:
-    """Server-sent events with one delta each, then the usage."""
-    events: list[object] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    lines = [f"data: {json.dumps(event)}\n\n" for event in (*events, {"choices": [], "usage": {"prompt_tokens": 40}})]
-    return 200, "text/event-stream", "".join(lines + (["data: [DONE]\n\n"] if end else [])).encode()
 
 
 def instance(schema: Json) -> object:
@@ -93,17 +81,9 @@ def llama(path: str, body: Json) -> Told:
             return told({"tokens": [14990, 1879]})
     if words(body) > 4096:
         return refused(OVERFLOW, type="exceed_context_size_error", n_prompt_tokens=4190, n_ctx=4096)
-    if "unit" in json.dumps(body["messages"]) and "tool_calls" in json.dumps(body["messages"]):
-        return refused(REPLAY, 500)
-    if "grammar" in body:
-        return (
-            refused("Cannot use custom grammar constraints with tools.") if "tools" in body else completion("vlorp-73")
-        )
     if schema := wanted(body):
         return completion(json.dumps(instance(schema)))
-    if body.get("stream"):
-        return stream({"content": "```json"}, {"content": "{}"})
-    if body["max_tokens"] in {3, 8}:
+    if body["max_tokens"] == 8:
         return completion("The weather in", finish="length")
     return completion(FENCED, prompt=264) if "tools" in body else completion("Hello!")
 
@@ -121,20 +101,11 @@ def native(path: str, body: Json) -> Told:
         return refused("no such page", 404)
     if schema := wanted(body):
         return completion(json.dumps(instance(schema)))
-    if "response_format" in body:
-        return completion("{}")
-    if "tools" not in body or body.get("tool_choice") == "none":
-        return completion("It is", finish="length" if body["max_tokens"] in {3, 8} else "stop")
-    if body.get("stream"):
-        first = {"index": 0, "id": "c0", "function": {"name": "get_weather", "arguments": '{"city":'}}
-        rest = {"index": 0, "function": {"arguments": '"Paris","unit":"celsius"}'}}
-        return stream({"tool_calls": [first]}, {"tool_calls": [rest]})
-    if body["max_tokens"] == 12:
-        return completion("", {"name": "get_weather", "arguments": "{"}, finish="length")
+    if "tools" not in body:
+        return completion("It is", finish="length" if body["max_tokens"] == 8 else "stop")
     if isinstance(body.get("tool_choice"), dict):
         return completion("", {"name": "search_docs", "arguments": '{"query":"weather"}'})
-    both = "Oslo" in json.dumps(body["messages"])
-    return completion("", *(weather(c) for c in (("Paris", "Oslo") if both else ("Paris",))), prompt=200)
+    return completion("", {"name": "get_weather", "arguments": '{"city":"Paris","unit":"celsius"}'}, prompt=200)
 
 
 def unbound(path: str, body: Json) -> Told:
@@ -147,7 +118,7 @@ def unbound(path: str, body: Json) -> Told:
 
 
 def deaf(path: str, body: Json) -> Told:
-    """Ignores tools, schemas and streams without a word."""
+    """Ignores tools and schemas without a word."""
     if path == "/v1/models":
         return told({"data": [{"id": "some"}]})
     return completion("It is sunny.") if path == "/v1/chat/completions" else refused("no such page", 404)
@@ -259,12 +230,6 @@ def garbled(path: str, body: Json) -> Told:
     return 200, "application/json", b"\xff\xfe{" + b"[" * 5000
 
 
-def broken_stream(path: str, body: Json) -> Told:
-    if body.get("stream"):
-        return 200, "text/event-stream", b"data: {nonsense\n\ndata: \xff\xff\n\nevent: what\n\n"
-    return deaf(path, body)
-
-
 def quota(path: str, body: Json) -> Told:
     return deaf(path, body) if path == "/v1/models" else refused("n: 1 is too much", 422)
 
@@ -307,30 +272,18 @@ def _kind_of_question(body: Json, served: str, context: int) -> str:
             return "wrong_model"
         case {"response_format": {"type": "json_object", "schema": _}}:
             return "json_object_schema"
-        case {"response_format": {"type": "json_object"}}:
-            return "json_object"
         case {"response_format": _}:
             return "schema"
-        case {"max_tokens": 3 | 8} if words(body) <= context:
+        case {"max_tokens": 8} if words(body) <= context:
             return "cut"
     if words(body) > context:
         return "overflow_prompt"
-    if "tool_calls" in json.dumps(body["messages"]):
-        return "history_damaged"
-    names = ("structured_outputs", "guided_json", "grammar", "logprobs")
+    names = ("structured_outputs", "guided_json", "logprobs")
     if asked := next((name for name in names if name in body), ""):
         return asked
-    if body.get("stream"):
-        return "plain_stream"
     if "tools" not in body:
         return "plain"
-    match body.get("tool_choice"):
-        case None | "auto":
-            return "tools_auto"
-        case "none":
-            return "tools_none"
-        case _:
-            return "tools_required"
+    return "tools_required" if "tool_choice" in body else "tools_auto"
 
 
 PAGE: Told = (200, "text/html", b"<!doctype html><title>It works!</title>")
@@ -348,7 +301,6 @@ PATIENTS: dict[str, Callable[[str, Json], Told]] = {
     "studio": studio,
     "strangers": strangers,
     "garbled": garbled,
-    "broken_stream": broken_stream,
     "quota": quota,
     "silent": silent,
     "max": met_live("max", 2048),

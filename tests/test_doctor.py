@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from forge.backends.doctor import PROBES, Probe, Visit, address, choose, consult, known, profile_of, reason
 from forge.backends.doctor.examination import examine
 from forge.backends.doctor.facts import IDENTIFY, Facts, Finding, Question
-from forge.backends.doctor.probes import REPLY, examine_stream
+from forge.backends.doctor.probes import REPLY
 from forge.backends.profile import from_toml, named_profile
 from forge.backends.questions import ServerAnswer
 from forge.cli import main
@@ -48,9 +48,7 @@ def test_llama_cpp_whose_calls_come_as_text_is_seen_through(ward: str) -> None:
     facts = visit.facts
     assert (facts.kind, facts.build, facts.context_tokens, facts.slots) == ("llama-server", "b1-7e4c0a9", 4096, 1)
     assert (facts.calls, facts.call_format) == ("text", "fenced")
-    assert (facts.required, facts.named, facts.none) == (False, False, False)
-    assert (facts.schema, facts.grammar, facts.grammar_with_tools) == (True, True, False)
-    assert (facts.replays_damage, facts.refuses_overflow, facts.says_cut, facts.caches) == (False, True, True, True)
+    assert (facts.required, facts.named, facts.schema, facts.refuses_overflow) == (False, False, True, True)
     assert "exceed_context_size_error" in told(visit, "prompt over the context").came
     assert profile_of(visit).mode == "constrained"
 
@@ -59,10 +57,8 @@ def test_a_server_that_does_everything(ward: str) -> None:
     visit = visited(f"{ward}/native/v1")
     facts = visit.facts
     assert (facts.kind, facts.build, facts.context_source) == ("vllm", "0.11.0", "max_model_len of /v1/models")
-    assert (facts.calls, facts.valid_arguments, facts.parallel) == ("native", True, True)
-    assert (facts.required, facts.named, facts.none, facts.json_object) == (True, True, True, True)
-    assert (facts.streams, facts.stream_arguments, facts.stream_usage) == (True, True, True)
-    assert "a call with { arguments" in told(visit, "cut replies").came
+    assert (facts.calls, facts.valid_arguments) == ("native", True)
+    assert (facts.required, facts.named, facts.schema) == (True, True, True)
     assert (facts.tokenizer, profile_of(visit).tokenizer) == ("messages", "messages")
     assert "counts the first prompt exactly" in told(visit, "tokenizer").does
 
@@ -72,21 +68,20 @@ def test_max_is_not_vllm_although_it_has_its_version_and_its_context_field(ward:
     visit = visited(f"{ward}/max/v1")
     facts = visit.facts
     assert (facts.kind, facts.known_by, facts.context_tokens) == ("openai-compatible", "", 2048)
-    assert (facts.calls, facts.required, facts.named, facts.none) == ("text", False, False, True)
+    assert (facts.calls, facts.required, facts.named) == ("text", False, False)
     assert (facts.schema, facts.strict, facts.structured_outputs, facts.guided_json) == (False, False, False, False)
-    assert (facts.replays_damage, facts.refuses_overflow, facts.says_cut) == (False, True, True)
+    assert facts.refuses_overflow
     assert "requires --enable-structured-output" in told(visit, "JSON Schema").came
     assert profile_of(visit).mode == "prompted"
 
 
 def test_transformers_serve_passes_over_what_it_does_not_do(ward: str) -> None:
-    """Recorded: transformers 5.23.0, whose refusals are FastAPI's, and whose streams end without [DONE]."""
+    """Recorded: transformers 5.23.0, whose refusals are FastAPI's."""
     visit = visited(f"{ward}/transformers/v1")
     facts = visit.facts
     assert (facts.kind, facts.context_tokens, facts.tokenizer) == ("openai-compatible", None, False)
-    assert (facts.calls, facts.required, facts.named, facts.none) == ("text", False, False, False)
-    assert (facts.schema, facts.strict, facts.json_object) == (False, False, False)
-    assert (facts.streams, facts.stream_usage, facts.says_cut, facts.replays_damage) == (True, True, True, False)
+    assert (facts.calls, facts.required, facts.named) == ("text", False, False)
+    assert (facts.schema, facts.strict) == (False, False)
     assert "Unexpected fields in the request: {'guided_json'}" in told(visit, "guided_json").came
     assert profile_of(visit).mode == "prompted"
 
@@ -123,7 +118,6 @@ CASES = [
     ("thinker", {"thinks": "reasoning_content", "schema": True}, ("JSON Schema", "enforced"), "constrained"),
     ("ollama", {"kind": "ollama", "context_tokens": 32768, "schema": True}, ("JSON Schema", "enforced"), "constrained"),
     ("studio", {"kind": "lm-studio", "context_tokens": 8192}, ("context", "loaded_context_length"), "prompted"),
-    ("broken_stream", {"streams": False}, ("stream", "streams cannot be read"), "prompted"),
     ("loading", {"answers": True}, ("reply", "tokens"), "prompted"),
 ]
 
@@ -232,11 +226,6 @@ def test_no_answer_is_too_strange_to_be_read(answer: ServerAnswer, probe: Probe,
     assert choose(facts, named_profile(facts.kind)).name == facts.kind
 
 
-@given(st.binary(max_size=300))
-def test_no_stream_is_too_strange_to_be_read(body: bytes) -> None:
-    assert examine_stream(Facts(), body).argument_pieces >= 0
-
-
 @pytest.mark.parametrize(
     ("facts", "mode", "constrain"),
     [
@@ -339,7 +328,7 @@ def test_anthropic_is_another_protocol() -> None:
 def test_questions_that_make_no_sense_are_not_asked() -> None:
     skipped = [p.topic for p in PROBES if not isinstance(p.ask(Facts(kind="ollama", calls="ignored")), Question)]
     assert "tool_choice required" in skipped
-    assert "GBNF grammar" in skipped
+    assert "strict JSON Schema" in skipped
 
 
 def test_nothing_more_is_asked_once_it_cannot_be_used() -> None:

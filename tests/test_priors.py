@@ -1,6 +1,5 @@
 """Priors in runs: measured from journals, divided out of what the model says, and refused where they don't belong."""
 
-import subprocess
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,11 +10,10 @@ from forge import Workflow, tool
 from forge.backends import Cascade
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Scripted, worded
-from forge.journal import measured_priors, read_priors, replay
+from forge.journal import measured_priors, replay
 from stages.confidence.measure import AskLarger, MeasuredPriors, Prior, StopRun, WhenUnsure
 from stages.effect import Reply
 from stages.halt import Unsure
-from tests.commands import forge as command
 
 
 @tool
@@ -101,26 +99,9 @@ def test_priors_of_what_there_is_not_are_refused_when_the_workflow_is_made(chang
     assert said in str(told.value)
 
 
-def forge_priors(*words: object) -> subprocess.CompletedProcess[str]:
-    return command("priors", *map(str, words))
-
-
-def test_the_command_prints_them_and_writes_a_file_that_can_be_read(tmp_path: Path) -> None:
-    runs, file = tmp_path / "runs", tmp_path / "priors.json"
-    runs.mkdir()
-    known = measured(runs, 0.9, 0.95, 0.85)
-    told = forge_priors(runs, "-o", file)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert 'route.queue, of 3 choices; fewer than 20 say little\n   80%  "sales"\n   20%  "billing"\n' in told.stdout
-    assert read_priors(file) == known
-
-
-def test_journals_without_probabilities_and_folders_without_journals_are_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_journals_without_probabilities_are_refused_in_a_sentence(tmp_path: Path) -> None:
     workflow = Workflow("desk", tools=[route], terminal_tool="route")
     model = Scripted(['{"tool": "route", "args": {"queue": "sales"}}'], mode="constrained")
     forge.run_sync(workflow, "Go.", backend=model, journal=tmp_path / "run.jsonl")
-    told = forge_priors(tmp_path / "run.jsonl")
-    assert (told.returncode, "hold no probability of a value" in told.stderr) == (2, True)
-    (tmp_path / "none").mkdir()
-    told = forge_priors(tmp_path / "none")
-    assert (told.returncode, "there is no journal in the folder" in told.stderr) == (2, True)
+    with pytest.raises(ForgeError, match="hold no probability of a value"):
+        measured_priors([tmp_path / "run.jsonl"])

@@ -340,14 +340,6 @@ def fill_models(parser: Parser) -> None:
         action.set_defaults(command=command_of(module, f"run_{name}"))
 
 
-def fill_priors(parser: Parser) -> None:
-    """Arguments of `forge priors`."""
-    add = parser.add_argument
-    add("journals", nargs="+", type=Path, metavar="JOURNAL", help="journals of runs, and folders with such")
-    add("-o", "--output", type=Path, metavar="FILE", help="also write them to this file, for read_priors")
-    parser.set_defaults(command=command_of("forge.cli.priors", "run_priors"))
-
-
 _Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse has no public name for it
 
 

@@ -105,7 +105,7 @@ COMMANDS = (
     Command(
         name="doctor",
         summary="find out what a server really supports",
-        about="Asks a running server about twenty short questions, explains each answer, and prints a profile for\n"
+        about="Asks a running server about a dozen short questions, explains each answer, and prints a profile for\n"
         "forge run --profile (docs/doctor.md).",
         examples=(
             "forge doctor http://127.0.0.1:8080 --write server.toml",
@@ -214,15 +214,6 @@ COMMANDS = (
             "forge runs list",
         ),
         fill=takes.fill_runs,
-    ),
-    Command(
-        name="priors",
-        summary="measure which values a model prefers whatever it is asked",
-        about="Reads the journals of runs that measured confidence (unsure=… in the workflow), and prints how\n"
-        "probable the model held each value of an argument on average. No right answers are needed. A workflow\n"
-        "with these priors divides them out of the model's probabilities (docs/confidence.md).",
-        examples=("forge priors run1.jsonl run2.jsonl", "forge priors results.journals -o priors.json"),
-        fill=takes.fill_priors,
     ),
     Command(
         name="replay",

@@ -135,8 +135,6 @@ def _scenario(reference: str, row: Row) -> Scenario | None:
     if reference != _SUITE:
         own = values_of(vars(imported(reference, "FILE.py")), Scenario)
         return next((one for one in own if one.name == row.scenario), None)
-    if "bfcl" in row.tags:
-        raise ForgeError("questions of BFCL are not replayed with a workflow; leave it out to see what was recorded")
     known = {scenario.name: scenario for scenario in SUITES["all"]}
     if row.scenario not in known:
         name = printable(row.scenario)
@@ -151,9 +149,7 @@ def _configured(scenario: Scenario, row: Row) -> Workflow[Any]:
             f"the run was made by {printable(known.player)}, not by forge, so no workflow reproduces its states; "
             "leave out --workflow to see what was recorded"
         )
-    if known.unsure.startswith("priors:"):
-        raise ForgeError("a run with priors is not replayed: the record does not have them")
-    Axes(ablations=(known.ablation,), compacts=(known.compact,), unsures=(known.unsure,))  # refuses what is unknown
+    Axes(ablations=(known.ablation,), compacts=(known.compact,))  # refuses what is unknown
     cell = Cell(configuration=known, scenario=scenario, seed=row.seed)
     try:
         world = asyncio.run(made_world(cell, _SECONDS, asyncio.Lock()))
@@ -301,8 +297,6 @@ def _of_model(one: OfModel, console: Console) -> Iterator[RenderableType]:
     for claim in one.claims:
         colour = _COLOURS.get(claim.finding, "")
         yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
-    for text in one.calibration:
-        yield Text.assemble(("- ", "dim"), text)
     for table in counts:
         yield Text()
         yield _laid_out(table)

@@ -22,9 +22,7 @@ from forge.cli.progress import downloading
 from forge.cli.run import imported
 from forge.cli.signals import until_signal
 from forge.errors import ForgeError, quantity
-from forge.evals.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
-from forge.evals.configurations import asks_larger
-from forge.evals.evaluation import Axes, Evaluation, Plan, chosen_scenarios, commit, picked
+from forge.evals.evaluation import Axes, Evaluation, Plan, chosen_scenarios, commit
 from forge.evals.player import Player
 from forge.evals.players import FORGE, PLAIN
 from forge.evals.results import RowFile, journal_folder
@@ -59,7 +57,6 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     context: _Count | None = None
     slots: _Count | None = None
     chat_template: str = ""
-    larger: str = ""
 
     def server(self, run_seconds: float) -> ModelServer:
         """The server, a call of which may take as long as a run.
@@ -75,7 +72,6 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             context_tokens=self.context,
             slots=self.slots,
             chat_template_file=self.chat_template,
-            larger=self.larger,
             request_seconds=max(run_seconds, _SHORTEST),
         )
 
@@ -94,7 +90,6 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ablation: _Names = ("",)
     compact: _Names = ("",)
     think: _Names = ("",)
-    unsure: _Names = ("",)
     against: _Names = ()
     only: _Names = ()
     output: str = "results.jsonl"
@@ -109,8 +104,8 @@ _KNOWN = frozenset(field.name for field in fields(EvalOptions))
 def _eval_options(given: argparse.Namespace) -> EvalOptions:
     """The options of the command line over those of its file. ForgeError for what contradicts itself or is unknown."""
     said = {name: value for name, value in vars(given).items() if name in _KNOWN and value != ()}
-    file: Path | None = getattr(given, "config", None)
-    or_a_file = "; or give a file with [[model]] by --config" if hasattr(given, "config") else ""
+    file: Path | None = given.config
+    or_a_file = "; or give a file with [[model]] by --config"
     known = _read(file) if file else {}
     if own := {name: value for name, value in vars(given).items() if name in _OF_MODEL}:
         if "model" in known:
@@ -124,11 +119,6 @@ def _eval_options(given: argparse.Namespace) -> EvalOptions:
     )
     if not options.model:
         raise ForgeError(f"there is no model to run: say where it is with --backend{or_a_file}")
-    asked = any(map(asks_larger, options.unsure))
-    if asked and not all(model.larger for model in options.model):
-        raise ForgeError("--unsure larger needs a larger model to ask: say where it is with --larger")
-    if not asked and any(model.larger for model in options.model):
-        raise ForgeError("--larger is asked by --unsure larger, and by nothing else: add that, or leave --larger out")
     return options
 
 
@@ -208,18 +198,15 @@ def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
 
 
 def run_eval(given: argparse.Namespace) -> int:
-    """Make the runs that are not in the file of results yet; 1 if a server is lost on the way."""
+    """Make the runs that are not in the file of results yet; 1 if a server is lost on the way.
+
+    ForgeError, when all are made, if some could not be judged.
+    """
     options, console = _eval_options(given), Console(highlight=False)
     picked = chosen(options.files, options.suite, options.scenario, options.tags)
-    if given.probe:
-        servers = [model.server(options.timeout) for model in options.model]
-        return asyncio.run(until_signal(_probe(console, _evaluation(options, picked), servers)))
-    return _carried_out(options, picked, console)
-
-
-def _carried_out(options: EvalOptions, picked: Chosen, console: Console) -> int:
-    """Make the runs of these scenarios; the exit code. ForgeError, when all are made, if some could not be judged."""
     evaluation, servers = _evaluation(options, picked), [model.server(options.timeout) for model in options.model]
+    if given.probe:
+        return asyncio.run(until_signal(_probe(console, evaluation, servers)))
     with RowFile.locked(Path(options.output)) as file:
         if file.torn:
             console.print(Text(f"The last line of {file.path} was incomplete; that run is made again."), soft_wrap=True)
@@ -274,7 +261,6 @@ def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
             ablations=options.ablation,
             compacts=options.compact,
             thinks=options.think,
-            unsures=options.unsure,
             against=options.against,
             only=options.only,
         ),
@@ -332,20 +318,6 @@ async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[Mod
                 for label, text in facts.items():
                     show(console, LabelledText(label, text))
     return 0
-
-
-# `forge eval bfcl`: the questions and conversations of the Berkeley Function Calling Leaderboard.
-
-
-def run_bfcl(given: argparse.Namespace) -> int:
-    """Play the categories; 1 if the server is lost on the way."""
-    options = _eval_options(given)
-    names: tuple[str, ...] = getattr(given, "category", ())
-    for name in names:
-        picked(CATEGORIES, name, "--category")
-    checker = Checker(ensure_package())
-    every = scenarios(checker, names or CATEGORIES)
-    return _carried_out(options, Chosen(scenarios=every, players=players(checker)), Console(highlight=False))
 
 
 # `forge eval list`: the scenarios there are to choose from.

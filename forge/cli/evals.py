@@ -36,40 +36,40 @@ def _fill_run(parser: Parser) -> None:
     # What is not given is not in the namespace: a file may say it, and `EvalOptions` has the defaults.
     parser.argument_default = argparse.SUPPRESS
     _scenarios(parser)
-    _model(parser)
     add = parser.add_argument
+    add(
+        "--backend",
+        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
+        "llama-server:FILE starts a server",
+    )
+    add("--model", help="local: a name in forge models or a GGUF file; otherwise the server's name for it")
+    add("--profile", help="profile of the server at the address: a name or a TOML file")
+    add("--temperature", type=decimal, help="sampling temperature (default: as recommended for the model, else 0.1)")
+    add("--max-tokens", type=count, help="maximum tokens per reply (default: 512)")
+    add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
+    add("--slots", type=count, metavar="N", help="local, llama-server:FILE: slots of the server (default: 1)")
+    add("--chat-template", metavar="FILE", help="llama-server:FILE: the model's chat template")
+    add("--context", type=count, metavar="TOKENS", help="context of a server that does not say how much it has")
     add("--mode", type=_names, metavar="MODE,…", help="auto (default), native, prompted, constrained")
     add("--ablation", type=_names, metavar="NAME,…", help="reforged (default), no_rescue, no_nudge, …, bare")
     add("--compact", type=_names, metavar="NAME,…", help="tiered, sliding, none (default: the scenario's own)")
     add("--think", type=_names, metavar="HOW,…", help="on, off, low, medium, high (default: the model's own)")
-    add(
-        "--unsure",
-        type=_names,
-        metavar="HOW,…",
-        help="measure, priors:FILE, stop, think, vote, larger[:BELOW]: by log-probabilities",
-    )
-    add(
-        "--larger", metavar="BACKEND", help="backend of a larger model, asked by --unsure larger where this is not sure"
-    )
     add("--against", type=_names, metavar="PLAYER,…", help="plain, and players of FILE.py")
-    _only(parser)
-    _runs(parser, "seeds for each scenario")
+    add(
+        "--only",
+        type=_names,
+        metavar="NAME,…",
+        help="run only the configurations with these names: 'plain,forge auto bare'",
+    )
+    add("--runs", type=count, metavar="N", help="seeds for each scenario (default: 5)")
+    add("--seed", type=whole_number, metavar="FIRST", help="the first of them (default: 1)")
+    add("-o", "--output", metavar="FILE", help="the file of results (default: results.jsonl)")
+    add("--timeout", type=seconds, help="maximum seconds of a run (default: 300)")
+    add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")
     add("--config", type=Path, default=None, metavar="FILE.toml", help="models and options from a file (docs/evals.md)")
     add("--probe", action="store_true", default=False, help="run nothing: print what the server has and can do")
     add_telemetry(parser)
     parser.set_defaults(command=command_of("forge.cli.eval_run", "run_eval"))
-
-
-def _fill_bfcl(parser: Parser) -> None:
-    parser.argument_default = argparse.SUPPRESS
-    add = parser.add_argument
-    add("--category", type=_names, metavar="NAME,…", help="simple_python, parallel, multi_turn_base, … (default: all)")
-    _model(parser)
-    add("--mode", type=_names, metavar="MODE,…", help="of forge: auto (default), native, prompted, constrained")
-    add("--against", type=_names, metavar="PLAYER,…", help="server: its own tool calls; bfcl-prompt: BFCL's prompt")
-    _only(parser)
-    _runs(parser, "questions of each category")
-    parser.set_defaults(command=command_of("forge.cli.eval_run", "run_bfcl"))
 
 
 def _fill_list(parser: Parser) -> None:
@@ -116,41 +116,6 @@ def _scenarios(parser: Parser) -> None:
     add("--tags", type=_names, metavar="TAG,…", help="only those with one of these tags")
 
 
-def _model(parser: Parser) -> None:
-    add = parser.add_argument
-    add(
-        "--backend",
-        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
-        "llama-server:FILE starts a server",
-    )
-    add("--model", help="local: a name in forge models or a GGUF file; otherwise the server's name for it")
-    add("--profile", help="profile of the server at the address: a name or a TOML file")
-    add("--temperature", type=decimal, help="sampling temperature (default: as recommended for the model, else 0.1)")
-    add("--max-tokens", type=count, help="maximum tokens per reply (default: 512)")
-    add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
-    add("--slots", type=count, metavar="N", help="local, llama-server:FILE: slots of the server (default: 1)")
-    add("--chat-template", metavar="FILE", help="llama-server:FILE: the model's chat template")
-    add("--context", type=count, metavar="TOKENS", help="context of a server that does not say how much it has")
-
-
-def _only(parser: Parser) -> None:
-    parser.add_argument(
-        "--only",
-        type=_names,
-        metavar="NAME,…",
-        help="run only the configurations with these names: 'plain,forge auto bare'",
-    )
-
-
-def _runs(parser: Parser, what: str) -> None:
-    add = parser.add_argument
-    add("--runs", type=count, metavar="N", help=f"{what} (default: 5)")
-    add("--seed", type=whole_number, metavar="FIRST", help="the first of them (default: 1)")
-    add("-o", "--output", metavar="FILE", help="the file of results (default: results.jsonl)")
-    add("--timeout", type=seconds, help="maximum seconds of a run (default: 300)")
-    add("--parallel", type=count, metavar="N", help="runs at a time (default: as many as the server has slots)")
-
-
 def _names(text: str) -> tuple[str, ...]:
     """The names between the commas."""
     names = tuple(filter(None, (name.strip() for name in text.split(","))))
@@ -161,7 +126,6 @@ def _names(text: str) -> tuple[str, ...]:
 
 _COMMANDS = (
     _Command(name="run", summary="play scenarios on a model, and write down how each run went", fill=_fill_run),
-    _Command(name="bfcl", summary="play questions of the Berkeley Function Calling Leaderboard", fill=_fill_bfcl),
     _Command(name="list", summary="list scenarios: names, tags, what they are about", fill=_fill_list),
     _Command(name="report", summary="compare configurations: a table, Markdown or a page", fill=_fill_report),
     _Command(name="check", summary="exit with 1 if results are significantly worse than a baseline", fill=_fill_check),

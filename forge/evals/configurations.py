@@ -12,17 +12,13 @@ import msgspec
 from msgspec import Struct, structs
 from toolz import compose_left
 
-from forge.errors import ForgeError
 from forge.evals.player import Player
 from forge.evals.row import Configuration, RowKey
 from forge.evals.scenario import Scenario
-from forge.journal.priors import read_priors
 from forge.tools.definition import Tool, tool
 from forge.workflow.workflow import Workflow
 from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
-from stages.confidence.measure import AskLarger, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
 from stages.offer import NARROWINGS
-from stages.options import did_you_mean
 from stages.wire.deltas import Sampling
 
 # Ablations: a workflow without one of forge's guardrails, or without all of them.
@@ -143,54 +139,9 @@ THINKING: Mapping[str, Mapping[str, object]] = MappingProxyType(
 """What a request says of thinking: to a chat template whether, to a reasoning model how much."""
 
 
-_UNSURE: Mapping[str, UnsureStep | None] = MappingProxyType(
-    {"measure": None, "priors": None, "stop": StopRun(), "think": ThinkFirst(), "vote": Vote(), "larger": AskLarger()}
-)
-"""What follows calls that the model is not sure of, as `--unsure` names it; None: nothing."""
-
-
-def unsure_variant(text: str) -> WhenUnsure:
-    """What `HOW` or `HOW:BELOW` stands for, such as `stop:0.8`; below 0.6 if it does not say. ForgeError for others.
-
-    With `measure` nothing follows: confidence is only noted. `priors:FILE` divides out what `forge priors` measured.
-    """
-    how, colon, below = text.partition(":")
-    if how not in _UNSURE:
-        raise ForgeError(f"there is no --unsure {how!r}; there are: {', '.join(_UNSURE)}.{did_you_mean(how, _UNSURE)}")
-    if how == "priors":
-        if not below:
-            where = "say where the priors are, as in priors:priors.json; forge priors measures them"
-            raise ForgeError(f"unsure {text!r}: {where}")
-        return WhenUnsure(below=0.0, then=(), priors=read_priors(below))
-    step = _UNSURE[how]
-    if step is None:
-        if colon:
-            raise ForgeError(f"unsure {text!r}: nothing follows with measure, so it takes no threshold")
-        return WhenUnsure(below=0.0, then=())
-    try:
-        threshold = float(below) if colon else 0.6
-    except ValueError:
-        threshold = -1.0
-    if not 0 <= threshold <= 1:
-        raise ForgeError(f"unsure {text!r}: {below!r} is not a confidence from 0 to 1, such as 0.8")
-    return WhenUnsure(below=threshold, then=step)
-
-
-def asks_larger(text: str) -> bool:
-    """Whether a larger model is asked in that variant."""
-    return text.partition(":")[0] == "larger"
-
-
 def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
     """The workflow as the configuration has it."""
     changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
-    if configuration.unsure:
-        unsure = unsure_variant(configuration.unsure)
-        if unsure.priors is not None:  # one file may have those of many scenarios: this workflow's tools alone
-            names = {tool.name for tool in changed.rules.tools}
-            own = tuple(prior for prior in unsure.priors.priors if prior.tool in names)
-            unsure = structs.replace(unsure, priors=structs.replace(unsure.priors, priors=own))
-        changed = replace(changed, unsure=unsure)
     return _context(compactor=COMPACTORS[configuration.compact])(changed) if configuration.compact else changed
 
 

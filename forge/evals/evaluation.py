@@ -20,9 +20,7 @@ from forge.evals.configurations import (
     REFORGED,
     THINKING,
     Cell,
-    asks_larger,
     cells,
-    unsure_variant,
 )
 from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
@@ -83,7 +81,6 @@ class Axes(Struct, frozen=True, kw_only=True):
     ablations: tuple[str, ...] = ("",)
     compacts: tuple[str, ...] = ("",)
     thinks: tuple[str, ...] = ("",)
-    unsures: tuple[str, ...] = ("",)
     against: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
 
@@ -92,8 +89,6 @@ class Axes(Struct, frozen=True, kw_only=True):
         for axis, known in _AXES.items():
             for name in filter(None, getattr(self, axis)):
                 picked({one: one for one in known}, name, f"--{axis.removesuffix('s')}")
-        for name in filter(None, self.unsures):
-            unsure_variant(name)
 
     @property
     def asked_modes(self) -> tuple[ModeName, ...]:
@@ -119,11 +114,11 @@ def chosen_scenarios(
 
 
 def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player]) -> tuple[Configuration, ...]:
-    """Each configuration once, forge's first; `base` has the models, the server and the temperature.
+    """Each configuration once, forge's first; `base` has the model, the server and the temperature.
 
     ForgeError for a player that there is not, and for a name in `axes.only` that none of them has.
     """
-    combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks, axes.unsures)
+    combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks)
     own = (
         replace(
             base,
@@ -132,18 +127,16 @@ def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player
             ablation="" if off == REFORGED else off,
             compact=compact,
             think=think,
-            unsure=unsure,
-            larger=base.larger if asks_larger(unsure) else "",
         )
-        for mode, off, compact, think, unsure in combined
+        for mode, off, compact, think in combined
     )
     others = (
-        replace(base, player=player.name, mode=mode, think=think, larger="")
+        replace(base, player=player.name, mode=mode, think=think)
         for name in axes.against
         for player, mode in _player_modes(players, name)
         for think in axes.thinks
     )
-    by_name = {replace(known, larger="").way: known for known in (*own, *others)}
+    by_name = {known.way: known for known in (*own, *others)}
     for name in axes.only:
         picked(by_name, name, "configuration")
     return tuple(known for name, known in by_name.items() if not axes.only or name in axes.only)
@@ -258,7 +251,6 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         base = Configuration(
             model=ready.model,
             backend=ready.backend,
-            larger=ready.larger,
             temperature=None if warmth is UNSET else warmth,
         )
         compared = configurations(base, self.axes, self.players)

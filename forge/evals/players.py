@@ -45,13 +45,10 @@ async def play_forge(task: Task, goes_on: tuple[type[Halt], ...] = ()) -> RunEnd
         watching: Watching = {"on_event": task.record.observe, "journal": task.journal_of(number)}
         match await conversation.say(message, **watching):
             case Success(run):
-                task.record.weigh(run.state)
                 outcome = run.outcome
             case Failure(halted) if isinstance(halted.halt, goes_on):
-                task.record.weigh(halted.state)
                 outcome = Said(text="")
             case Failure(halted):
-                task.record.weigh(halted.state)
                 return RunEnd(type(halted.halt).__name__, str(halted))
         task.record.outcomes.append(outcome)
         end = type(outcome).__name__

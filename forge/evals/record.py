@@ -16,10 +16,9 @@ from forge.evals.scenario import PerformedCall, Trajectory
 from forge.tools.definition import Explicit, IdempotencyKey, Tool, tool
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.confidence.decide import LARGER, confidences
 from stages.effect import Failed, Fault, Price, Replied, Send, Undelivered, Usage
 from stages.message import Assistant, Kind
-from stages.state import Ending, State
+from stages.state import Ending
 from stages.wire.wires import Dialect
 
 _Function = Callable[..., Any]
@@ -34,7 +33,6 @@ class Record:
     outcomes: list[Ending] = field(default_factory=list)
     message: int = 0
     asked: int = 0
-    asked_larger: int = 0
     retries: int = 0
     step_nudges: int = 0
     tool_errors: int = 0
@@ -46,7 +44,6 @@ class Record:
     cost: float = 0.0
     started: float = 0.0
     seconds: float = 0.0
-    confidence: float | None = None
     fault: Fault | None = None
     _conversation: hashlib.blake2b = field(default_factory=partial(hashlib.blake2b, digest_size=16))
 
@@ -72,11 +69,6 @@ class Record:
             self.output_tokens += usage.completion
             self.cached_tokens += usage.cached
             self.cost += price.of(usage)
-
-    def weigh(self, state: State) -> None:
-        """Note how sure the model was of the least sure of the calls that ran, where that was measured."""
-        known = (self.confidence, *confidences(state).values())
-        self.confidence = min((sure for sure in known if sure is not None), default=None)
 
     def observe(self, stamped: events.Stamped) -> None:
         """Count what forge's own loop tells."""
@@ -209,7 +201,6 @@ def metered(connection: Connection, record: Record, *, seed: int, price: Price, 
 
     async def send(effect: Send) -> Replied | Undelivered:
         record.asked += 1
-        record.asked_larger += effect.target == LARGER
         record.said(effect.request.body)
         setup = known.targets.get(effect.target, known)
         outcome = await connection.send(seeded(effect, setup.dialect, request_seed(seed, record.asked)))

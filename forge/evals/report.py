@@ -21,16 +21,11 @@ from forge.evals.statistics import (
     Pairing,
     basis,
     compare,
-    expected_calibration_error,
     family,
     fewest_pairs,
     headline,
-    judged_confidences,
     metrics_of,
     paired,
-    reliability,
-    risk_at,
-    risk_coverage,
 )
 from stages.options import did_you_mean
 
@@ -101,7 +96,7 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
 
 class OfModel(Struct, frozen=True, kw_only=True):
-    """What is told of one model: its columns' metrics, claims, how sure they were, and counts by scenario and by tag.
+    """What is told of one model: its columns' metrics, claims, and counts by scenario and by tag.
 
     `metrics` has a row for each of the columns, in their order. There is no table of tags where they tell nothing
     apart.
@@ -111,7 +106,6 @@ class OfModel(Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     metrics: Table
     claims: tuple[Conclusion, ...]
-    calibration: tuple[str, ...]
     scenarios: Table
     tags: Table | None
 
@@ -204,7 +198,6 @@ class EvalReport(Struct, frozen=True, kw_only=True):
                 columns=columns,
                 metrics=Table(("configuration", *self.meanings), metrics),
                 claims=tuple(claims.get(model, ())),
-                calibration=tuple(text for column in columns for text in _calibration(column)),
                 scenarios=_counts("scenario", columns, scenarios),
                 tags=_counts("tag", columns, tags) if tags else None,
             )
@@ -417,9 +410,6 @@ def _claim(one: Comparison, more: str = "") -> Conclusion:
 def _notes(report: EvalReport) -> Iterator[str]:
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
-    bfcl = [name for name, tags in report.scenarios.items() if "bfcl" in tags]
-    if bfcl and len(bfcl) < len(report.scenarios):
-        yield "BFCL questions and other scenarios are added up here, but are not one suite; report them separately"
     for one in report.shown:
         sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
         if one.pairing.alone:
@@ -441,8 +431,6 @@ def _of_column(column: Column) -> Iterator[str]:
     if found.runs < column.planned:
         yield f"incomplete, {found.runs:,} of {column.planned:,} planned runs: comparisons count those with a partner"
     runs = [run for runs in column.runs.values() for run in runs]
-    if larger := sum(run.larger_calls for run in runs):
-        yield f"{larger:,} of {sum(run.calls for run in runs):,} model calls were the larger model's"
     if found.timed_out:
         yield f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault, and counts as not right"
     if failed := sum(run.verdict == "unfinished" and run.unanswered not in {"", "timeout"} for run in runs):
@@ -460,33 +448,6 @@ def _of_column(column: Column) -> Iterator[str]:
         yield f"scenarios were changed between its runs: {', '.join(changed)}"
 
 
-# What a report says of how sure its runs were: calibration, and what stopping the least sure would have left.
-
-_COVERAGES = (0.9, 0.75, 0.5)
-
-
-def _calibration(column: Column) -> Iterator[str]:
-    """Sentences on the runs of the column whose confidence was measured; none where there are none."""
-    pairs = judged_confidences(row for runs in column.runs.values() for row in runs)
-    error = expected_calibration_error(pairs)
-    if error is None:
-        return
-    bins = (f"{one.right} of {one.runs} at {one.low:.1f} to {one.high:.1f}" for one in reliability(pairs))
-    yield (
-        f"Confidence of {column.name}, measured in {quantity(len(pairs), 'run')}: expected calibration error "
-        f"{error:.2f}; right in {', '.join(bins)}."
-    )
-    curve = risk_coverage(pairs)
-    points = [point for coverage in _COVERAGES if (point := risk_at(curve, coverage))]
-    told = (
-        f"below {point.threshold:.2f}, {point.coverage:.0%} would be left, {point.risk:.0%} of them not right"
-        for point in dict.fromkeys(points)
-        if point.coverage < 1
-    )
-    stopped = "; ".join(told) or "nowhere, as all are equally sure"
-    yield f"Of all of them {curve[-1].risk:.0%} were not right; stopped {stopped}."
-
-
 # A report as Markdown, for a page in a repository.
 
 _MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
@@ -499,7 +460,7 @@ def markdown(report: EvalReport, title: str = "Evals") -> str:
     for one in report.models:
         model = _text(one.model)
         lines += ["", f"## {model}", "", *_table(one.metrics), ""]
-        lines += [f"- {_text(text)}" for text in (*map(str, one.claims), *one.calibration)]
+        lines += [f"- {_text(text)}" for text in map(str, one.claims)]
         if one.tags:
             lines += ["", f"### Tags with {model}", "", *_table(one.tags)]
         lines += ["", f"### Scenarios with {model}", "", *_table(one.scenarios)]

@@ -12,9 +12,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """What plays a scenario. Two rows with the same scenario and seed and other configurations make a pair.
 
     `player`: `forge`, `plain` (an ordinary OpenAI-style loop), or a peer such as `pydantic-ai`. `mode`, `ablation`,
-    `compact`, `think` and `unsure` are options of forge; empty: not asked for by name.
-    `larger` is the model that is asked where this one is not sure, if any. `backend` is what the server is (the name of
-    its profile), not where. `temperature` None: as recommended.
+    `compact` and `think` are options of forge; empty: not asked for by name. `backend` is what the server is (the name
+    of its profile), not where. `temperature` None: as recommended.
     """
 
     model: str
@@ -24,14 +23,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ablation: str = ""
     compact: str = ""
     think: str = ""
-    unsure: str = ""
-    larger: str = ""
     temperature: float | None = None
 
     @property
     def way(self) -> str:
         """Who plays, and how."""
-        options = (self.mode, self.ablation, self.compact, self.think, self.unsure, self.larger)
+        options = (self.mode, self.ablation, self.compact, self.think)
         return " ".join(filter(None, (self.player, *options)))
 
     @property
@@ -52,10 +49,8 @@ class Row(Struct, frozen=True, kw_only=True):
     calls before their time, `rescued` the calls that were found in text or repaired. `started` is in seconds since
     1970; `journals` are paths beside the file of results, one for each of the user's messages. `digest` is a hash of
     all that the model was sent and answered, empty if not known: runs with the same one are one run repeated.
-    `larger_calls` are those of the model calls that the larger model answered, where there is one.
     `scenario_digest` is one of the scenario's code, with its texts and checks, empty if not known: two runs with
-    different ones are not of the same task. `confidence` is that of the least sure call that was run, None where none
-    was measured. `planned` is how many runs its configuration was to have in the file when
+    different ones are not of the same task. `planned` is how many runs its configuration was to have in the file when
     it was made, 0 if not known. `unanswered` says what kept its last model call from being answered, as `timeout` or
     `status`, empty if it was answered.
     """
@@ -85,8 +80,6 @@ class Row(Struct, frozen=True, kw_only=True):
     started: float = 0.0
     commit: str = ""
     journals: tuple[str, ...] = ()
-    confidence: float | None = None
-    larger_calls: int = 0
     digest: str = ""
     scenario_digest: str = ""
     planned: int = 0

@@ -168,8 +168,6 @@ def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged:
         output_tokens=record.output_tokens,
         cached_tokens=record.cached_tokens,
         cost=record.cost or None,
-        confidence=record.confidence,
-        larger_calls=record.asked_larger,
         seconds=round(record.seconds, 3),
         started=round(record.started, 3),
         commit=options.commit,
@@ -195,17 +193,9 @@ class Series(Struct, frozen=True, kw_only=True):
         """Run the cells, so many at a time. ForgeError, the rest left, if the server is lost or `told` raises it.
 
         BrokenPipeError if `told` prints to a closed pipe.
-
-        ForgeError before the first of them if the server gives no log-probabilities and one of them measures by them.
         """
-        left = tuple(cells)
         connections = self.serving.connection
-        if any(cell.configuration.unsure and not connections(cell.configuration).setup.logprobs for cell in left):
-            raise ForgeError(
-                "--unsure needs log-probabilities, and this server gives none as far as its profile says; give one "
-                "with logprobs = true by --profile if it does, else leave --unsure out"
-            )
-        waiting, one_by_one = iter(left), asyncio.Lock()
+        waiting, one_by_one = iter(tuple(cells)), asyncio.Lock()
 
         async def work() -> None:
             for cell in waiting:

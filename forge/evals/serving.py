@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from forge.backends import Backend, Cascade, Launch, Options, ServerManager, named, startable
+from forge.backends import Backend, Launch, Options, ServerManager, named, startable
 from forge.backends.address import AsNamed
 from forge.backends.profile import known_sampling
 from forge.backends.servers.download import Watch as Download
@@ -18,7 +18,6 @@ from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.evals.row import Configuration
 from forge.runtime.reaching import with_sampling
-from stages.confidence.decide import LARGER
 from stages.wire.deltas import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES
@@ -30,9 +29,8 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     """A model and where it is served, as the command line has it: `backend` is `forge run`'s.
 
     Without a temperature in `sampling`, it is as the model's makers recommend, else forge's own. `slots` and
-    `chat_template_file` are for a server that is started for the runs. `larger` is the backend of a larger model,
-    which is asked where this one is not sure. `request_seconds` is how long a model call may go without a byte.
-    `context_tokens` is the context of a server that does not say how much it has.
+    `chat_template_file` are for a server that is started for the runs. `request_seconds` is how long a model call may
+    go without a byte. `context_tokens` is the context of a server that does not say how much it has.
 
     Raises ForgeError for options that need a server started by forge, or one that runs already, and for two models.
     """
@@ -44,7 +42,6 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     api_key: str = ""
     slots: int | None = None
     chat_template_file: str = ""
-    larger: str = ""
     request_seconds: float = 300.0
     context_tokens: int | None = None
     probe: bool = True
@@ -67,13 +64,9 @@ class ModelServer(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """A server that is ready: the model's name, what the server is, how many runs it takes, a connection by mode.
-
-    `larger` is the name of the larger model, empty without one.
-    """
+    """A server that is ready: the model's name, what the server is, how many runs it takes, a connection by mode."""
 
     model: str
-    larger: str = ""
     backend: str
     slots: int
     connections: Mapping[str, Connection]
@@ -107,7 +100,6 @@ async def serving(
         first = next(iter(connections.values()))
         yield Serving(
             model=_plain_name(name or first.setup.model),
-            larger=_plain_name(first.setup.targets[LARGER].model) if LARGER in first.setup.targets else "",
             backend=first.endpoint.profile if first.endpoint else server.backend.partition(":")[0],
             slots=max(1, first.endpoint.slots if first.endpoint else 1),
             connections=connections,
@@ -150,7 +142,7 @@ async def _reached(server: ModelServer, mode: ModeName, context_tokens: int) -> 
 
 
 def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = None) -> Backend:
-    """The model's backend; where there is a larger one, both, asked in the same way."""
+    """The model's backend."""
     options: Options = {
         "mode": mode,
         "sampling": server.sampling,
@@ -159,13 +151,7 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
         "timeout": server.request_seconds,
         "probe": server.probe,
     }
-    small = AsNamed(named(server.backend, server.model, profile=server.profile or None, **options))
-    if not server.larger:
-        return small
-    return Cascade(
-        small,
-        named(server.larger, mode=mode, sampling=server.sampling, timeout=server.request_seconds, probe=server.probe),
-    )
+    return AsNamed(named(server.backend, server.model, profile=server.profile or None, **options))
 
 
 def _sampled(connection: Connection, server: ModelServer) -> Connection:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from forge.journal.ablation import Ablated, Acted, ablate
     from forge.journal.bisection import Parting, bisect
     from forge.journal.file import journal_parts
-    from forge.journal.priors import measured_priors, read_priors
+    from forge.journal.priors import measured_priors
     from forge.journal.records import Header, Journal, read_journal
     from forge.journal.redaction import Field, Redact
     from forge.journal.replaying import Decision, Difference, DivergenceError, Step, replay, states
@@ -34,7 +34,6 @@ __all__ = [
     "journal_parts",
     "measured_priors",
     "read_journal",
-    "read_priors",
     "replay",
     "resume_journal",
     "states",
@@ -47,7 +46,7 @@ if not TYPE_CHECKING:
             "forge.journal.ablation": ("Ablated", "Acted", "ablate"),
             "forge.journal.bisection": ("Parting", "bisect"),
             "forge.journal.file": ("journal_parts",),
-            "forge.journal.priors": ("measured_priors", "read_priors"),
+            "forge.journal.priors": ("measured_priors",),
             "forge.journal.records": ("Header", "Journal", "read_journal"),
             "forge.journal.redaction": ("Field", "Redact"),
             "forge.journal.replaying": ("Decision", "Difference", "DivergenceError", "Step", "replay", "states"),

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import msgspec
 from msgspec import UNSET, Raw
 
 from forge.errors import ForgeError
 from forge.journal.records import Journal, SentPart, read_journal
 from stages.confidence.measure import MeasuredCall, MeasuredPriors, measured_calls, offer_of, priors_of
 from stages.effect import Replied
-from stages.options import OptionError
 from stages.state import MAIN
 
 
@@ -31,19 +29,9 @@ def measured_priors(journals: Iterable[Path]) -> MeasuredPriors:
     if not found:
         raise ForgeError(
             "the journals hold no probability of a value: the runs have to measure it, with unsure=WhenUnsure(below=0, "
-            "then=()) in the workflow or --unsure measure in an evaluation, and tools with an enum or a boolean"
+            "then=()) in the workflow, and tools with an enum or a boolean"
         )
     return MeasuredPriors(model=models.pop(), priors=found)
-
-
-def read_priors(file: Path | str) -> MeasuredPriors:
-    """The priors in a file that `forge priors` has written. ForgeError if it holds something else."""
-    try:
-        return msgspec.json.decode(Path(file).read_bytes(), type=MeasuredPriors)
-    except OSError as error:
-        raise ForgeError(f"{file} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, OptionError) as error:
-        raise ForgeError(f"{file} holds no priors, as forge priors writes them: {error}") from None
 
 
 def _calls(journal: Journal) -> Iterator[MeasuredCall]:

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from typing import Generic, TypeVar, Unpack
 
@@ -14,10 +14,9 @@ from forge.outcome import Finished, Halted
 from forge.runtime.emitter import OnEvent, notify
 from forge.runtime.loop import checked_options
 from forge.runtime.runs import run
-from forge.runtime.watching import Watching
+from forge.runtime.watching import RunOptions, Watching
 from forge.workflow.workflow import Workflow
 from stages.events import Stamped, ToolProgressed
-from stages.message import History
 from stages.wire.deltas import Delta
 
 _R = TypeVar("_R")
@@ -29,13 +28,7 @@ WAITING_LIMIT = 256
 
 @checked_options
 async def stream(
-    workflow: Workflow[_R],
-    message: str,
-    *,
-    backend: AnyBackend,
-    prompt_vars: Mapping[str, str] | None = None,
-    initial_messages: History = (),
-    **watching: Unpack[Watching],
+    workflow: Workflow[_R], message: str, *, backend: AnyBackend, **options: Unpack[RunOptions]
 ) -> AsyncGenerator[Stamped | Finished[_R] | Halted, None]:
     """The events of `forge.run` and the deltas of its replies, stamped, as they come; last, the `Finished` or `Halted`.
 
@@ -45,13 +38,11 @@ async def stream(
     """
 
     async def start(line: Line[Stamped | Finished[_R] | Halted], stop: asyncio.Event) -> None:
-        told: Watching = {**told_to(line.put, line.room, watching), "cancel": stop}
-        ended = await run(
-            workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **told
-        )
+        told: RunOptions = {**options, **told_to(line.put, line.room, options), "cancel": stop}
+        ended = await run(workflow, message, backend=backend, **told)
         line.put(ended.unwrap() if isinstance(ended, Success) else ended.failure())
 
-    async with aclosing(streamed(start, same_progress, watching.get("cancel"))) as events:
+    async with aclosing(streamed(start, same_progress, options.get("cancel"))) as events:
         async for event in events:
             yield event
 

@@ -8,24 +8,22 @@ from typing import TypeVar, Unpack
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge.connection import AnyBackend, Setup
-from forge.errors import BackendError, JournalError
+from forge.connection import AnyBackend, Connection, Setup
+from forge.errors import JournalError
 from forge.interpreters import Interpreter
 from forge.journal.file import continuing
 from forge.journal.records import Journal, Recorded, read_journal
 from forge.journal.replaying import Step, as_lines, differences, states
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
-from forge.runtime.loop import checked_options, drive
-from forge.runtime.reaching import Stopped, connected, met, stopped
-from forge.runtime.watching import Raised, Watching, emitting, interpreting
+from forge.runtime.loop import checked_options
+from forge.runtime.runs import Recording, performed
+from forge.runtime.watching import Watching, emitting
 from forge.workflow.differences import changed_since
-from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
 from stages import events, nudges
 from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered, Undelivered
-from stages.halt import BackendFailed
-from stages.state import Done
+from stages.state import Done, State
 
 _R = TypeVar("_R")
 
@@ -62,22 +60,15 @@ async def resume_journal(
     with emitting(workflow, last.state, watching).working() as emitter:
         if ended := _ended(last, emitter):
             return ended.map(workflow.typed)
-        try:
-            async with connected(backend, watching) as connection:
-                _refuse_another(journal, connection.setup, path)
-                emitter.pass_on(met(connection.setup))
-                recorded_in: Watching = {**watching, "journal": path}
-                raised = Raised(last.state.run, redacted=False)
-                interpret = interpreting(workflow, connection, recorded_in, raised, emitter)
-                with continuing(_careful(interpret, journal.pending), path, journal) as recorded:
-                    turn = turn_of(workflow.compiled, connection.setup)
-                    cancel, keep = watching.get("cancel"), watching.get("keep")
-                    driven = await drive(turn, last.state, recorded, emitter=emitter, cancel=cancel, keep=keep)
-                    return driven.map(workflow.typed).alt(raised.cause_of)
-        except BackendError as error:
-            return emitter.halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=last.state))
-        except Stopped:
-            return stopped(last.state, emitter)
+
+        async def ready(connection: Connection) -> tuple[State, Recording]:
+            _refuse_another(journal, connection.setup, path)
+            return last.state, lambda interpret: continuing(_careful(interpret, journal.pending), path, journal)
+
+        recorded_in: Watching = {**watching, "journal": path}
+        return await performed(
+            workflow, last.state, backend=backend, watching=recorded_in, emitter=emitter, ready=ready
+        )
 
 
 def _unanswered(journal: Journal) -> Journal:

@@ -1,8 +1,9 @@
 """Runs: a workflow run from a message, or resumed from a state."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TypeVar, Unpack
 
 from msgspec.structs import replace
@@ -13,9 +14,10 @@ from forge.errors import BackendError, ForgeError, as_error
 from forge.interpreters import Interpreter
 from forge.journal.records import Header
 from forge.outcome import Finished, Halted
+from forge.runtime.emitter import Emitter
 from forge.runtime.loop import checked_options, drive
 from forge.runtime.reaching import Stopped, connected, counted, met, stopped, unless
-from forge.runtime.watching import Raised, Watching, emitting, interpreting
+from forge.runtime.watching import Raised, RunOptions, Watching, emitting, interpreting
 from forge.workflow.turn import reading, turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
@@ -117,23 +119,17 @@ _T = TypeVar("_T")
 
 @checked_options
 async def run(
-    workflow: Workflow[_R],
-    message: str,
-    *,
-    backend: AnyBackend,
-    prompt_vars: Mapping[str, str] | None = None,
-    initial_messages: History = (),
-    **watching: Unpack[Watching],
+    workflow: Workflow[_R], message: str, *, backend: AnyBackend, **options: Unpack[RunOptions]
 ) -> Result[Finished[_R], Halted]:
     """Run the workflow for this message: the value it finished with, or why it halted, with the last state.
 
-    `backend` is one of `forge.backends`, a server's address, or `local`. `prompt_vars` fill the system
-    prompt's `{placeholders}`. `initial_messages` are an earlier conversation, including its system prompt, which
-    the message continues. Raises ForgeError only for wrong definitions, before anything happens.
+    `backend` is one of `forge.backends`, a server's address, or `local`. Raises ForgeError only for wrong definitions,
+    before anything happens.
     """
-    state = workflow.start(message, prompt_vars, initial_messages)
-    opening = state.history[len(initial_messages) :]
-    return await carried_on(workflow, state, backend=backend, watching=watching, message=message, opening=opening)
+    before = options.pop("initial_messages", ())
+    state = workflow.start(message, options.pop("prompt_vars", None), before)
+    opening = state.history[len(before) :]
+    return await carried_on(workflow, state, backend=backend, watching=options, message=message, opening=opening)
 
 
 @checked_options
@@ -193,26 +189,47 @@ async def carried_on(
     state = replace(state, prompts=(), memo=Memo())
     with emitting(workflow, state, watching).working(message) as emitter:
         emitter.pass_on(*(MessageAdded(message=one) for one in opening))
-        try:
-            async with connected(backend, watching) as connection:
-                emitter.pass_on(met(connection.setup))
-                async with unless(watching.get("cancel")):
-                    state = await counted(workflow, state, connection)
-                raised = Raised(state.run, redacted=bool(redact))
-                interpret = interpreting(workflow, connection, watching, raised, emitter)
-                with _recorded(interpret, workflow, state, connection, watching) as recorded:
-                    turn = turn_of(workflow.compiled, connection.setup)
-                    cancel, keep = watching.get("cancel"), watching.get("keep")
-                    ended = await drive(turn, state, recorded, emitter=emitter, cancel=cancel, keep=keep)
-                    return ended.map(workflow.typed).alt(raised.cause_of)
-        except BackendError as error:
-            return emitter.halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state))
-        except Stopped:
-            return stopped(state, emitter)
+
+        async def ready(connection: Connection) -> tuple[State, Recording]:
+            async with unless(watching.get("cancel")):
+                known = await counted(workflow, state, connection)
+            return known, partial(_recorded, workflow, known, connection, watching)
+
+        return await performed(workflow, state, backend=backend, watching=watching, emitter=emitter, ready=ready)
+
+
+Recording = Callable[[Interpreter], AbstractContextManager[Interpreter]]
+"""Makes the interpreter that also writes the run's journal, for as long as the run lasts."""
+
+
+async def performed(
+    workflow: Workflow[_R],
+    state: State,
+    *,
+    backend: AnyBackend,
+    watching: Watching,
+    emitter: Emitter,
+    ready: Callable[[Connection], Awaitable[tuple[State, Recording]]],
+) -> Result[Finished[_R], Halted]:
+    """The run from that state to its end, on the backend, which is connected to; `ready` says where it begins then."""
+    try:
+        async with connected(backend, watching) as connection:
+            emitter.pass_on(met(connection.setup))
+            state, recording = await ready(connection)
+            raised = Raised(state.run, redacted=bool(watching.get("redact")))
+            with recording(interpreting(workflow, connection, watching, raised, emitter)) as recorded:
+                turn = turn_of(workflow.compiled, connection.setup)
+                cancel, keep = watching.get("cancel"), watching.get("keep")
+                ended = await drive(turn, state, recorded, emitter=emitter, cancel=cancel, keep=keep)
+                return ended.map(workflow.typed).alt(raised.cause_of)
+    except BackendError as error:
+        return emitter.halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state))
+    except Stopped:
+        return stopped(state, emitter)
 
 
 def _recorded(
-    interpret: Interpreter, workflow: Workflow, state: State, connection: Connection, watching: Watching
+    workflow: Workflow, state: State, connection: Connection, watching: Watching, interpret: Interpreter
 ) -> AbstractContextManager[Interpreter]:
     """The interpreter, recording to the run's journal if it has one."""
     journal, redact = watching.get("journal"), watching.get("redact")
@@ -242,19 +259,10 @@ def _recorded(
 
 @checked_options
 def run_sync(
-    workflow: Workflow[_R],
-    message: str,
-    *,
-    backend: AnyBackend,
-    prompt_vars: Mapping[str, str] | None = None,
-    initial_messages: History = (),
-    **watching: Unpack[Watching],
+    workflow: Workflow[_R], message: str, *, backend: AnyBackend, **options: Unpack[RunOptions]
 ) -> Result[Finished[_R], Halted]:
     """`run` for code without an event loop."""
-    started = run(
-        workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
-    )
-    return synchronously(started, "await forge.run(…)")
+    return synchronously(run(workflow, message, backend=backend, **options), "await forge.run(…)")
 
 
 @checked_options
@@ -288,22 +296,12 @@ def _looping() -> bool:
 
 
 @checked_options
-def run_or_raise(
-    workflow: Workflow[_R],
-    message: str,
-    *,
-    backend: AnyBackend,
-    prompt_vars: Mapping[str, str] | None = None,
-    initial_messages: History = (),
-    **watching: Unpack[Watching],
-) -> _R:
+def run_or_raise(workflow: Workflow[_R], message: str, *, backend: AnyBackend, **options: Unpack[RunOptions]) -> _R:
     """The value of `run_sync`'s outcome; a halt is raised as the matching ForgeError.
 
     Where it is a tool's exception that the run ended with, that is the error's `__cause__`.
     """
-    result = run_sync(
-        workflow, message, backend=backend, prompt_vars=prompt_vars, initial_messages=initial_messages, **watching
-    )
+    result = run_sync(workflow, message, backend=backend, **options)
     if isinstance(result, Failure):
         halted = result.failure()
         raise as_error(halted.halt, halted.state) from halted.__cause__

@@ -5,7 +5,7 @@ import logging
 import re
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
@@ -32,7 +32,7 @@ from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Effect, Execute, Outcome, Replied, Results, Send, Undelivered
 from stages.halt import ToolsFailing
-from stages.message import Message, ToolCall
+from stages.message import History, Message, ToolCall
 from stages.rules import Rules
 from stages.seen import leaves
 from stages.state import MAIN, Compaction, State
@@ -169,6 +169,17 @@ class Watching(TypedDict, total=False):
     sampling: Sampling | None
     hear: Callable[[], Sequence[str]] | None
     keep: Keep | None
+
+
+class RunOptions(Watching, total=False):
+    """How a run begins, and what is done while it goes.
+
+    `prompt_vars` fill the system prompt's `{placeholders}`. `initial_messages` are an earlier conversation, including
+    its system prompt, which the message continues.
+    """
+
+    prompt_vars: Mapping[str, str] | None
+    initial_messages: History
 
 
 def listening(watching: Watching) -> OnEvent | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from forge.evals.scenario import Scenario
 from forge.evals.series import task_of
 from forge.evals.suite import SUITES
 from stages import events
+from stages.confidence.measure import AskLarger, StopRun, ThinkFirst, Vote, WhenUnsure
 from stages.effect import Replied, Request, Send
 from stages.wire.deltas import Delta
 from stages.wire.target import Mode
@@ -27,6 +29,14 @@ from tests.decisions.records import Asked, Run, Said, digest
 
 SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in (*SUITES["all"], *WORLDS)}
 MODES: Mapping[str, Mode] = {"native": "native", "prompted": "prompted", "constrained": "constrained"}
+_BELOW = 0.6
+UNSURE: Mapping[str, WhenUnsure] = {
+    "measure": WhenUnsure(below=0.0, then=()),
+    "stop": WhenUnsure(below=_BELOW, then=StopRun()),
+    "think": WhenUnsure(below=_BELOW, then=ThinkFirst()),
+    "vote": WhenUnsure(below=_BELOW, then=Vote()),
+    "larger": WhenUnsure(below=_BELOW, then=AskLarger()),
+}
 Replier = Callable[[Send], Awaitable[Said]]
 Watcher = Callable[[int, Request, Said | None], None]
 
@@ -60,7 +70,6 @@ def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | 
         mode=record.mode,
         ablation=record.ablation,
         compact=record.compact,
-        unsure=record.unsure,
     )
     cell = Cell(configuration=configuration, scenario=SCENARIOS[record.scenario], seed=record.seed)
     noting, requests, replies = Noting(), list[Request](), list[Said]()
@@ -80,6 +89,8 @@ def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | 
         return Replied(reply=reply.reply(measured=bool(record.unsure)))
 
     world = cell.scenario.world(record.seed)
+    if record.unsure:
+        world = changed(world, workflow=changed(world.workflow, unsure=UNSURE[record.unsure]))
     setup = Setup(mode=MODES[record.mode], model="m", logprobs=bool(record.unsure))
     if record.unsure.startswith("larger"):
         setup = replace(setup, targets={"larger": Setup(mode=setup.mode, model="l", logprobs=True)})

@@ -39,7 +39,6 @@ def row(
     scenario: str = "basic_2step",
     seed: int = 0,
     verdict: RunVerdict = "right",
-    confidence: float | None = None,
 ) -> Row:
     """A run; two with other seeds differ in what they read."""
     return Row(
@@ -56,7 +55,6 @@ def row(
         input_tokens=900 + seed,
         output_tokens=120,
         seconds=2.5,
-        confidence=confidence,
         commit="68f308e",
     )
 
@@ -69,16 +67,11 @@ def rows_of(of: Configuration, verdicts: Iterable[RunVerdict], scenario: str = "
 def suite(seeds: int = 5, skills: Mapping[Configuration, float] | None = None, seed: int = 7) -> list[Row]:
     """A whole run of the suite: each configuration is right about as often as its skill and the scenario allow."""
     return [
-        _played(random.Random(f"{seed} {_drawn_by(of)} {scenario} {number}"), of, skill, scenario, number)  # noqa: S311
+        _played(random.Random(f"{seed} {of} {scenario} {number}"), of, skill, scenario, number)  # noqa: S311
         for of, skill in (skills or SKILLS).items()
         for scenario in SCENARIOS
         for number in range(seeds)
     ]
-
-
-def _drawn_by(of: Configuration) -> str:
-    """What the data are drawn by: a field that is added to configurations leaves them what they were."""
-    return str(of).replace(", unsure='', larger=''", "")
 
 
 def two_models() -> dict[Configuration, float]:

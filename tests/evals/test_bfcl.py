@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from forge.evals.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
-from forge.evals.bfcl.checker import python_calls
+from benchmarks.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
+from benchmarks.bfcl.checker import python_calls
 from forge.evals.player import Task
 from forge.evals.record import Record
 from forge.evals.scenario import Judgement, judge

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.bfcl import Checker, ensure_package, players, scenarios
+from benchmarks.bfcl.checker import Simulation, python_calls
+from benchmarks.bfcl.child_program import SimulatedCall
 from forge.errors import ForgeError
 from forge.evals import Played, Scenario, play
-from forge.evals.bfcl import Checker, ensure_package, players, scenarios
-from forge.evals.bfcl.checker import Simulation, python_calls
-from forge.evals.bfcl.child_program import SimulatedCall
 from forge.interpreters.scripted import Line, call, calls
 from stages.wire.target import Mode
 

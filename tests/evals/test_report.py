@@ -172,12 +172,6 @@ def test_runs_that_the_server_failed_in_are_told_from_those_that_forge_refused()
     ]
 
 
-def test_a_suite_that_is_mixed_with_bfcl_is_noted() -> None:
-    bfcl = replace(row(AUTO, "bfcl/multiple", 1), tags=("bfcl",))
-    assert [one for one in report_of([bfcl, row(AUTO)]).notes if "BFCL" in one]
-    assert not [one for one in report_of([bfcl]).notes if "BFCL" in one]
-
-
 def test_one_right_run_is_not_better_than_most_of_many() -> None:
     nine: list[RunVerdict] = ["right"] * 9
     made = report_of([*rows_of(PLAIN, ["right"]), *rows_of(AUTO, [*nine, "wrong"])])

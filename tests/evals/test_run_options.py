@@ -35,13 +35,6 @@ def server() -> Iterator[str]:
         (("--ablation", "no_resque"), "Did you mean no_rescue?"),
         (("--compact", "tired"), "Did you mean tiered?"),
         (("--think", "hard"), "there is no --think 'hard'"),
-        (("--unsure", "vot"), "there is no --unsure 'vot'; there are: measure, priors, stop, think, vote, larger."),
-        (("--unsure", "stop:2"), "unsure 'stop:2': '2' is not a confidence from 0 to 1"),
-        (("--unsure", "measure:0.5"), "nothing follows with measure, so it takes no threshold"),
-        (("--unsure", "priors"), "say where the priors are, as in priors:priors.json"),
-        (("--unsure", "priors:none.json"), "none.json cannot be read: No such file"),
-        (("--unsure", "priors:torn.jsonl"), "torn.jsonl holds no priors, as forge priors writes them"),
-        (("--unsure", "larger"), "--unsure larger needs a larger model to ask"),
         (
             ("--suite", "sedes"),
             "there is no suite 'sedes'; there are: all, seeds, and files FILE.py. Did you mean seeds?",

@@ -27,7 +27,6 @@ from forge.backends.servers import KNOWN, ensure_model
 from forge.backends.servers.download import path_of
 from forge.cli.commands import parser
 from forge.cli.dispatch import run_command
-from forge.evals.bfcl import ensure_package
 from tests.evals.rows import AUTO, PLAIN, configuration, suite, written
 from tests.page_model import playing
 from tests.test_priors import measured
@@ -373,11 +372,6 @@ TABLE: dict[str, Row] = {
     "forge bisect run.jsonl --workflow old.py --workflow new.py": replace(shows, code=1, says=("differ",)),
     "forge ablate run.jsonl --workflow flow.py:support": replace(shows, says=("rescue",)),
     "forge ablate run.jsonl --workflow orders.py": replace(shows, says=("rescue",)),
-    **dict.fromkeys(
-        ("forge priors runs/ -o priors.json", "forge priors results.journals -o priors.json"),
-        replace(lists, says=("queue",), writes="priors.json"),
-    ),
-    "forge priors run1.jsonl run2.jsonl": replace(lists, says=("queue",)),
     # models
     **dict.fromkeys(("forge models", "forge models --json"), replace(lists, says=("smollm2-135m",))),
     "forge models pull qwen2.5-coder-1.5b": replace(lists, says=("qwen2.5-coder-0.5b",)),
@@ -400,9 +394,6 @@ TABLE: dict[str, Row] = {
     "forge eval run --suite seeds": Row(
         start=in_this_process, more="--backend 127.0.0.1:8080 --runs 1 --probe", says=("the scenarios need",)
     ),
-    "forge eval run --unsure measure": Row(
-        start=in_this_process, more=f"--backend 127.0.0.1:8080 {ONE}", says=("1 run",), writes="out.jsonl"
-    ),
     "forge eval run my_scenarios.py --backend 127.0.0.1:8080 --ablation reforged,no_rescue,bare": Row(
         start=in_this_process, more="--runs 1 -o out.jsonl", says=("3 runs",), writes="out.jsonl"
     ),
@@ -416,20 +407,9 @@ TABLE: dict[str, Row] = {
     "forge eval run --config models.toml": Row(
         start=in_this_process, more=f"{ONE} --probe", says=("context  4,096", "context  16,384")
     ),
-    "forge eval bfcl --backend 127.0.0.1:8080 --against server": Row(
-        start=in_this_process,
-        more="--runs 1 --category simple_python -o out.jsonl",
-        says=("2 runs",),
-        writes="out.jsonl",
-    ),
-    "forge eval bfcl --backend 127.0.0.1:8080 --mode auto,native,prompted --against server,bfcl-prompt --runs 100 "
-    "-o bfcl.jsonl": Row(
-        start=in_this_process, more="--runs 1 --category simple_python", says=("5 runs",), writes="bfcl.jsonl"
-    ),
     **dict.fromkeys(
         (
             "forge eval report results.jsonl",
-            "forge eval report bfcl.jsonl",
             'forge eval report results.jsonl --against "forge auto"',
         ),
         reports,
@@ -510,8 +490,6 @@ def bench(
     for name in folders:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    if "bfcl" in line:
-        (tmp_path / "cache" / "bfcl").symlink_to(ensure_package().parents[1])
     program = tmp_path / "programs" / "llama-server"
     program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m tests.page_model "$@"\n')
     program.chmod(0o755)
@@ -568,12 +546,11 @@ def fill(bench: Bench, line: str) -> None:
     }
     for name, text in texts.items():
         (bench.folder / name).write_text(bench.here(text))
-    if "priors" in line or "my/journals" in line:
+    if "my/journals" in line:
         measured(bench.folder / "runs", 0.9)
-        for copy in ("run1.jsonl", "run2.jsonl", "results.journals/a.jsonl", "my/journals/a.jsonl"):
-            shutil.copy(bench.folder / "runs" / "0.jsonl", bench.folder / copy)
+        shutil.copy(bench.folder / "runs" / "0.jsonl", bench.folder / "my/journals/a.jsonl")
     if " report " in line or " check " in line:
-        for name in ("results.jsonl", "baseline.jsonl", "bfcl.jsonl"):
+        for name in ("results.jsonl", "baseline.jsonl"):
             written(bench.folder / name, suite(seeds=5, skills={AUTO: 0.9, PLAIN: 0.2}))
         written(bench.folder / "more.jsonl", suite(seeds=5, skills={configuration(model="another"): 0.5}))
 

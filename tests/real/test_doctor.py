@@ -12,13 +12,13 @@ from forge.backends import Server
 from forge.backends.doctor import Visit, address, consult, profile_of
 from forge.backends.doctor.examination import examine
 from forge.backends.doctor.facts import IDENTIFY
-from forge.backends.doctor.probes import CALLS, DAMAGED, REPLY, SCHEMA
+from forge.backends.doctor.probes import CALLS, REPLY, SCHEMA
 from forge.cli import demo
 from stages.state import Completed
 from stages.wire.deltas import Sampling
 from tests.real.conftest import served
 
-QUICK = (*IDENTIFY, REPLY, CALLS, SCHEMA, DAMAGED)
+QUICK = (*IDENTIFY, REPLY, CALLS, SCHEMA)
 """What tells the cases apart; the whole visit takes some twenty seconds of such a model."""
 
 FENCED = (Path(__file__).parent / "fenced.jinja").read_text(encoding="utf-8")
@@ -53,9 +53,8 @@ def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_
     visit = visited(smol, whole=True)
     facts = visit.facts
     assert (facts.kind, facts.context_tokens, facts.slots) == ("llama-server", 4096, 1)
-    assert (facts.calls, facts.schema, facts.grammar, facts.grammar_with_tools) == ("ignored", True, True, False)
-    assert (facts.streams, facts.stream_usage, facts.says_cut) == (True, True, True)
-    assert (facts.refuses_overflow, facts.caches, facts.tokenizer) == (True, True, True)
+    assert (facts.calls, facts.schema) == ("ignored", True)
+    assert (facts.refuses_overflow, facts.tokenizer) == (True, True)
     assert (facts.system, facts.alternating) == (True, False)
     profile = profile_of(visit)
     assert (profile.name, profile.mode, profile.native_calls) == ("llama-server", "constrained", False)
@@ -65,13 +64,13 @@ def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_
 def test_calls_that_the_template_does_not_fit_come_as_text(qwen: str) -> None:
     facts = visited(qwen, whole=False).facts
     assert (facts.calls, facts.call_format) == ("text", "fenced")
-    assert (facts.schema, facts.replays_damage) == (True, False)
+    assert facts.schema
 
 
 def test_with_a_template_that_fits_the_same_model_makes_native_calls(fitting: str) -> None:
     visit = visited(fitting, whole=False)
     facts = visit.facts
     assert (facts.calls, facts.valid_arguments) == ("native", True)
-    assert (facts.schema, facts.replays_damage) == (True, False)
+    assert facts.schema
     assert profile_of(visit).mode == "constrained"
     assert finishes(fitting, visit)

@@ -6,7 +6,7 @@ import httpx
 
 from forge.backends.doctor.examination import Address, ProbeWatch, Visit, address, choose, examine, reason, unwatched
 from forge.backends.doctor.facts import IDENTIFY, Facts, Finding, Probe, about
-from forge.backends.doctor.probes import BASICS, CONSTRAINTS, LIMITS, STREAM, TOOLCALLS
+from forge.backends.doctor.probes import BASICS, LIMITS, TOOLCALLS, WAYS
 from forge.backends.profile import Profile, named_profile
 from forge.backends.recognition import SERVER_KINDS, addressed
 from forge.errors import ForgeError
@@ -26,7 +26,7 @@ __all__ = [
     "reason",
 ]
 
-PROBES = (*BASICS, *TOOLCALLS, STREAM, *CONSTRAINTS, *LIMITS)
+PROBES = (*BASICS, *TOOLCALLS, *WAYS, *LIMITS)
 """What is asked of the model, in this order, after IDENTIFY."""
 
 

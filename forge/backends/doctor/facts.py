@@ -42,7 +42,6 @@ class Facts(Struct, frozen=True, kw_only=True):
     tokenizer: bool | Literal["messages"] | None = None
     logprobs: bool | None = None
     answers: bool | None = None
-    usage: bool | None = None
     prompt_tokens: int | None = None
     thinks: str = ""
     calls: Calls | None = None
@@ -50,25 +49,14 @@ class Facts(Struct, frozen=True, kw_only=True):
     valid_arguments: bool | None = None
     required: bool | None = None
     named: bool | None = None
-    none: bool | None = None
-    parallel: bool | None = None
-    streams: bool | None = None
-    stream_arguments: bool | None = None
-    stream_usage: bool | None = None
     schema: bool | None = None
     strict: bool | None = None
     object_schema: bool | None = None
     structured_outputs: bool | None = None
     guided_json: bool | None = None
-    json_object: bool | None = None
-    grammar: bool | None = None
-    grammar_with_tools: bool | None = None
-    says_cut: bool | None = None
-    replays_damage: bool | None = None
     refuses_overflow: bool | None = None
     system: bool | None = None
     alternating: bool | None = None
-    caches: bool | None = None
 
 
 def constrains(facts: Facts) -> bool:

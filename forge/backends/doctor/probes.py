@@ -1,6 +1,5 @@
-"""Probes: what a server does with tools, constraints, limits and streams, found by asking."""
+"""Probes: what a server does with tools, constraints and limits, found by asking."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -21,7 +20,7 @@ from forge.backends.endpoints import TokenList
 from forge.backends.profile import named_profile
 from forge.backends.questions import ServerAnswer, decoded
 from stages.confidence.measure import ALTERNATIVES
-from stages.effect import Fault, Reply, Request
+from stages.effect import Reply, Request
 from stages.message import History, System, User
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
@@ -30,8 +29,7 @@ from stages.rescue.found import FoundCall
 from stages.schema import Fits, checker, project
 from stages.tool import ToolSpec
 from stages.wire import wires
-from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, Sampling, TextDelta
-from stages.wire.openai import chat as openai
+from stages.wire.deltas import Sampling
 from stages.wire.openai.chat import LOGPROBS_FIELDS
 from stages.wire.wires import Constrain, Dialect, Wire, wire
 
@@ -153,13 +151,10 @@ def _read_reply(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
     thought = found and (found.message or (found.choices[0].message if found.choices else None))
     fields = (name for name in _Thought.__struct_fields__ if thought and getattr(thought, name))
     thinks = next(fields, "text" if split_reasoning(said.text)[0] else "")
-    cut = True if said.finish == "length" else None
     known: dict[str, object] = {
         "answers": True,
-        "usage": tokens is not None,
         "prompt_tokens": tokens,
         "thinks": thinks,
-        "says_cut": cut,
     }
     where = {"": "", "text": ", reasoning in the text"}.get(thinks, f", reasoning in `{thinks}`")
     return known, _yes(
@@ -228,8 +223,6 @@ _NONSENSE = tuple(
 )
 """Two tools that no prompt mentions; a run constrains replies to one of its tools in the same way."""
 
-_GRAMMAR_TEXT = 'root ::= "vlorp-73"'
-
 
 def _obeyed(text: str) -> bool:
     """Whether a reply is one of the calls that only the schema knows."""
@@ -271,76 +264,10 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
     return _probe(topic, "a capital, under a schema of nonsense, 96 tokens", 96, ask, read)
 
 
-def _read_object(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
-    if said is None:
-        return {"json_object": False}, _no(told(answer), "it refuses it")
-    kept = isinstance(_json_of(said.text), dict) or (said.finish == "length" and said.text.lstrip().startswith("{"))
-    does = "does not use it: a schema says more"
-    if kept:
-        return {"json_object": True}, _yes(_shown(said), "enforced, against the request", does)
-    return {"json_object": False}, _no(_shown(said), "accepted and ignored", does)
-
-
-def _read_grammar(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
-    does = "does not use it: a schema says the same"
-    if said is None:
-        return {"grammar": False}, _no(told(answer), "it refuses it", does)
-    if said.text.strip() == _WORDS[0]:
-        return {"grammar": True}, _yes(_shown(said), "enforced", does)
-    return {"grammar": False}, _no(_shown(said), "accepted and ignored", does)
-
-
-def _read_both(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
-    kept = said is not None and said.text.strip() == _WORDS[0]
-    came = told(answer) if said is None else _shown(said)
-    return {"grammar_with_tools": kept}, (_yes if kept else _no)(came, does="never sends both")
-
-
-# Limits: a truncated reply, a damaged history, a prompt that is too long, the prompt cache.
+# Limits: a prompt that is too long, a tokenizer that answers.
 
 _LARGEST = 32768
 """Tokens of a context that is filled to see what happens; more would be slow, or dear."""
-
-_WARM = (User(text="Repeat after me: " + "one two three four five six seven eight nine ten " * 8),)
-"""A prompt to be kept."""
-
-
-def _read_cut(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
-    if said is None:
-        return {}, _unclear(told(answer))
-    came = f"finish_reason {said.finish}"
-    if said.calls and not isinstance(_json_of(said.calls[0].arguments), dict):
-        came += f", and a call with {one_line(said.calls[0].arguments, 40) or 'no'} arguments"
-    if said.finish == "length":
-        does = "never runs a call that was cut; tells the model to be shorter"
-        return {"says_cut": True}, _yes(came, "a cut reply has status 200, and says so", does)
-    means = "the limit was passed over, or a cut reply cannot be told from a whole one"
-    return {"says_cut": False}, _no(came, means, "checks every call against its schema")
-
-
-def _ask_damaged(facts: Facts) -> Question | str:
-    if facts.kind == "ollama":
-        return "Ollama's own protocol has no arguments as text"
-    if facts.calls == "refused":
-        return "it refuses tools"
-    function = {"name": "get_weather", "arguments": '{"city": "Paris", "unit'}
-    call = {"id": "c1", "type": "function", "function": function}
-    messages = [
-        {"role": "user", "content": ASKED[0].text},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": '{"temperature": 21}'},
-    ]
-    body = {"model": facts.model, "max_tokens": 1, "messages": messages, "tools": openai.encode_tools(TOOLS)}
-    # Written here, for forge's own codec would never write such a history.
-    return Question(path="/chat/completions", body=msgspec.json.encode(body))
-
-
-def _read_damaged(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
-    if answer.good:
-        return {"replays_damage": True}, _yes("accepted")
-    means = "one damaged call in the history, and it refuses every later request"
-    does = "mends a call before it enters the history, or keeps it as text"
-    return {"replays_damage": False}, _no(told(answer), means, does)
 
 
 def _ask_overflow(facts: Facts) -> Question | str:
@@ -372,29 +299,6 @@ def _read_overflow(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     return {"refuses_overflow": False}, _no(f"a reply{taken}", means, does)
 
 
-class _Timings(Struct):
-    cache_n: int = 0
-
-
-class _Timed(Struct):
-    timings: _Timings | None = None
-
-
-def _read_cache(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
-    timed = decoded(answer.body, _Timed)
-    kept = timed.timings.cache_n if timed and timed.timings else None
-    if kept is None and said and said.usage and b'"cached_tokens"' in answer.body:
-        kept = said.usage.cached
-    if said is None or said.usage is None or kept is None:
-        return {}, _unclear(told(answer) if said is None else "no word of it", "what is kept cannot be seen")
-    came = f"{kept} of {said.usage.prompt} tokens of a repeated prompt were kept"
-    if kept * 2 > said.usage.prompt:
-        means = "a prompt that goes on from the last one is not read again"
-        return {"caches": True}, _yes(came, means, "lets every request extend the one before")
-    short = ", short ones like this at least" if said.usage.prompt < 1024 else ""
-    return {"caches": False}, _no(came, f"each prompt is read from the start{short}")
-
-
 def _ask_tokens(facts: Facts) -> Question | str:
     if facts.kind in {"ollama", "lm-studio"}:
         return ""
@@ -413,76 +317,10 @@ def _read_tokens(facts: Facts, answer: ServerAnswer, _: Reply | None) -> _Read:
     return {"tokenizer": known}, _yes(f"{len(found.tokens)} tokens", does=does)
 
 
-# Streaming: does it stream, do calls arrive in pieces, is the usage reported.
-
-
-class Stream(Struct, frozen=True, kw_only=True):
-    """What a stream had in it, in pieces; `ended` says that it came to its proper end."""
-
-    texts: int = 0
-    argument_pieces: int = 0
-    names: int = 0
-    usage: bool = False
-    ended: bool = False
-    error: str = ""
-
-
-def examine_stream(facts: Facts, body: bytes) -> Stream:
-    """What a stream holds, as a run would read it: by the protocol's decoder, up to the end or to what is wrong."""
-    decoder, read = spoken(facts).stream.advance(body)
-    kinds: Counter[type] = Counter()
-    last: Piece | Fault | None = None
-    for last in (*read, *decoder.finish()):
-        kinds[type(last)] += 1
-        if isinstance(last, Ended | Fault):
-            break
-    return Stream(
-        texts=kinds[TextDelta],
-        argument_pieces=kinds[CallDelta],
-        names=kinds[CallStarted],
-        usage=isinstance(last, Ended) and last.usage is not None and last.usage.prompt > 0,
-        ended=isinstance(last, Ended),
-        error=one_line(last.detail) if isinstance(last, Fault) else "",
-    )
-
-
-def _ask_stream(facts: Facts) -> Question | str:
-    tools = TOOLS if facts.calls in {"native", "text"} else ()
-    fields: dict[str, object] = {"stream": True}
-    if facts.kind != "ollama":
-        fields["stream_options"] = {"include_usage": True}
-    return question(facts, tools=tools, tokens=64, fields=fields)
-
-
-def _read_stream(facts: Facts, answer: ServerAnswer, _: Reply | None) -> _Read:
-    found = examine_stream(facts, answer.body) if answer.good else Stream()
-    if not (found.texts or found.names or found.argument_pieces):
-        nothing = f"nothing readable: {one_line(answer.body.decode(errors='replace'), 60)!r}"
-        came = (found.error or nothing) if answer.good else told(answer)
-        return {"streams": False}, _no(
-            came, "streams cannot be read from it", "asks for whole replies where nobody watches"
-        )
-    several = found.argument_pieces > 1
-    known: dict[str, object] = {"streams": True, "stream_usage": found.usage}
-    text = f"{found.texts} pieces of text" if found.texts else ""
-    call = whole = ""
-    if found.names:
-        known["stream_arguments"] = several
-        call = f"a call in {found.argument_pieces} pieces"
-        whole = "" if several else "calls come whole, not in pieces"
-    usage = "usage at the end" if found.usage else "no usage"
-    if found.ended:
-        return known, _yes(", ".join(filter(None, (text, call, usage))), whole)
-    cut = "a broken stream cannot be told from a whole one"
-    came = ", ".join(filter(None, (text, call, usage, "no proper end")))
-    return known, _unclear(came, "; ".join(filter(None, (whole, cut))))
-
-
-# Native tool calls: made at all, with valid arguments, when required, several at once.
+# Native tool calls: made at all, with valid arguments, when required.
 
 _CHECKS = {tool.name: checker(tool.parameters) for tool in TOOLS}
 _HELLO = (User(text="Say hello, nothing else."),)
-_BOTH_CITIES = (User(text="What is the weather in Paris and in Oslo, both in celsius?"),)
 
 
 def in_text(said: Reply) -> tuple[FoundCall, ...]:
@@ -543,25 +381,6 @@ def _read_named(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     if said.calls and all(call.name == SEARCH.name for call in said.calls):
         return {"named": True}, _yes(_of(said), "the named tool is called, against the question")
     return {"named": False}, _no(_of(said), "it is not enforced", "never relies on it")
-
-
-def _read_none(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
-    if said is None:
-        return _refused("none", answer)
-    if not said.calls and not in_text(said):
-        return {"none": True}, _yes(_of(said))
-    means = "a call comes all the same" if said.calls else "the call comes all the same, as text"
-    return {"none": False}, _no(_of(said), means, "sends no tools where it wants no call")
-
-
-def _read_parallel(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
-    if said is None:
-        return _refused("parallel", answer)
-    made = {call.arguments for call in said.calls} or {call.arguments for call in in_text(said)}
-    if len({msgspec.json.encode(_json_of(arguments)) for arguments in made}) > 1:
-        return {"parallel": True}, _yes(f"{len(made)} different calls", does="takes what comes")
-    means = "this model makes one call at a time, or the server lets only one through"
-    return {"parallel": False}, _no("one call" if made else "no call", means, "takes what comes")
 
 
 # The table of what is asked: the topic, the question in words, the maximum of tokens, how to ask, how to read.
@@ -655,19 +474,7 @@ TOOLCALLS = (
         _choosing(ASKED, _BY_NAME),
         _read_named,
     ),
-    _probe(
-        "tool_choice none", "the weather, with calls forbidden, 64 tokens", 64, _choosing(ASKED, "none"), _read_none
-    ),
-    _probe(
-        "parallel calls",
-        "the weather in two cities, 128 tokens",
-        128,
-        _asking(_BOTH_CITIES, 128, tools=(WEATHER,), unless=_without_tools),
-        _read_parallel,
-    ),
 )
-
-STREAM = _probe("stream", "the weather, streamed, 64 tokens", 64, _ask_stream, _read_stream)
 
 SCHEMA = _schema_probe("json_schema", "JSON Schema")
 WAYS = (
@@ -679,66 +486,7 @@ WAYS = (
 )
 """The ways to ask for a JSON Schema; each is tried only where those before it failed."""
 
-CONSTRAINTS = (
-    *WAYS,
-    _probe(
-        "json_object",
-        "plain words, under json_object, 48 tokens",
-        48,
-        _asking(
-            (User(text="Do not answer in JSON. Say hello in plain words."),),
-            48,
-            fields={"response_format": {"type": "json_object"}},
-            unless=lambda facts: "" if facts.kind == "ollama" else None,
-        ),
-        _read_object,
-    ),
-    _probe(
-        "GBNF grammar",
-        "a capital, under a grammar of nonsense, 16 tokens",
-        16,
-        _asking(
-            _CAPITAL,
-            16,
-            fields={"grammar": _GRAMMAR_TEXT},
-            unless=lambda facts: None if facts.kind in {"llama-server", "openai-compatible"} else "",
-        ),
-        _read_grammar,
-    ),
-    _probe(
-        "grammar with tools",
-        "both at once, 16 tokens",
-        16,
-        _asking(
-            _CAPITAL,
-            16,
-            tools=TOOLS,
-            fields={"grammar": _GRAMMAR_TEXT},
-            unless=lambda facts: None if facts.grammar else "",
-        ),
-        _read_both,
-    ),
-)
-
-DAMAGED = _probe("damaged history", "a history with a damaged call, 1 token", 1, _ask_damaged, _read_damaged)
-
 LIMITS = (
-    _probe(
-        "cut replies",
-        "a reply that is cut off, 12 tokens",
-        12,
-        lambda facts: question(facts, tools=TOOLS, tokens=12) if facts.calls == "native" else question(facts, tokens=3),
-        _read_cut,
-    ),
-    DAMAGED,
-    Probe(
-        topic="prompt cache",
-        asks="a prompt to be kept, 1 token",
-        ask=_asking(_WARM),
-        read=lambda facts, _: (facts, None),
-        tokens=1,
-    ),
-    _probe("prompt cache", "the same prompt twice in a row, 1 token each", 1, _asking(_WARM), _read_cache),
     _probe("prompt over the context", "a prompt that is too long, 1 token", 1, _ask_overflow, _read_overflow),
     _probe("tokenizer", "POST /tokenize", 0, _ask_tokens, _read_tokens),
 )

@@ -4,8 +4,8 @@ https://gorilla.cs.berkeley.edu/leaderboard.html. The package `bfcl-eval` is fet
 needs beside its data and its checker are the clients of some thirty services.
 """
 
-from forge.evals.bfcl.checker import Checker
-from forge.evals.bfcl.data import ensure_package
-from forge.evals.bfcl.players import CATEGORIES, players, scenarios
+from benchmarks.bfcl.checker import Checker
+from benchmarks.bfcl.data import ensure_package
+from benchmarks.bfcl.players import CATEGORIES, players, scenarios
 
 __all__ = ["CATEGORIES", "Checker", "ensure_package", "players", "scenarios"]

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Raw
 from returns.result import Failure, Success
 
-from forge.evals.bfcl.checker import Checker, Simulation, python_calls
-from forge.evals.bfcl.child_program import SimulatedCall
-from forge.evals.bfcl.data import function_tool, question_world
+from benchmarks.bfcl.checker import Checker, Simulation, python_calls
+from benchmarks.bfcl.child_program import SimulatedCall
+from benchmarks.bfcl.data import function_tool, question_world
 from forge.evals.player import Player, RunEnd, Task
 from forge.evals.players import PLAIN, ChatMessage, asked, play_forge, tools_tail
 from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World

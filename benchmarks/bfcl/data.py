@@ -12,10 +12,10 @@ import msgspec
 from filelock import FileLock
 from msgspec import Struct
 
+from benchmarks.bfcl.checker import Checker
 from forge.backends.servers.download import cache_folder, fetch_wheel
 from forge.backends.servers.models import Wheel
 from forge.errors import ForgeError
-from forge.evals.bfcl.checker import Checker
 from forge.evals.scenario import Trajectory, World
 from forge.tools.definition import Tool, ToolDef
 from forge.workflow.workflow import Workflow

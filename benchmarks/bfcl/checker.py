@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from benchmarks.bfcl.child_program import SimulatedCall
 from forge.errors import ForgeError
-from forge.evals.bfcl.child_program import SimulatedCall
 
 # Questions to BFCL's own code, each in a process of its own, which the operating system bounds.
 
