@@ -175,6 +175,36 @@ def test_what_it_asks_in_words_is_answered_and_goes_on_in_another_run(opened: Pa
     expect(opened.locator("#run-facts")).to_contain_text("goes on in")
 
 
+def test_a_conversation_goes_on_and_agents_within_it_are_shown(opened: Page) -> None:
+    opened.get_by_role("link", name="Start a run").click()
+    opened.get_by_text("Options").click()
+    opened.get_by_label("Conversation").fill("ann")
+    start(opened, "What does A-17 cost?", workflow="clerk")
+    expect(state(opened)).to_have_text("Completed")
+    expect(opened.locator("#outcome")).to_contain_text("I was told: ")
+    within = opened.locator("#turns .call .within")
+    expect(within).to_have_count(1)
+    if within.get_attribute("open") is None:  # it is open if it was seen as it happened
+        within.get_by_text("What expert did").click()
+    expect(within.locator(".call .result")).to_have_text('{"customer_id":"C-204","total":129.9}')
+    expect(within).to_contain_text("The run is completed")
+    before = within.inner_text()
+    picture(opened, "within")
+    opened.reload()
+    within.get_by_text("What expert did").click()
+    expect(within).to_contain_text("The run is completed")
+    assert within.inner_text() == before
+    opened.get_by_label("Next message").fill("And with VAT?")
+    opened.get_by_role("button", name="Send").click()
+    expect(opened.locator("#run-message")).to_have_text("And with VAT?")
+    expect(opened.locator("#run-facts")).to_contain_text("goes on from")
+    expect(state(opened)).to_have_text("Completed")
+    expect(opened.get_by_label("Next message")).to_be_empty()
+    opened.locator("#run-facts a").click()
+    expect(opened.locator("#run-facts")).to_contain_text("goes on in")
+    expect(opened.get_by_label("Next message")).to_be_hidden()
+
+
 def test_a_run_is_told_something_cancelled_and_deleted(browser: Browser, tmp_path: Path) -> None:
     served = Serving(tmp_path)
     try:
