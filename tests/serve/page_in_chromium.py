@@ -320,6 +320,92 @@ def test_everything_can_be_done_with_the_keyboard(opened: Page) -> None:
     expect(opened.locator("#timeline-title")).to_be_focused()
 
 
+START = """
+- link "Skip to the run"
+- banner:
+  - link "Start a run"
+- navigation "Runs":
+  - heading "Runs" [level=2]
+  - paragraph:
+    - combobox "State"
+  - paragraph:
+    - combobox "Workflow"
+- main:
+  - region "Start a run":
+    - heading "Start a run" [level=1]
+    - paragraph:
+      - combobox "Workflow"
+    - paragraph:
+      - textbox "Message"
+      - text: What the run is to do. Ctrl+Enter starts it.
+    - paragraph:
+      - button "Start"
+    - region "What it can do":
+      - list:
+        - listitem:
+          - code: get_order
+          - text: read required
+"""
+
+WAITS = """
+- navigation "Runs":
+  - list:
+    - listitem:
+      - link /Waiting desk/
+- main:
+  - region /[0-9a-f]{32}/:
+    - heading /[0-9a-f]{32}/ [level=1]
+    - paragraph:
+      - text: /Waiting for a person desk · begun/
+    - button "Cancel"
+    - button "Journal"
+    - progressbar "Model calls"
+    - progressbar "Tokens"
+    - progressbar "Context"
+    - region "A call waits for approval":
+      - heading "A call waits for approval" [level=2]
+      - paragraph:
+        - textbox "order_id": A-17
+      - paragraph:
+        - textbox "amount": "129.9"
+        - text: In euros. · number
+      - paragraph:
+        - button "Approve"
+      - paragraph:
+        - textbox "Reason, told to the model"
+      - paragraph:
+        - button "Reject"
+    - region "Timeline":
+      - heading "Timeline" [level=2]
+      - list:
+        - listitem:
+          - heading "Start" [level=3]
+        - listitem:
+          - heading /Turn 1/ [level=3]
+          - article "Call get_order":
+            - text: read succeeded
+            - term: order_id
+            - definition: A-17
+        - listitem:
+          - heading /Turn 2/ [level=3]
+          - article "Call refund":
+            - text: write needs approval a person is asked
+    - paragraph:
+      - textbox "Message to the run"
+      - button "Send"
+- status: "The run asks: may refund run?"
+"""
+
+
+def test_a_screen_reader_is_told_what_there_is(opened: Page) -> None:
+    """The accessibility tree, as Chromium makes it."""
+    opened.get_by_role("link", name="Start a run").click()
+    expect(opened.locator("body")).to_match_aria_snapshot(START)
+    start(opened, "Report on A-17")
+    expect(question(opened)).to_be_visible()
+    expect(opened.locator("body")).to_match_aria_snapshot(WAITS)
+
+
 def test_a_server_that_is_started_again_costs_no_event(browser: Browser, tmp_path: Path) -> None:
     served = Serving(tmp_path)
     try:

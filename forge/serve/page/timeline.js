@@ -254,6 +254,7 @@ export class Timeline {
     turn.proposed = event.calls.map((call) => {
       const name = make("code", "name", inert(call.name));
       const place = make("article", "call proposed", make("header", "", name, make("span", "state", "checked …")));
+      place.ariaLabel = `Proposed call ${name.textContent}`;
       place.append(argumentsOf(call.arguments));
       return { name: call.name, place: this.#into(event, place) };
     });
@@ -289,7 +290,9 @@ export class Timeline {
     const chips = make("span", "chips");
     const progress = make("p", "progress");
     const results = make("div", "results");
-    const place = make("article", `call ${effect}`, make("header", "", make("code", "name", inert(call.name)), chips, state));
+    const name = make("code", "name", inert(call.name));
+    const place = make("article", `call ${effect}`, make("header", "", name, chips, state));
+    place.ariaLabel = `Call ${name.textContent}`;
     const card = { place, state, chips, progress, results, json: call.arguments, given: argumentsOf(call.arguments) };
     place.append(card.given, progress, results);
     if (effect) this.#chip(card, effect === "terminal" ? "ends the run" : effect);
