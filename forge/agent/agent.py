@@ -344,6 +344,11 @@ class Agent(Generic[R_co]):
         return self._backend
 
     @property
+    def fallbacks(self) -> tuple[AnyBackend, ...]:
+        """The backends that go on where the first one halts."""
+        return self._fallbacks
+
+    @property
     def sections(self) -> tuple[Section, ...]:
         """The sections of its system prompt, in their order, each with its tokens."""
         return self._definition.sections

@@ -281,9 +281,9 @@ def fill_proxy(parser: Parser) -> None:
 
 def fill_serve(parser: Parser) -> None:
     """Arguments of `forge serve`."""
-    parser.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
+    parser.add_argument("workflows", nargs="+", metavar="WORKFLOW", help=_SERVED)
     _working(parser)
-    add_backend(parser)
+    add_backend(parser, default=_OWN)
     add_model(parser)
     add = parser.add_argument_group("where it listens, and to whom").add_argument
     add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
@@ -361,10 +361,10 @@ def fill_runs(parser: Parser) -> None:
 
 def _durable_verbs(verbs: _Verbs) -> None:
     work = _verb(verbs, "work", "perform durable runs", _WORK)
-    work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help="FILE.py:NAME, or FILE.py with only one")
+    work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help=_SERVED)
     _working(work, database=False)
     work.add_argument("--until-idle", action="store_true", help="end when no run is queued or under way")
-    add_backend(work)
+    add_backend(work, default=_OWN)
     add_model(work)
 
     start = _verb(verbs, "start", "start a durable run and print its id", _START)
@@ -372,6 +372,7 @@ def _durable_verbs(verbs: _Verbs) -> None:
     start.add_argument("message", help="the request to the model")
     _values(start)
     start.add_argument("--id", help="an id of your own: starting the same twice is one run")
+    start.add_argument("--conversation", default="", metavar="NAME", help="go on with that conversation, or begin it")
     start.add_argument("--priority", type=whole_number, metavar="N", help="1 is taken first")
 
     listed = _verb(verbs, "list", "list durable runs, the latest first")
@@ -447,6 +448,8 @@ def _of_run(verbs: _Verbs, name: str, summary: str, about: str = "") -> Parser:
     return made
 
 
+_SERVED = "a workflow or an agent: FILE.py:NAME, or FILE.py with only one"
+_OWN = "that of each agent"
 _WORK = (
     "Perform durable runs until Ctrl-C. Any number of workers may share a PostgreSQL database, and those of one "
     "machine a SQLite file. What a worker leaves unfinished, whether it ends or is killed, another goes on with."

@@ -15,11 +15,12 @@ from forge import durable
 from forge.backends.servers.process import state_folder
 from forge.cli.console import Console, printable
 from forge.cli.layout import LabelledText, show
-from forge.cli.options import backend_of
+from forge.cli.options import backend_for
 from forge.cli.progress import downloading
-from forge.cli.run import load_workflow, prompt_values
+from forge.cli.run import load_served, prompt_values
 from forge.cli.signals import until_signal
 from forge.durable import Run, Runs
+from forge.durable.runs import workflow_of
 from forge.errors import ForgeError, quantity
 from stages.effect import Approved, Rejected, Settled
 
@@ -33,14 +34,14 @@ _IDLE = 0.5
 
 def run_work(options: argparse.Namespace) -> int:
     """Perform runs until a signal comes, or none is left."""
-    workflows = [load_workflow(reference) for reference in options.workflows]
+    served = [load_served(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
 
     async def working() -> int:
         with downloading(console) as progress:
-            backend = backend_of(options, progress)
+            backend = backend_for(options, served, progress)
         async with durable.worker(
-            workflows,
+            served,
             database=database_of(options),
             backend=backend,
             concurrency=options.concurrency,
@@ -48,7 +49,7 @@ def run_work(options: argparse.Namespace) -> int:
             slots=options.slots,
             answer_within=options.answer_within.total_seconds(),
         ) as runs:
-            names = ", ".join(workflow.name for workflow in workflows)
+            names = ", ".join(workflow_of(one).name for one in served)
             console.print(Text(f"working on runs of {names} in {runs.where}; Ctrl-C ends it"), soft_wrap=True)
             if not options.until_idle:
                 await asyncio.Event().wait()
@@ -69,10 +70,17 @@ def run_work(options: argparse.Namespace) -> int:
 
 def run_start(options: argparse.Namespace) -> int:
     """Start a run; print its id."""
-    workflow, values = load_workflow(options.workflow), prompt_values(options.var)
+    served, values = load_served(options.workflow), prompt_values(options.var)
 
     async def started(runs: Runs) -> str:
-        return await runs.start(workflow, options.message, prompt_vars=values, id=options.id, priority=options.priority)
+        return await runs.start(
+            served,
+            options.message,
+            prompt_vars=values,
+            id=options.id,
+            conversation=options.conversation,
+            priority=options.priority,
+        )
 
     print(_asked(options, started))
     return 0
@@ -173,7 +181,7 @@ def run_upgrade(options: argparse.Namespace) -> int:
 
 def run_events(options: argparse.Namespace) -> int:
     """Print a run's events, a JSON line each, until it ends."""
-    workflow = load_workflow(options.workflow)
+    workflow = workflow_of(load_served(options.workflow))
 
     async def told(runs: Runs) -> int:
         async for one in runs.events(options.run, workflow, after=options.after):

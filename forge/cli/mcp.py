@@ -7,13 +7,12 @@ import sys
 
 from forge.agent import Agent
 from forge.cli.console import Console
-from forge.cli.options import backend_of
+from forge.cli.options import backend_for
 from forge.cli.progress import downloading
 from forge.cli.run import load_served, prompt_values
 from forge.cli.signals import until_signal
 from forge.connection import AnyBackend
 from forge.errors import ForgeError
-from forge.workflow.workflow import Workflow
 
 
 def run_mcp(options: argparse.Namespace) -> int:
@@ -26,20 +25,17 @@ def run_mcp(options: argparse.Namespace) -> int:
     served = load_served(options.workflow)
     workflow = served.workflow if isinstance(served, Agent) else served
     values = prompt_values(options.var)
-    own: AnyBackend | None = None
-    if options.backend is None and isinstance(served, Workflow):
-        raise ForgeError("a workflow does not say what it runs on; give --backend")
-    if options.backend is None and isinstance(served, Agent):
-        if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
-            raise ForgeError(f"{given[0]} is for --backend, which is left out; the agent runs on its own")
-        own = served.backend
     workflow.start("a request", values)  # a wrong definition is reported now, not to a client
 
     async def work() -> int:
         with downloading(Console(stderr=True)) as progress:
+            backend: AnyBackend | None = backend_for(options, [served], progress)
+            if backend is None:
+                assert isinstance(served, Agent), "see backend_for"  # noqa: S101
+                backend = served.backend
             await serve(
                 workflow,
-                backend=backend_of(options, progress) if own is None else own,
+                backend=backend,
                 source=source,
                 target=target,
                 description=options.description,

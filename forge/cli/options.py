@@ -3,11 +3,12 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import UNSET
 
+from forge.agent.agent import Agent
 from forge.backends import Backend, Cascade, named
 from forge.backends.address import AsNamed
 from forge.backends.servers import Loading, Progress
@@ -43,6 +44,19 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         probe=options.probe,
     )
     return AsNamed(backend)
+
+
+def backend_for(
+    options: argparse.Namespace, served: Sequence[Workflow[Any] | Agent[Any]], progress: Callable[[Progress], None]
+) -> Backend | None:
+    """`backend_of`; None where no backend is given, and all that is served are agents, which have their own."""
+    if options.backend is not None:
+        return backend_of(options, progress)
+    if any(isinstance(one, Workflow) for one in served):
+        raise ForgeError("a workflow does not say what it runs on; give --backend")
+    if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
+        raise ForgeError(f"{given[0]} is for --backend, which is left out; the agent runs on its own")
+    return None
 
 
 def with_larger(backend: Backend, options: argparse.Namespace, workflow: Workflow[Any]) -> Backend:

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from forge.cli.console import Console
 from forge.cli.durable import database_of
-from forge.cli.options import backend_of
+from forge.cli.options import backend_for
 from forge.cli.progress import downloading
-from forge.cli.run import load_workflow
+from forge.cli.run import load_served
 from forge.cli.signals import handling
 from forge.errors import ForgeError
 from stages.options import OptionError
@@ -27,15 +27,15 @@ def run_serve(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM; the second one ends the program at once, which costs no run anything."""
     from forge.serve import RunServer  # noqa: PLC0415 - an extra
 
-    workflows = [load_workflow(reference) for reference in options.workflows]
+    served = [load_served(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
     if options.verbose:
         logging.basicConfig(format="%(asctime)s %(message)s")
         logging.getLogger("forge.serve").setLevel(logging.INFO)
     with downloading(console) as progress:
-        backend = backend_of(options, progress)
+        backend = backend_for(options, served, progress)
         server = RunServer(
-            workflows,
+            served,
             database=database_of(options),
             backend=backend,
             options=_options(options),

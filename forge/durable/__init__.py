@@ -9,7 +9,7 @@ except ModuleNotFoundError as missing:
         "durable runs need the extra `durable`, which is not installed: pip install 'forge-toolcalls[durable]'"
     ) from missing
 
-from forge.durable.runs import Page, Run, Runs, client
+from forge.durable.runs import Page, Run, Runs, Served, client
 from forge.durable.worker import Rhythm, worker
 
-__all__ = ["Page", "Rhythm", "Run", "Runs", "client", "worker"]
+__all__ = ["Page", "Rhythm", "Run", "Runs", "Served", "client", "worker"]

@@ -6,7 +6,7 @@ drop the locks that the process has on it.
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -150,11 +150,20 @@ class Database:
         return {row.id: row for row in self._rows(runs.c.workflow_uuid.in_(list(ids)), outputs=outputs)}
 
     def first_segments(
-        self, before: tuple[float, str] | None, most: int, *, owner: str | None = None, queue: str | None = None
+        self,
+        before: tuple[float, str] | None,
+        most: int | None,
+        *,
+        owner: str | None = None,
+        queue: str | None = None,
+        conversation: str | None = None,
+        ended: Collection[str] = (),
+        statuses: Collection[str] = (),
     ) -> list[SegmentRow]:
         """The first segments of the runs that were begun before that time and id, the latest first.
 
-        Only those of that owner and that queue, if these are given.
+        Only those of that owner, queue and conversation, if these are given; and only those that ended so, or have a
+        segment of one of these statuses, if any of either is given.
         """
         runs = self._runs
         begun = sa.and_(runs.c.name == WORKFLOW, runs.c.parent_workflow_id.is_(None))
@@ -162,11 +171,33 @@ class Database:
             begun = sa.and_(begun, sa.func.coalesce(runs.c.authenticated_user, "") == owner)
         if queue is not None:
             begun = sa.and_(begun, runs.c.queue_name == queue)
+        if conversation is not None:
+            begun = sa.and_(begun, self._attribute("conversation") == conversation)
+        by_state: list[sa.ColumnElement[bool]] = [self._attribute("ended").in_([*ended])] if ended else []
+        by_state += [self._has_segment(statuses)] if statuses else []
+        if by_state:
+            begun = sa.and_(begun, sa.or_(*by_state))
         if before is not None:
             time, key = round(before[0] * 1000), before[1]
             earlier = sa.and_(runs.c.created_at == time, runs.c.workflow_uuid < key)
             begun = sa.and_(begun, runs.c.created_at <= time, sa.or_(runs.c.created_at < time, earlier))
         return self._rows(begun, most=most, outputs=False)
+
+    def _attribute(self, name: str) -> sa.ColumnElement[str]:
+        """An attribute of a run, as the indexes of `_own_tables` have it."""
+        return sa.literal_column(_attribute(name, sqlite=self.sqlite), sa.Text())
+
+    def _has_segment(self, statuses: Collection[str]) -> sa.ColumnElement[bool]:
+        """Whether a segment of the run has one of the statuses."""
+        runs, other = self._runs, self._runs.alias()
+        one, colon = other.c.workflow_uuid, sa.literal_column("':'", sa.Text())
+        run = (
+            sa.func.substr(one, 1, sa.func.instr(one, colon) - 1) if self.sqlite else sa.func.split_part(one, colon, 1)
+        )
+        having = sa.select(run + sa.literal_column("':0'", sa.Text())).where(
+            other.c.status.in_([*statuses]), other.c.name == WORKFLOW
+        )
+        return runs.c.workflow_uuid.in_(having)
 
     def _rows(self, where: sa.ColumnElement[bool], most: int | None = None, *, outputs: bool) -> list[SegmentRow]:
         runs, made = self._runs, self._outputs
@@ -308,7 +339,10 @@ class Database:
             )
 
     def _own_tables(self) -> None:
+        """Make what DBOS does not have; two processes that open a new database do so one after the other."""
         with self.engine.begin() as connection:
+            if not self.sqlite:
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1718579813)")
             connection.exec_driver_sql(
                 "CREATE TABLE IF NOT EXISTS forge_executors (id TEXT PRIMARY KEY, beat BIGINT NOT NULL)"
             )
@@ -316,6 +350,14 @@ class Database:
                 "CREATE TABLE IF NOT EXISTS forge_messages "
                 "(run TEXT NOT NULL, number BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (run, number))"
             )
+            for name in ("conversation", "ended"):
+                index = f"forge_{name}"
+                # An index that is there is not asked for again: on PostgreSQL even that waits for everybody who writes.
+                if not self.sqlite and connection.exec_driver_sql(f"SELECT to_regclass('dbos.{index}')").scalar():
+                    continue
+                table = "workflow_status" if self.sqlite else "dbos.workflow_status"
+                columns = f"({_attribute(name, sqlite=self.sqlite)}), created_at"
+                connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {index} ON {table} ({columns})")
 
     def beat(self, executor: str) -> None:
         """Count the executor's counter up by one; it is entered if it is not there."""
@@ -368,6 +410,10 @@ def address_of(where: str | Path) -> str:
             f"{scheme}:// is no database that runs can be kept in; name a file, for SQLite, or postgresql://…"
         )
     return text.replace("postgres://", "postgresql://", 1)
+
+
+def _attribute(name: str, *, sqlite: bool) -> str:
+    return f"json_extract(attributes, '$.{name}')" if sqlite else f"attributes ->> '{name}'"
 
 
 def _create_private(url: str) -> None:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -13,7 +13,8 @@ from forge.errors import ForgeError
 from forge.journal.records import Recorded
 from forge.workflow.differences import Definition, definition_of
 from stages.effect import Approved, Fault, Outcome, Rejected, Settled
-from stages.halt import Halt
+from stages.events import Stamped
+from stages.halt import Cancelled, Halt
 from stages.saved import load, save
 from stages.state import State
 
@@ -56,18 +57,20 @@ class Unreached(Struct, frozen=True, kw_only=True, tag="unreached"):
     fault: Fault
 
 
-class Performed(Struct, frozen=True, kw_only=True, tag="performed"):
-    """A step: an effect, as in a journal, and its outcome."""
+class Performed(Struct, frozen=True, kw_only=True, tag="performed", omit_defaults=True):
+    """A step: an effect, as in a journal, and its outcome. `told`: what happened meanwhile in agents within the run."""
 
     effect: Recorded
     outcome: Outcome
+    told: tuple[Stamped, ...] = ()
 
 
-class Interrupted(Struct, frozen=True, kw_only=True, tag="interrupted"):
-    """A step during which the run was cancelled; `begun`: it may have taken effect."""
+class Interrupted(Struct, frozen=True, kw_only=True, tag="interrupted", omit_defaults=True):
+    """A step during which the run was cancelled; `begun`: it may have taken effect. `told` as in `Performed`."""
 
     effect: Recorded
     begun: bool
+    told: tuple[Stamped, ...] = ()
 
 
 class Begun(Struct, frozen=True, kw_only=True, tag="begun"):
@@ -96,6 +99,17 @@ STEP: msgspec.json.Decoder[Performed | Interrupted] = msgspec.json.Decoder(Perfo
 BEGUN = msgspec.json.Decoder(Begun)
 OUTPUT: msgspec.json.Decoder[Next | Ended] = msgspec.json.Decoder(Next | Ended)
 SEGMENT = msgspec.json.Decoder(Segment)
+
+
+def how_ended(halt: Halt | None) -> Literal["completed", "halted", "cancelled"]:
+    """The state of a run that ended with that."""
+    match halt:
+        case None:
+            return "completed"
+        case Cancelled():
+            return "cancelled"
+        case _:
+            return "halted"
 
 
 def written(value: Struct) -> str:

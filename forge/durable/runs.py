@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
+from uuid import uuid4
 
 import msgspec
 from dbos import EnqueueOptions
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from forge import observation
+from forge.agent.agent import Agent, prompted
 from forge.durable.database import ANSWERS, VERSION, WORKFLOW, Database, SegmentRow, StepRow, text_of
 from forge.durable.records import (
     BEGUN,
@@ -31,6 +33,7 @@ from forge.durable.records import (
     Prepared,
     Segment,
     definition_digest,
+    how_ended,
     packed,
     queue_of,
     segment_id,
@@ -48,10 +51,14 @@ from forge.runtime.runs import accepted
 from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Results, Unanswered
 from stages.events import Stamped
-from stages.halt import Cancelled, Halt
+from stages.halt import Halt
+from stages.memory import with_facts
 from stages.message import User
 from stages.repair.decoding import sound
-from stages.state import Awaiting, Done, Ending, State
+from stages.state import Awaiting, Done, Ending, Ready, State
+
+Served = Workflow | Agent
+"""What runs are of. A message to an agent is a run of its workflow."""
 
 How = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
 """Where a run is. `waiting`: for a person. `failed`: by a mistake in a program; `problem` says which."""
@@ -67,22 +74,30 @@ _STATES: Mapping[str, How] = {
     "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "failed",
 }
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_STATUSES: Mapping[How, Collection[str]] = {
+    "queued": ("ENQUEUED", "DELAYED"),  # one whose question is answered
+    **{how: tuple(status for status, state in _STATES.items() if state == how) for how in get_args(How)[1:]},
+}
+"""The statuses that a segment of a run in that state may have, of those that have not ended by themselves."""
 
-_LOOKED_AT = 2000
-"""Runs that are looked at for a page of those in some state."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 _POLL = 0.2
 """Seconds between looks at a run that is waited for."""
+
+
+def workflow_of(served: Served) -> Workflow:
+    """The workflow of its runs."""
+    return served.workflow if isinstance(served, Agent) else served
 
 
 class Run(Struct, frozen=True, kw_only=True):
     """A run as it is listed. Times are ISO 8601, UTC. `segment` is its last.
 
     `question` is what a waiting run asks, until the time `until`; `halt` why it ended without its goal. `owner` is who
-    started it. `follows` is the run whose conversation it goes on with, `followed_by` the one that goes on with its
-    own. `version` is that of the order of its steps. `message`, what it was started with, and `outcome` are what `get`
-    tells beside.
+    started it. `conversation` is the name of the one that it belongs to, in which it `follows` a run and is
+    `followed_by` one. `version` is that of the order of its steps. `message`, what it was started with, and `outcome`
+    are what `get` tells beside.
     """
 
     id: str
@@ -99,6 +114,7 @@ class Run(Struct, frozen=True, kw_only=True):
     halt: Halt | None = None
     message: str = ""
     outcome: Ending | None = None
+    conversation: str = ""
     follows: str = ""
     followed_by: str = ""
 
@@ -128,58 +144,87 @@ class Runs:
 
     async def start(
         self,
-        workflow: Workflow,
+        served: Served,
         message: str,
         *,
         prompt_vars: Mapping[str, str] | None = None,
         id: str | None = None,  # noqa: A002 - what it is called everywhere else
+        conversation: str = "",
         priority: int | None = None,
         owner: str = "",
     ) -> str:
-        """Start a run of the workflow for this message; its id.
+        """Start a run of the workflow, or of the agent, for this message; its id.
 
-        With an `id`, the same start twice is one run; another start under the same id is refused. A lower `priority`
-        is taken first. `owner` says whose run it is. It runs as soon as a worker with this workflow has room.
+        With an `id`, the same start twice is one run; another start under the same id is refused. With a
+        `conversation`, a name of your own, it goes on from the last run of the owner's conversation of that name, or
+        begins it; RunError while that has not ended. Its runs have ids of their own, and an `id` only tells one start
+        from another. A lower `priority` is taken first. `owner` says whose run it is. It runs as soon as a worker with
+        this workflow or agent has room.
         """
-        if id is not None and not _ID.fullmatch(id):
-            raise ForgeError(f"the id {id[:120]!r} is none for a run; use 1 to 100 letters, digits, - and _")
+        for what, name in (("id", id), ("conversation", conversation or None)):
+            if name is not None and not _ID.fullmatch(name):
+                raise ForgeError(f"the {what} {name[:120]!r} is none; use 1 to 100 letters, digits, - and _")
         if priority is not None and not 1 <= priority < 2**31:
             raise ForgeError(f"the priority {priority} is none; use 1 (first) to {2**31 - 1}")
-        state = workflow.start(message, prompt_vars)
-        asked = [workflow.name, message, prompt_vars or {}]
-        return await self._enqueued(workflow, replace(state, run=id or state.run), asked, owner, priority=priority)
+        asked = [workflow_of(served).name, message, prompt_vars or {}, *([conversation] if conversation else ())]
+        start = _Start(
+            served=served, message=message, values=prompt_vars, asked=_digest(asked), owner=owner, priority=priority
+        )
+        if not conversation:
+            state = await _beginning(start)
+            return await self._enqueued(replace(state, run=id or state.run), start)
+        said = await asyncio.to_thread(
+            self._database.first_segments, None, None, owner=owner, conversation=conversation
+        )
+        for row in said:
+            if id is not None and row.attributes.get("key") == id:
+                return _same(row, start)
+        start = replace(start, place={"conversation": conversation} | ({} if id is None else {"key": id}))
+        try:
+            if said:
+                return await self._following(max(said, key=_number_in_conversation), start)
+            run = _digest([owner, conversation])[:32]
+            return await self._enqueued(replace(await _beginning(start), run=run), start)
+        except RunError as error:
+            if error.kind != "reused-id":
+                raise
+            busy = f"the conversation {conversation} has just been given another message; wait for its end"
+            raise RunError(busy, "wrong-state") from None
 
-    async def follow(self, run: str, workflow: Workflow, message: str) -> str:
+    async def follow(self, run: str, served: Served, message: str) -> str:
         """Start the run that goes on with the conversation of an ended one, or answers what it ended with; its id.
 
         The same message twice is one run. RunError if the run has not ended, or another message has followed it.
         """
-        known, row = await self.get(run), await self._last(run)
-        end = _output(row)
+        start = _Start(served=served, message=message, asked=_digest([run, message]))
+        return await self._following(await self._first(run), start)
+
+    async def _following(self, first: SegmentRow, start: "_Start") -> str:
+        run, name = _run(first.id), workflow_of(start.served).name
+        row = await self._last(run)
+        known, end = _listed(first, row, answered=False), _output(row)
         if not isinstance(end, Ended):
-            raise RunError(f"the run {run} is {known.state}; only a run that has ended is followed", "wrong-state")
-        if known.workflow != workflow.name:
-            raise ForgeError(f"the run {run} is of the workflow {known.workflow}, not of {workflow.name}")
-        state = accepted(workflow, workflow.follow(unpacked(end.state), message))
-        following = hashlib.sha256(f"follows {run}".encode()).hexdigest()[:32]
-        asked = [run, message]
-        made = await self._enqueued(workflow, replace(state, run=following), asked, known.owner, follows=run)
-        first = segment_id(run, 0)
-        await self._database.client.update_workflow_attributes_async(first, {"followed_by": made}, merge=True)
+            does = "retry it first" if known.state == "failed" else "wait for its end, cancel it, or say it to that run"
+            raise RunError(
+                f"the run {run} is {known.state}, and only one that has ended is followed; {does}", "wrong-state"
+            )
+        if known.workflow != name:
+            raise ForgeError(f"the run {run} is of {known.workflow}, not of {name}")
+        if start.values:
+            raise ForgeError("a conversation keeps the values that it began with; leave them out")
+        # What came too late for the run is read now.
+        unread = await asyncio.to_thread(self._database.said, run, await self._heard(row))
+        heard = replace(start, message="\n\n".join((*unread, start.message)))
+        state = replace(await _beginning(heard, unpacked(end.state)), run=str(first.attributes["next"]))
+        number = _number_in_conversation(first) + 1
+        place = {"conversation": known.conversation, "number": number, "follows": run, **start.place}
+        made = await self._enqueued(state, replace(start, owner=known.owner, place=place))
+        await self._database.client.update_workflow_attributes_async(first.id, {"followed_by": made}, merge=True)
         return made
 
-    async def _enqueued(
-        self,
-        workflow: Workflow,
-        state: State,
-        asked: object,
-        owner: str,
-        *,
-        priority: int | None = None,
-        follows: str = "",
-    ) -> str:
-        run = state.run
-        body = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
+    async def _enqueued(self, state: State, start: "_Start") -> str:
+        """Enqueue the first segment of the run that begins in this state; its id, which is the state's."""
+        run, workflow = state.run, workflow_of(start.served)
         with observation.Observed(observation.RunEnqueued(run=run, name=workflow.name)) as observed:
             traceparent = dict(observed.headers).get("traceparent", "")
         segment = Segment(
@@ -196,19 +241,22 @@ class Runs:
             "queue_name": queue_of(workflow.name),
             "workflow_id": first,
             "app_version": VERSION,
-            "attributes": {"workflow": workflow.name, "body": body, **({"follows": follows} if follows else {})},
+            "attributes": {
+                "workflow": workflow.name,
+                "body": start.asked,
+                # Drawn now: the id of the run that follows, so that of two messages that follow at once one is refused.
+                "next": uuid4().hex,
+                "conversation": run,
+                "number": 1,
+                **start.place,
+            },
         }
-        if owner:
-            options["authenticated_user"] = owner
-        if priority is not None:
-            options["priority"] = priority
+        if start.owner:
+            options["authenticated_user"] = start.owner
+        if start.priority is not None:
+            options["priority"] = start.priority
         await self._database.client.enqueue_async(options, written(segment))
-        row = (await self.rows([first]))[first]
-        if row.attributes.get("body") != body or row.owner != owner:
-            raise RunError(
-                f"there is a run {run} already, for another workflow, message or values; use another id", "reused-id"
-            )
-        return run
+        return _same((await self.rows([first]))[first], start)
 
     async def get(self, run: str) -> Run:
         """The run as it is now. ForgeError if there is none of that id."""
@@ -230,29 +278,30 @@ class Runs:
         states: Collection[How] = (),
         workflow: str | None = None,
         owner: str | None = None,
+        conversation: str | None = None,
     ) -> Page:
-        """Runs, the latest first, a page of at most `most`: those in one of the `states`, of that workflow and owner.
+        """Runs, the latest first, a page of at most `most`.
 
-        A state is looked for among some thousand runs at a time, so that a page may have fewer, and a cursor.
+        Those in one of the `states`, of that workflow, owner and conversation. Where runs change their state meanwhile,
+        a page may have fewer, and a cursor.
         """
         if not 1 <= most <= 1000:
             raise ForgeError(f"a page has 1 to 1000 runs, not {most}")
-        queue = None if workflow is None else queue_of(workflow)
-        found: list[Run] = []
-        for _ in range(max(1, _LOOKED_AT // most) if states else 1):
-            place = _place(cursor)
-            rows = await asyncio.to_thread(self._database.first_segments, place, most + 1, owner=owner, queue=queue)
-            described = await self._described(rows[:most], whole=False)
-            for row, run in zip(rows[:most], described, strict=True):
-                if not states or run.state in states:
-                    found.append(run)
-                    cursor = _cursor(row)
-                if len(found) == most and row is not rows[-1]:
-                    return Page(runs=tuple(found), cursor=cursor)
-            if len(rows) <= most:
-                return Page(runs=tuple(found))
-            cursor = _cursor(rows[most - 1])
-        return Page(runs=tuple(found), cursor=cursor)
+        rows = await asyncio.to_thread(
+            self._database.first_segments,
+            _place(cursor),
+            most + 1,
+            owner=owner,
+            queue=None if workflow is None else queue_of(workflow),
+            conversation=conversation,
+            ended=states,
+            statuses=sorted({status for state in states for status in _STATUSES[state]}),
+        )
+        found = await self._described(rows[:most], whole=False)
+        return Page(
+            runs=tuple(run for run in found if not states or run.state in states),
+            cursor=_cursor(rows[most - 1]) if len(rows) > most else "",
+        )
 
     async def result(self, run: str, workflow: Workflow | None = None) -> Result[Finished, Halted]:
         """The run's end, waited for. With its workflow, the value has the workflow's type.
@@ -309,17 +358,20 @@ class Runs:
         """Say something to a run that has not ended: its model reads it with the results of its next calls.
 
         How many such messages it has not read yet. What is said to a run that makes no further calls, or only the call
-        that ends it, is not read.
+        that ends it, is read with the next message of its conversation, if there is one.
         """
         known = await self.get(run)
         if known.over:
             raise RunError(f"the run {run} is {known.state}; start another", "wrong-state")
         number = await asyncio.to_thread(self._database.say, run, sound(text))
-        last = await self._last(run)
+        return number - await self._heard(await self._last(run))
+
+    async def _heard(self, last: SegmentRow) -> int:
+        """How many of the messages to the run its model was given, by its last segment."""
         before = SEGMENT.decode(await asyncio.to_thread(self._database.input_of, last.id)).heard
         done = [STEP.decode(text_of(row.output)) for row in await self.steps(last.id) if row.name == "execute"]
         results = [one.outcome for one in done if isinstance(one, Performed)]
-        return number - before - sum(len(one.heard) for one in results if isinstance(one, Results))
+        return before + sum(len(one.heard) for one in results if isinstance(one, Results))
 
     async def upgrade(self, run: str) -> None:
         """Have workers of this version of forge go on with a run that another version began, from its last step."""
@@ -373,8 +425,16 @@ class Runs:
         known = await self.get(run)
         if not known.over:
             raise RunError(f"the run {run} is {known.state}; cancel it first", "wrong-state")
-        await self._database.client.delete_workflows_async(_segments(run, known.segment))
-        await asyncio.to_thread(self._database.unsay, [run])
+        await self._deleted([known])
+
+    async def _deleted(self, runs: Sequence[Run]) -> None:
+        client = self._database.client
+        await client.delete_workflows_async([one for run in runs for one in _segments(run.id, run.segment)])
+        await asyncio.to_thread(self._database.unsay, [run.id for run in runs])
+        # Another run in the place of a deleted one is another: the keys of its writes derive from its id.
+        for before in {run.follows for run in runs if run.follows} - {run.id for run in runs}:
+            fresh = {"next": uuid4().hex, "followed_by": ""}
+            await client.update_workflow_attributes_async(segment_id(before, 0), fresh, merge=True)
 
     async def prune(self, older: timedelta) -> int:
         """Delete the runs that ended longer ago than that; how many they were."""
@@ -385,9 +445,7 @@ class Runs:
             page = await self.list(cursor=cursor, most=500)
             old = [run for run in page.runs if run.over and datetime.fromisoformat(run.updated).timestamp() < limit]
             if old:
-                gone = [one for run in old for one in _segments(run.id, run.segment)]
-                await self._database.client.delete_workflows_async(gone)
-                await asyncio.to_thread(self._database.unsay, [run.id for run in old])
+                await self._deleted(old)
                 count += len(old)
             if not page.cursor:
                 return count
@@ -564,6 +622,51 @@ async def client(database: str | Path) -> AsyncIterator[Runs]:
         await asyncio.to_thread(opened.close)
 
 
+class _Start(Struct, frozen=True, kw_only=True):
+    """What is started, and for whom. `asked` is the digest of all that tells it from another start."""
+
+    served: Served
+    message: str
+    values: Mapping[str, str] | None = None
+    asked: str
+    owner: str = ""
+    priority: int | None = None
+    place: Mapping[str, object] = {}
+    """Attributes: its place in a conversation."""
+
+
+async def _beginning(start: _Start, before: State | None = None) -> State:
+    """The state in which the work on the message begins, after the conversation's state `before`, if there is one."""
+    served, workflow = start.served, workflow_of(start.served)
+    if before is None:
+        state = workflow.start(start.message, start.values)
+    else:
+        today = prompted(before, workflow) or before if isinstance(served, Agent) else before
+        state = accepted(workflow, workflow.follow(today, start.message))
+    if isinstance(served, Agent) and served.facts is not None and isinstance(state.phase, Ready):
+        return with_facts(state, await served.facts.recall_for(start.message))
+    return state
+
+
+def _digest(asked: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
+
+
+def _same(row: SegmentRow, start: _Start) -> str:
+    """The id of the run, if it was started with that. RunError if not."""
+    run = _run(row.id)
+    if row.attributes.get("body") != start.asked or row.owner != start.owner:
+        raise RunError(
+            f"there is a run {run} already, for another workflow, message or values; use another id", "reused-id"
+        )
+    return run
+
+
+def _number_in_conversation(row: SegmentRow) -> int:
+    number = row.attributes.get("number")
+    return number if isinstance(number, int) else 0
+
+
 def _output(row: SegmentRow) -> Next | Ended | None:
     return OUTPUT.decode(text_of(row.output)) if row.status == "SUCCESS" and row.output else None
 
@@ -583,6 +686,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
         version=last.version,
         owner=first.owner,
         halt=end.halt if isinstance(end, Ended) else None,
+        conversation=str(first.attributes.get("conversation", "")),
         follows=str(first.attributes.get("follows", "")),
         followed_by=str(first.attributes.get("followed_by", "")),
     )
@@ -591,12 +695,9 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
 def _state(row: SegmentRow) -> tuple[How, str]:
     end = _output(row)
     match end:
-        case Ended(halt=None):
-            return "completed", ""
-        case Ended(halt=Cancelled()):
-            return "cancelled", ""
         case Ended(halt=halt):
-            return "halted", "" if halt is None else explain(halt)
+            how = how_ended(halt)
+            return how, explain(halt) if how == "halted" and halt else ""
         case Next():
             return "queued", ""  # its next segment is just being enqueued
         case None:

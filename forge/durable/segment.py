@@ -47,7 +47,7 @@ from forge.interpreters import Answer
 from forge.journal.records import Recorded, SentPart, shortened
 from forge.outcome import Finished, Halted
 from forge.runtime.callbacks import OnChunk
-from forge.runtime.emitter import Emitter, OnEvent
+from forge.runtime.emitter import Calling, Emitter, OnEvent, calling
 from forge.runtime.loop import cancelled, drive, uncancelled
 from forge.runtime.reaching import counted
 from forge.runtime.watching import Raised, Watching, interpreting
@@ -69,7 +69,7 @@ from stages.effect import (
     Unanswered,
     Undelivered,
 )
-from stages.events import RunFinished, RunHalted
+from stages.events import Event, MessageAdded, RunFinished, RunHalted, Stamped, ToolProgressed
 from stages.halt import BackendFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
@@ -79,6 +79,8 @@ _EFFECTS = 200
 """Effects of a segment: a recovered one reads every step again, at some milliseconds each."""
 
 _DIED = "the program ended before its result came"
+
+_NOT_ASKED = "in a durable run nobody is asked about a call of an agent within it, unless agent_tool has an `ask`"
 
 
 Again = Callable[[str], Coroutine[object, object, str]]
@@ -128,6 +130,8 @@ class Performing:
         self._state = unpacked(segment.state)
         self._answer: Answer | None = None
         self._raised = Raised(segment.run, redacted=False)
+        self._told: list[Stamped] = []
+        """What happened in agents within the run since the last step."""
         self._last: Request | None = None
         self._effects = 0
         self._heard = segment.heard
@@ -198,7 +202,7 @@ class Performing:
             lambda effect, on_chunk: self._host.send(name, effect, on_chunk),
             endpoint=await self._endpoint(),
         )
-        emitter = Emitter(self._host.on_event, self._state, workflow.name)
+        emitter = Emitter(lambda stamped: self._hear(stamped, emitter), self._state, workflow.name)
         watching: Watching = {"ask": self._asked, "on_chunk": _unheard if self._host.on_event else None}
         inner = interpreting(workflow, connection, watching, self._raised, emitter)
 
@@ -208,17 +212,29 @@ class Performing:
         async def keep(state: State) -> None:
             self._state = state
 
+        around = calling.set(Calling(emitter))
         try:
             ended = await drive(turn_of(workflow.compiled, setup), self._state, interpret, emitter=emitter, keep=keep)
         except _Left:
             return None
         except _Cancelled as end:
             ended = Failure(cancelled(interrupt(self._state, begun=end.begun)))
+        finally:
+            calling.reset(around)
         if isinstance(ended, Failure):
             self._end = RunHalted(halt=ended.failure().halt)
         else:
             self._end = RunFinished(outcome=ended.unwrap().outcome)
         return ended
+
+    def _hear(self, stamped: Stamped, emitter: Emitter) -> None:
+        """An event of the run, or of an agent within it, which has its place among the run's own."""
+        if stamped.run != self._segment.run:
+            stamped = replace(stamped, sequence=emitter.sequence)
+            if isinstance(stamped.event, Event) and not isinstance(stamped.event, MessageAdded | ToolProgressed):
+                self._told.append(stamped)
+        if self._host.on_event is not None:
+            self._host.on_event(stamped)
 
     async def _endpoint(self) -> Endpoint | None:
         """Where the model is, for telemetry; the run does not depend on it."""
@@ -247,16 +263,17 @@ class Performing:
         async def act() -> str:
             nonlocal recorded
             recorded = False
+            self._told.clear()
             if isinstance(effect, Execute) and mark != self._nonce:
                 return written(Performed(effect=known, outcome=_unknown(effect)))
             if self._cancel.is_set():
                 return written(Interrupted(effect=known, begun=False))
             outcome = await uncancelled(self._cancel, perform())
             if outcome is None:
-                return written(Interrupted(effect=known, begun=True))
+                return written(Interrupted(effect=known, begun=True, told=tuple(self._told)))
             if isinstance(effect, Execute) and isinstance(outcome, Results) and not self._may_end(effect):
                 outcome = replace(outcome, heard=tuple(await self._host.said(self._segment.run, self._heard)))
-            return written(Performed(effect=known, outcome=outcome))
+            return written(Performed(effect=known, outcome=outcome, told=tuple(self._told)))
 
         done = STEP.decode(await _step(type(effect).__name__.lower(), act))
         emitter.recovering = recorded
@@ -296,6 +313,8 @@ class Performing:
 
     async def _asked(self, question: Ask) -> Answer:
         """What a person said; that nobody did, once the time for it is over."""
+        if not self._asks():
+            return Unanswered(digest=question.digest, reason=_NOT_ASKED)
         if self._answer is not None and self._answer.digest == question.digest:
             return self._answer
         return Unanswered(digest=question.digest, reason=f"nobody answered within {self._segment.within:g} seconds")

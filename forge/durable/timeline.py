@@ -36,7 +36,7 @@ class Timeline:
 
     def fed(self, row: StepRow) -> list[Stamped]:
         """The events of the next step."""
-        return [replace(one, time=row.ended) for one in self._events(row)]
+        return [replace(one, time=one.time or row.ended) for one in self._events(row)]
 
     def _events(self, row: StepRow) -> Iterator[Stamped]:
         match row.name:
@@ -48,6 +48,9 @@ class Timeline:
                     yield from self._told(RunHalted(halt=BackendFailed(fault=found.fault, attempts=1)))
             case "send" | "execute" | "ask":
                 done = STEP.decode(text_of(row.output))
+                for told in done.told:
+                    self._sequence = following(self._sequence, self._step.state)
+                    yield replace(told, sequence=self._sequence)
                 if isinstance(done, Interrupted):
                     state = self._step.state
                     end = cancelled(interrupt(state, begun=done.begun)).halt

@@ -16,10 +16,11 @@ from dbos import DBOS
 from msgspec import Struct
 from sqlalchemy.exc import DBAPIError
 
+from forge.agent.agent import Agent
 from forge.connection import AnyBackend, Connection
 from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, StoredJson
-from forge.durable.records import SEGMENT, queue_of, segment_id, written
-from forge.durable.runs import Runs
+from forge.durable.records import SEGMENT, Ended, how_ended, queue_of, segment_id, written
+from forge.durable.runs import Runs, Served, workflow_of
 from forge.durable.segment import Performing
 from forge.errors import BackendError, DefinitionError, ForgeError
 from forge.runtime.callbacks import OnChunk
@@ -47,10 +48,10 @@ class Rhythm(Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def worker(
-    workflows: Workflow | Sequence[Workflow],
+    workflows: Served | Sequence[Served],
     *,
     database: str | Path,
-    backend: AnyBackend,
+    backend: AnyBackend | None = None,
     concurrency: int = 16,
     per_minute: int | None = None,
     slots: int | None = None,
@@ -59,17 +60,18 @@ async def worker(
     rhythm: Rhythm = Rhythm(),  # noqa: B008 - frozen
     on_event: OnEvent | None = None,
 ) -> AsyncIterator[Runs]:
-    """Perform runs of these workflows while the context is open; what it yields starts, answers and cancels them.
+    """Perform runs of these workflows and agents while the context is open; it yields what starts and answers them.
 
-    `database` is a file, for SQLite, or `postgresql://…`. At most `concurrency` runs are under way, and at most
+    `database` is a file, for SQLite, or `postgresql://…`. `backend` is what all of them run on; None: each agent on its
+    own. At most `concurrency` runs are under way, and at most
     `slots` model calls; at most `per_minute` runs of a workflow are begun a minute, by all workers together. A person
     has `answer_within` seconds to answer a question. At the end, runs have `drain` seconds to end; those that have not
     go on in the next worker. `on_event` is told of what happens in the runs under way here, with the deltas of replies
     as they are written; after a recovery it is told again. ForgeError for a database that cannot be opened.
     """
-    served = (workflows,) if isinstance(workflows, Workflow) else tuple(workflows)
+    served = all_of(workflows)
     bounds = {"concurrency": concurrency, "slots": slots, "per_minute": per_minute}
-    _refuse_wrong(served, bounds, answer_within=answer_within, rhythm=rhythm)
+    _refuse_wrong(served, backend, bounds, answer_within=answer_within, rhythm=rhythm)
     if _open:
         raise ForgeError("this process has a worker of durable runs already, and can have one; give that all workflows")
     opened = await asyncio.to_thread(Database, database)
@@ -87,14 +89,33 @@ _open: list[Database] = []
 """The database of this process's worker, while there is one."""
 
 
+def all_of(workflows: Served | Sequence[Served]) -> tuple[Served, ...]:
+    """What is served, one or several."""
+    return (workflows,) if isinstance(workflows, Workflow | Agent) else tuple(workflows)
+
+
 def _refuse_wrong(
-    served: Sequence[Workflow], bounds: Mapping[str, int | None], *, answer_within: float, rhythm: Rhythm
+    served: Sequence[Served],
+    backend: AnyBackend | None,
+    bounds: Mapping[str, int | None],
+    *,
+    answer_within: float,
+    rhythm: Rhythm,
 ) -> None:
-    names = [workflow.name for workflow in served]
+    names = [workflow_of(one).name for one in served]
     twice = sorted({name for name in names if names.count(name) > 1})
+    lonely = sorted(one.name for one in served if isinstance(one, Workflow)) if backend is None else []
+    keepers = sorted(one.workflow.name for one in served if isinstance(one, Agent) and one.memory is not None)
+    fallen = sorted(one.workflow.name for one in served if isinstance(one, Agent) and one.fallbacks)
     found = (
-        (not served, "a worker needs a workflow; it was given none"),
+        (not served, "a worker needs a workflow or an agent; it was given none"),
         (twice, f"several workflows are named {', '.join(twice)}: runs name theirs, so each needs a name of its own"),
+        (lonely, f"{', '.join(lonely)}: a workflow does not say what it runs on; give the worker a backend"),
+        (keepers, f"{', '.join(keepers)}: conversations are kept with their runs; leave the agent's memory out"),
+        (
+            fallen,
+            f"{', '.join(fallen)}: durable runs use no fallbacks; leave them out, or put a backend in their place",
+        ),
         *((most is not None and most < 1, f"{name} is {most}; it must be at least 1") for name, most in bounds.items()),
         (answer_within <= 0, f"answer_within is {answer_within:g}; it must be more than 0 seconds"),
         (rhythm.heartbeat <= 0, f"rhythm.heartbeat is {rhythm.heartbeat:g}; it must be more than 0 seconds"),
@@ -105,8 +126,8 @@ def _refuse_wrong(
     )
     if wrong := tuple(sentence for is_wrong, sentence in found if is_wrong):
         raise DefinitionError(wrong)
-    for workflow in served:
-        workflow.compiled  # noqa: B018 - a wrong definition is told before a run fails of it
+    for one in served:
+        workflow_of(one).compiled  # noqa: B018 - a wrong definition is told before a run fails of it
 
 
 class _Worker:
@@ -114,18 +135,20 @@ class _Worker:
 
     def __init__(
         self,
-        served: Sequence[Workflow],
+        served: Sequence[Served],
         database: Database,
-        backend: AnyBackend,
+        backend: AnyBackend | None,
         slots: int | None,
         on_event: OnEvent | None,
     ) -> None:
         self.on_event = on_event
-        self._served: Mapping[str, Workflow] = {workflow.name: workflow for workflow in served}
-        self._database, self._backend = database, backend
+        self._served: Mapping[str, Workflow] = {workflow_of(one).name: workflow_of(one) for one in served}
+        own = {one.workflow.name: one.backend for one in served if isinstance(one, Agent)}
+        self._backends: Mapping[str, AnyBackend] = own if backend is None else dict.fromkeys(self._served, backend)
+        self._database = database
         self._slots = asyncio.Semaphore(slots) if slots else None
         self._connections = AsyncExitStack()
-        self._connection: Connection | None = None
+        self._connected: dict[int, Connection] = {}
         self._connecting = asyncio.Lock()
         self._live: dict[str, asyncio.Event] = {}
         self._segments: set[str] = set()
@@ -212,7 +235,11 @@ class _Worker:
             if await asyncio.to_thread(self._database.cancelled, [first]):
                 cancel.set()
             doing = Performing(self, self._served[segment.workflow], segment, cancel)
-            return written(await doing.run(again))
+            end = await doing.run(again)
+            if isinstance(end, Ended):  # before it has, so that none that has ended is missed in a list
+                ended = {"ended": how_ended(end.halt)}
+                await self._database.client.update_workflow_attributes_async(first, ended, merge=True)
+            return written(end)
         except DBAPIError as error:
             # A full disk, say. That does not end the run: the sweeper enqueues the segment again once it can.
             _log.warning("the run %s cannot be recorded: %s", segment.run, str(error).partition("\n")[0])
@@ -225,12 +252,14 @@ class _Worker:
             if task is not None:
                 self._tasks.discard(task)
 
-    async def connection(self, _workflow: str) -> Connection:
-        """The model, connected to when it is first needed."""
+    async def connection(self, workflow: str) -> Connection:
+        """The workflow's model, connected to when it is first needed."""
+        backend = self._backends[workflow]
         async with self._connecting:
-            if self._connection is None:
-                self._connection = await self._connections.enter_async_context(reached(self._backend).connect())
-            return self._connection
+            if id(backend) not in self._connected:
+                opened = await self._connections.enter_async_context(reached(backend).connect())
+                self._connected[id(backend)] = opened
+            return self._connected[id(backend)]
 
     async def send(self, workflow: str, effect: Send, on_chunk: OnChunk | None) -> Replied | Undelivered:
         """Ask it, when a slot is free."""

@@ -78,6 +78,11 @@ class Emitter:
         self.recovering = False
         self._end: Event | None = None
 
+    @property
+    def sequence(self) -> tuple[int, int]:
+        """The number of the last event."""
+        return self._sequence
+
     @contextmanager
     def working(self, message: str = "") -> Iterator[Self]:
         """The work of the run: it begins, and what it raises is told as its end."""

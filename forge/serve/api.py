@@ -2,7 +2,7 @@
 
     POST   /v1/runs                   StartRun → RunView: 202 at once with `background`, else 200 when the run has ended
                                       or waits for a person; with `stream`, the events as below
-    GET    /v1/runs                   ?state=&workflow=&limit=&cursor= → RunPage, the latest first
+    GET    /v1/runs                   ?state=&workflow=&conversation=&limit=&cursor= → RunPage, the latest first
     GET    /v1/runs/{id}              RunView
     GET    /v1/runs/{id}/events       text/event-stream of RunEvent; Last-Event-ID or ?after= goes on after that one
     GET    /v1/runs/{id}/journal      application/jsonl, for `forge replay`, `bisect` and `ablate`
@@ -47,10 +47,15 @@ _Text = Annotated[str, Meta(min_length=1)]
 
 
 class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Start a run. `variables` are those of the workflow's system prompt; a lower `priority` is taken first."""
+    """Start a run of a workflow, or of an agent.
+
+    `variables` are those of the workflow's system prompt; a lower `priority` is taken first. With a `conversation`, a
+    name of your own, the run goes on from the last one in it, which has to have ended, or begins it.
+    """
 
     workflow: _Text
     message: _Text
+    conversation: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{0,100}$")] = ""
     variables: Mapping[str, str] = {}
     background: bool = False
     stream: bool = False
@@ -86,7 +91,10 @@ class SettleAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class InputAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="input"):
-    """The answer to the question that a run has ended with (a NeedsInputOutcome): another run goes on from there."""
+    """What the user says to a run that has ended: another one goes on from there.
+
+    It answers the question that the run has ended with (a NeedsInputOutcome), or is the conversation's next message.
+    """
 
     text: _Text
 
@@ -164,8 +172,8 @@ class RunView(Struct, frozen=True, kw_only=True):
     """A run. Times are ISO 8601, UTC.
 
     `problem` says in a sentence why it halted or failed; `reason` is the kind of halt, such as `budget_spent`.
-    `question`, `outcome` and `message` are not in lists. `follows` is the run that it goes on from; `followed_by`
-    the one that went on from it.
+    `question`, `outcome` and `message` are not in lists. `follows` is the run of its `conversation` that it goes on
+    from; `followed_by` the one that went on from it.
     """
 
     id: str
@@ -179,6 +187,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     reason: str = ""
     question: Question | None = None
     outcome: Outcome | None = None
+    conversation: str = ""
     follows: str = ""
     followed_by: str = ""
 
@@ -211,9 +220,13 @@ class ToolView(Struct, frozen=True, kw_only=True):
 
 
 class WorkflowView(Struct, frozen=True, kw_only=True):
-    """A workflow that runs can be started of. `variables`: those that a start must give; `calls`: most model calls."""
+    """A workflow or an `agent` that runs can be started of.
+
+    `variables`: those that a start must give; `calls`: most model calls. An agent is talked to, message by message.
+    """
 
     name: str
+    agent: bool
     variables: tuple[str, ...]
     tools: tuple[ToolView, ...]
     calls: int
@@ -258,12 +271,26 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 # Events: what a stream tells, one struct a type.
 
 
+class Within(Struct, frozen=True, kw_only=True):
+    """The agent within a run that an event is of: its own `run`, and the call of the run `parent` that asked for it."""
+
+    agent: str
+    run: str
+    parent: str
+    call_id: str
+
+
 class StreamEvent(Struct, frozen=True, kw_only=True):
-    """`id`: its place in the run, empty for what is not told again. `time`: Unix seconds, if it is known."""
+    """`id`: its place in the run, empty for what is not told again. `time`: Unix seconds, if it is known.
+
+    `within` is set where it happened in an agent that is a tool of the run; None: in the run itself. While such a call
+    is under way, what happens in it is told without an id; once it is over, it is told again, with one.
+    """
 
     id: str = ""
     time: float | None = None
     turn: int = 0
+    within: Within | None = None
 
 
 class StateEvent(StreamEvent, frozen=True, kw_only=True, tag="state"):

@@ -19,7 +19,7 @@ from starlette.routing import Match, Route
 
 from forge.door.access import Reach
 from forge.door.asgi import Asked, Leaving, Outlet, Receive, Scope, Send, attended, read_body
-from forge.durable.runs import Run, Runs
+from forge.durable.runs import Run, Runs, Served, workflow_of
 from forge.errors import ForgeError, RunError
 from forge.interpreters import Answer
 from forge.journal.records import checked_lines
@@ -32,8 +32,7 @@ from forge.serve.options import ServeOptions
 from forge.serve.problems import ProblemError, of_door, of_forge, read, told
 from forge.serve.views import run_view, workflow_view
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
-from forge.workflow.workflow import Workflow
-from stages.effect import Approved, NeedsInput, Rejected, Settled
+from stages.effect import Approved, Rejected, Settled
 from stages.wire.served import RequestError, WireAnswer
 
 log = logging.getLogger("forge.serve")
@@ -119,7 +118,7 @@ class App:
 
     def __init__(
         self,
-        workflows: Mapping[str, Workflow],
+        workflows: Mapping[str, Served],
         runs: Runs,
         followings: Followings,
         options: ServeOptions,
@@ -291,6 +290,7 @@ class App:
             wanted.message,
             prompt_vars=wanted.variables,
             id=_idempotent(asks),
+            conversation=wanted.conversation,
             priority=wanted.priority,
             owner=asks.caller.owner,
         )
@@ -325,6 +325,7 @@ class App:
             most=int(limit),
             states=states,
             workflow=asks.one("workflow") or None,
+            conversation=asks.one("conversation") or None,
             owner=None if asks.caller.may("admin") else asks.caller.owner,
         )
         await asks.tell(api.RunPage(runs=tuple(map(run_view, page.runs)), cursor=page.cursor))
@@ -357,27 +358,27 @@ class App:
         await asks.tell(run_view(await self._runs.get(run.id)), 202)
 
     async def _input(self, asks: Incoming, run: Run, said: api.InputAnswer) -> None:
-        if not isinstance(run.outcome, NeedsInput):
-            raise ProblemError("not-asked", f"the run {run.id} has not ended with a question", field="type", run=run.id)
+        if not run.over:
+            detail = f"the run {run.id} has not ended; what is said meanwhile goes to {run.id}/messages"
+            raise ProblemError("not-asked", detail, field="type", run=run.id)
         if not said.text.strip():
             raise ProblemError("wrong-field", "the text is empty", field="text", run=run.id)
-        workflow = self._workflow_of(run)
         try:
-            following = await self._runs.follow(run.id, workflow, said.text)
+            following = await self._runs.follow(run.id, self._served_of(run), said.text)
         except RunError as error:
             if error.kind != "reused-id":
                 raise
-            detail = f"the run {run.id} was answered already, by another text"
+            detail = f"the run {run.id} was followed already, by another text"
             raise ProblemError("not-asked", detail, field="text", run=run.id) from None
         where = (("location", f"/v1/runs/{following}"),)
         await asks.tell(run_view(await self._runs.get(following)), 201, where)
 
-    def _workflow_of(self, run: Run) -> Workflow:
-        workflow = self._workflows.get(run.workflow)
-        if workflow is None:
+    def _served_of(self, run: Run) -> Served:
+        served = self._workflows.get(run.workflow)
+        if served is None:
             detail = f"this server has no workflow {run.workflow!r}, which the run {run.id} is of"
             raise ProblemError("unknown-workflow", detail, run=run.id)
-        return workflow
+        return served
 
     async def _cancel(self, asks: Incoming) -> None:
         run = await self._own(asks)
@@ -429,6 +430,8 @@ class App:
                 await out.write(reading.take())
                 if reading.done or self.draining:
                     break
+                if reading.more:
+                    continue
                 await self._more(changed)
                 if time.monotonic() - out.written >= self._options.keep_alive:
                     await out.write(b": still here\n\n")
@@ -451,7 +454,7 @@ class App:
             raise ProblemError("too-many", detail, run=run.id, retry_after=5)
         self._streams += 1
         try:
-            async with self._followings.of(run, self._workflow_of(run)) as followed:
+            async with self._followings.of(run, workflow_of(self._served_of(run))) as followed:
                 yield followed
         finally:
             self._streams -= 1

@@ -19,12 +19,15 @@ from forge.errors import RunError
 from forge.serve import api
 from forge.serve.views import event_view, run_view
 from forge.workflow.workflow import Workflow
-from stages.events import Event, Stamped, ToolProgressed
+from stages.events import Event, RunFailed, RunFinished, RunHalted, Stamped, ToolProgressed
 
 _log = logging.getLogger("forge.serve")
 
 _POLL = 0.2
 """Seconds between looks for what other processes have recorded."""
+
+_AT_ONCE = 256 * 1024
+"""Bytes after which a reader is given no more at once: it may not take them, and there may be hundreds of readers."""
 
 Sequence = tuple[int, int]
 
@@ -65,7 +68,7 @@ class Following:
     def hear(self, stamped: Stamped) -> None:
         """Something that only this process knows, which is shown until the effect is recorded."""
         if (event := event_view(stamped)) is not None:
-            self.live.append((stamped.sequence, sse(event)))
+            self.live.append((stamped.sequence, sse(replace(event, id=""))))
             self.wake()
 
     def end(self, problem: Exception) -> None:
@@ -92,16 +95,25 @@ class Followings:
     def __init__(self) -> None:
         self._runs: Runs | None = None
         self._followed: dict[str, Following] = {}
+        self._within: dict[str, str] = {}
+        """The run that each agent's own run is a part of, while there is one."""
         self._look, self._reading = asyncio.Event(), asyncio.Semaphore(16)
         self.closing = asyncio.Event()
         """Set when the server stops: readers then leave."""
 
     def heard(self, stamped: Stamped) -> None:
         """What a worker of this process tells of a run: how it goes on is looked up at once."""
-        followed = self._followed.get(stamped.run)
+        outer = self._within.get(stamped.parent, stamped.parent)
+        if outer:
+            self._within[stamped.run] = outer
+            if isinstance(stamped.event, RunFinished | RunHalted | RunFailed):
+                del self._within[stamped.run]
+        followed = self._followed.get(outer or stamped.run)
         if followed is None:
             return
-        if isinstance(stamped.event, ToolProgressed) or not isinstance(stamped.event, Event):
+        if outer and not isinstance(stamped.event, Event):
+            return  # an agent's deltas: of a run itself they are shown, and those of a few at once nobody could read
+        if outer or isinstance(stamped.event, ToolProgressed) or not isinstance(stamped.event, Event):
             followed.hear(stamped)
         else:
             followed.dirty = True
@@ -208,7 +220,7 @@ class Reading:
         self._begun = False
 
     def take(self) -> bytes:
-        """All that there is for the reader now, at once; empty: nothing."""
+        """What there is for the reader now, some hundred KiB at a time; empty: nothing."""
         one = self._followed
         parts: list[bytes] = []
         if not self._begun:
@@ -217,9 +229,15 @@ class Reading:
                 parts.append(state_event(one.run))
             if self._after is None:
                 parts.append(sse(api.RunStartedEvent(message=one.run.message)))
-        told = one.told[self._next :]
-        self._next += len(told)
-        parts += [data for sequence, data in told if self._after is None or sequence > self._after]
+        size = 0
+        while self._next < len(one.told) and size < _AT_ONCE:
+            sequence, data = one.told[self._next]
+            self._next += 1
+            if self._after is None or sequence > self._after:
+                parts.append(data)
+                size += len(data)
+        if self._next < len(one.told):
+            return b"".join(parts)
         if self._dropped != one.dropped:
             self._dropped, self._live = one.dropped, 0
         while self._live < len(one.live) and one.live[self._live][0] <= one.last:
@@ -229,6 +247,11 @@ class Reading:
             self._states = one.states
             parts.append(state_event(one.run))
         return b"".join(parts)
+
+    @property
+    def more(self) -> bool:
+        """Whether there is more for it already."""
+        return self._next < len(self._followed.told)
 
     @property
     def done(self) -> bool:

@@ -79,7 +79,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
         ),
         answers={200: api.RunView, 202: api.RunView},
-        problems=("unknown-workflow", "reused-key"),
+        problems=("unknown-workflow", "reused-key", "wrong-state"),
     ),
     Operation(
         id="listRuns",
@@ -93,7 +93,8 @@ OPERATIONS: tuple[Operation, ...] = (
                 about="Only runs in this state, or in one of several.",
                 schema={"type": "array", "items": {"enum": list(get_args(api.RunState))}},
             ),
-            Parameter(name="workflow", about="Only runs of this workflow."),
+            Parameter(name="workflow", about="Only runs of this workflow or agent."),
+            Parameter(name="conversation", about="Only runs of this conversation."),
             Parameter(
                 name="limit",
                 about="Runs of a page.",

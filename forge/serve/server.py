@@ -11,18 +11,19 @@ from forge import durable
 from forge.connection import AnyBackend
 from forge.door.access import is_loopback
 from forge.door.listening import Listening, listening_socket, running, url_of
-from forge.durable import Rhythm, Runs
+from forge.durable import Rhythm, Runs, Served
+from forge.durable.runs import workflow_of
+from forge.durable.worker import all_of
 from forge.errors import ForgeError
 from forge.observation import observe_with
 from forge.serve.app import App
 from forge.serve.following import Followings
 from forge.serve.options import ServeOptions
 from forge.telemetry.prometheus import Metrics
-from forge.workflow.workflow import Workflow
 
 
 class RunServer:
-    """Serves runs of these workflows: `async with RunServer(desk, database="runs.db", backend=…) as server: …`.
+    """Serves runs of workflows and agents: `async with RunServer(desk, database="runs.db", backend=…) as server: …`.
 
     `database`, `backend`, `concurrency`, `slots`, `per_minute`, `answer_within` and `rhythm` are those of
     `forge.durable.worker`, which it is at the same time; `url` is its address. ForgeError for an address that others
@@ -31,10 +32,10 @@ class RunServer:
 
     def __init__(
         self,
-        workflows: Workflow | Sequence[Workflow],
+        workflows: Served | Sequence[Served],
         *,
         database: str | Path,
-        backend: AnyBackend,
+        backend: AnyBackend | None = None,
         options: ServeOptions | None = None,
         concurrency: int = 16,
         slots: int | None = None,
@@ -42,7 +43,7 @@ class RunServer:
         answer_within: float = 7 * 86400.0,
         rhythm: Rhythm = Rhythm(),  # noqa: B008 - frozen
     ) -> None:
-        self._workflows = (workflows,) if isinstance(workflows, Workflow) else tuple(workflows)
+        self._workflows = all_of(workflows)
         self._database, self._backend, self._options = database, backend, options or ServeOptions()
         self._concurrency, self._slots, self._per_minute = concurrency, slots, per_minute
         self._answer_within, self._rhythm = answer_within, rhythm
@@ -83,7 +84,7 @@ class RunServer:
                 )
             )
             await opening.enter_async_context(self._followings.watching(runs))
-            served = {workflow.name: workflow for workflow in self._workflows}
+            served = {workflow_of(one).name: one for one in self._workflows}
             metrics = Metrics()
             opening.callback(observe_with(metrics))
             app = App(served, runs, self._followings, told, metrics)

@@ -4,11 +4,10 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from forge.durable.runs import Run
+from forge.durable.runs import Run, Served, workflow_of
 from forge.errors import explain
 from forge.serve import api
 from forge.workflow.checks import placeholders
-from forge.workflow.workflow import Workflow
 from stages import effect as effects
 from stages import events
 from stages.events import Event, Stamped
@@ -34,16 +33,19 @@ def run_view(run: Run) -> api.RunView:
         reason=_reason(run.halt) if run.halt else "",
         question=None if run.question is None else _question(run.question, run.until),
         outcome=None if run.outcome is None else _outcome(run.outcome),
+        conversation=run.conversation,
         follows=run.follows,
         followed_by=run.followed_by,
     )
 
 
-def workflow_view(workflow: Workflow) -> api.WorkflowView:
-    """The workflow, with what a form to start a run needs."""
+def workflow_view(served: Served) -> api.WorkflowView:
+    """The workflow or agent, with what a form to start a run needs."""
+    workflow = workflow_of(served)
     rules, required = workflow.rules, required_tools(workflow.rules)
     return api.WorkflowView(
         name=workflow.name,
+        agent=served is not workflow,
         variables=tuple(sorted(placeholders(workflow.system_prompt))),
         tools=tuple(
             api.ToolView(
@@ -84,7 +86,12 @@ def event_view(stamped: Stamped) -> api.RunEvent | None:
             told, known = _event(event), ""
         case _:
             told, known = _event(event), place(stamped.sequence)
-    return told and replace(told, id=known, time=stamped.time, turn=stamped.turn)
+    within = (
+        api.Within(agent=stamped.agent, run=stamped.run, parent=stamped.parent, call_id=stamped.call_id)
+        if stamped.parent
+        else None
+    )
+    return told and replace(told, id=known, time=stamped.time, turn=stamped.turn, within=within)
 
 
 def _event(event: Event) -> api.RunEvent | None:

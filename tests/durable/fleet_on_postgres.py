@@ -1,6 +1,7 @@
 """A fleet of workers on a real Postgres, for `make postgres`: workers are killed (-9) at random, the server restarted.
 
-Every run ends once, no write takes effect twice, none is lost, and the order is kept.
+Every run ends once, no write takes effect twice, none is lost, and the order is kept. The same while the server is away
+for a minute.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 RUNS = int(os.environ.get("FLEET_RUNS", "60"))
 EVERY = float(os.environ.get("FLEET_EVERY", "1"))
 """Seconds between kills: more where a worker takes longer to start."""
+AWAY = 60.0
+"""Seconds without a database."""
 
 
 class Worker:
@@ -76,7 +79,7 @@ async def answered(runs: Runs, folder: Path, seen: Counter[str]) -> int:
         cursor = page.cursor
 
 
-async def tortured(folder: Path, address: str, restart: Callable[[], None]) -> tuple[Counter[str], float]:
+async def tortured(folder: Path, address: str, restart: Callable[[float], None]) -> tuple[Counter[str], float]:
     chance, seen = random.Random(7), Counter[str]()  # noqa: S311 - which worker is killed
     workers = [Worker(folder, address) for _ in range(3)]
     begun = time.monotonic()
@@ -102,7 +105,7 @@ async def tortured(folder: Path, address: str, restart: Callable[[], None]) -> t
                     seen["pauses"] += 1
                     continue
                 if seen["kills"] in {6, 12} and seen["restarts"] < seen["kills"] // 6:
-                    await asyncio.to_thread(restart)
+                    await asyncio.to_thread(restart, 0.0)
                     seen["restarts"] += 1
                     continue
                 workers[victim].kill()
@@ -117,13 +120,44 @@ async def tortured(folder: Path, address: str, restart: Callable[[], None]) -> t
     return seen, time.monotonic() - begun
 
 
+def refuse_losses(folder: Path, count: int) -> None:
+    """AssertionError if a write of so many runs was lost, took effect twice, or out of order."""
+    effects = written(folder)
+    wanted = [f"run-{number} {what}" for number in range(count) for what in "abc"]
+    assert Counter(effects) == Counter(wanted)
+    for number in range(count):
+        assert [line[-1] for line in effects if line.startswith(f"run-{number} ")] == ["a", "b", "c"]
+
+
 @asynchronous
 async def test_a_fleet_outlives_its_machines_and_its_database(tmp_path: Path) -> None:
     with serving() as (address, restart):
         seen, took = await tortured(tmp_path, address, restart)
-    effects = written(tmp_path)
-    wanted = [f"run-{number} {what}" for number in range(RUNS) for what in "abc"]
-    assert Counter(effects) == Counter(wanted)
-    for number in range(RUNS):
-        assert [line[-1] for line in effects if line.startswith(f"run-{number} ")] == ["a", "b", "c"]
+    refuse_losses(tmp_path, RUNS)
     print(f"{RUNS} runs in {took:.0f} s: {dict(seen)}")
+
+
+@asynchronous
+async def test_a_fleet_outlives_a_database_that_is_away(tmp_path: Path) -> None:
+    count, seen = 30, Counter[str]()
+    with serving() as (address, restart):
+        workers = [Worker(tmp_path, address) for _ in range(2)]
+        try:
+            async with durable.client(address) as runs:
+                for number in range(count):
+                    await runs.start(fleet.workflow, f"Do run-{number}", id=f"run-{number}")
+                while len(written(tmp_path)) < count:  # noqa: ASYNC110 - workers write to a file
+                    await asyncio.sleep(0.1)
+            begun = time.monotonic()
+            await asyncio.to_thread(restart, AWAY)
+            back = time.monotonic()
+            async with durable.client(address) as runs:
+                while await answered(runs, tmp_path, seen):  # noqa: ASYNC110 - workers end runs
+                    await asyncio.sleep(0.2)
+                for number in range(count):
+                    assert (await runs.result(f"run-{number}")).unwrap().value == f"run-{number}"
+        finally:
+            for worker in workers:
+                worker.kill()
+    refuse_losses(tmp_path, count)
+    print(f"away for {back - begun:.0f} s, all {count} runs ended {time.monotonic() - back:.0f} s later: {dict(seen)}")

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -128,6 +128,22 @@ async def test_a_waiting_run_is_cancelled(tmp_path: Path) -> None:
         assert (await runs.get(run)).state == "cancelled"
         assert "it is cancelled" in await refused(runs.answer(run, Approved(digest=digest_of(waiting))))
         assert "only a failed run" in await refused(runs.retry(run))
+
+
+@asynchronous
+async def test_a_waiting_run_is_cancelled_while_no_worker_is_there(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
+        run = await runs.start(till, "Pay order A")
+        waiting = await runs.wait(run)
+    async with durable.client(database) as runs:
+        await runs.cancel(run)
+        # An answer that comes after it changes nothing.
+        with suppress(ForgeError):
+            await runs.answer(run, Approved(digest=digest_of(waiting)))
+    async with durable.worker(till, database=database, backend=Scripted([])) as runs:
+        assert isinstance((await runs.result(run)).failure().halt, Cancelled)
+        assert (await runs.get(run)).state == "cancelled"
 
 
 class Hanging:

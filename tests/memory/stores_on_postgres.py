@@ -6,6 +6,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,8 +30,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving() -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a server, and a function that restarts it at once, as a crash would."""
+def serving() -> Iterator[tuple[str, Callable[[float], None]]]:
+    """The address of a server, and a function that ends it as a crash would, and starts it after so many seconds."""
     # Postgres refuses to be root; Debian's package brings a user for it.
     user = pwd.getpwnam("postgres") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     folder, port = Path(mkdtemp()), free_port()
@@ -44,8 +45,9 @@ def serving() -> Iterator[tuple[str, Callable[[], None]]]:
     start = (BIN / "pg_ctl", "-D", folder / "data", "-l", folder / "log", "-o", options, "-w", "start")
     stop = (BIN / "pg_ctl", "-D", folder / "data", "-m", "immediate", "-w", "stop")
 
-    def restart() -> None:
+    def restart(away: float) -> None:
         run(*stop)
+        time.sleep(away)
         run(*start)
 
     run(*start)

@@ -175,6 +175,36 @@ def test_what_it_asks_in_words_is_answered_and_goes_on_in_another_run(opened: Pa
     expect(opened.locator("#run-facts")).to_contain_text("goes on in")
 
 
+def test_a_conversation_goes_on_and_agents_within_it_are_shown(opened: Page) -> None:
+    opened.get_by_role("link", name="Start a run").click()
+    opened.get_by_text("Options").click()
+    opened.get_by_label("Conversation").fill("ann")
+    start(opened, "What does A-17 cost?", workflow="clerk")
+    expect(state(opened)).to_have_text("Completed")
+    expect(opened.locator("#outcome")).to_contain_text("I was told: ")
+    within = opened.locator("#turns .call .within")
+    expect(within).to_have_count(1)
+    if within.get_attribute("open") is None:  # it is open if it was seen as it happened
+        within.get_by_text("What expert did").click()
+    expect(within.locator(".call .result")).to_have_text('{"customer_id":"C-204","total":129.9}')
+    expect(within).to_contain_text("The run is completed")
+    before = within.inner_text()
+    picture(opened, "within")
+    opened.reload()
+    within.get_by_text("What expert did").click()
+    expect(within).to_contain_text("The run is completed")
+    assert within.inner_text() == before
+    opened.get_by_label("Next message").fill("And with VAT?")
+    opened.get_by_role("button", name="Send").click()
+    expect(opened.locator("#run-message")).to_have_text("And with VAT?")
+    expect(opened.locator("#run-facts")).to_contain_text("goes on from")
+    expect(state(opened)).to_have_text("Completed")
+    expect(opened.get_by_label("Next message")).to_be_empty()
+    opened.locator("#run-facts a").click()
+    expect(opened.locator("#run-facts")).to_contain_text("goes on in")
+    expect(opened.get_by_label("Next message")).to_be_hidden()
+
+
 def test_a_run_is_told_something_cancelled_and_deleted(browser: Browser, tmp_path: Path) -> None:
     served = Serving(tmp_path)
     try:
@@ -288,6 +318,92 @@ def test_everything_can_be_done_with_the_keyboard(opened: Page) -> None:
     opened.keyboard.press("Enter")
     expect(state(opened)).to_have_text("Completed")
     expect(opened.locator("#timeline-title")).to_be_focused()
+
+
+START = """
+- link "Skip to the run"
+- banner:
+  - link "Start a run"
+- navigation "Runs":
+  - heading "Runs" [level=2]
+  - paragraph:
+    - combobox "State"
+  - paragraph:
+    - combobox "Workflow"
+- main:
+  - region "Start a run":
+    - heading "Start a run" [level=1]
+    - paragraph:
+      - combobox "Workflow"
+    - paragraph:
+      - textbox "Message"
+      - text: What the run is to do. Ctrl+Enter starts it.
+    - paragraph:
+      - button "Start"
+    - region "What it can do":
+      - list:
+        - listitem:
+          - code: get_order
+          - text: read required
+"""
+
+WAITS = """
+- navigation "Runs":
+  - list:
+    - listitem:
+      - link /Waiting desk/
+- main:
+  - region /[0-9a-f]{32}/:
+    - heading /[0-9a-f]{32}/ [level=1]
+    - paragraph:
+      - text: /Waiting for a person desk · begun/
+    - button "Cancel"
+    - button "Journal"
+    - progressbar "Model calls"
+    - progressbar "Tokens"
+    - progressbar "Context"
+    - region "A call waits for approval":
+      - heading "A call waits for approval" [level=2]
+      - paragraph:
+        - textbox "order_id": A-17
+      - paragraph:
+        - textbox "amount": "129.9"
+        - text: In euros. · number
+      - paragraph:
+        - button "Approve"
+      - paragraph:
+        - textbox "Reason, told to the model"
+      - paragraph:
+        - button "Reject"
+    - region "Timeline":
+      - heading "Timeline" [level=2]
+      - list:
+        - listitem:
+          - heading "Start" [level=3]
+        - listitem:
+          - heading /Turn 1/ [level=3]
+          - article "Call get_order":
+            - text: read succeeded
+            - term: order_id
+            - definition: A-17
+        - listitem:
+          - heading /Turn 2/ [level=3]
+          - article "Call refund":
+            - text: write needs approval a person is asked
+    - paragraph:
+      - textbox "Message to the run"
+      - button "Send"
+- status: "The run asks: may refund run?"
+"""
+
+
+def test_a_screen_reader_is_told_what_there_is(opened: Page) -> None:
+    """The accessibility tree, as Chromium makes it."""
+    opened.get_by_role("link", name="Start a run").click()
+    expect(opened.locator("body")).to_match_aria_snapshot(START)
+    start(opened, "Report on A-17")
+    expect(question(opened)).to_be_visible()
+    expect(opened.locator("body")).to_match_aria_snapshot(WAITS)
 
 
 def test_a_server_that_is_started_again_costs_no_event(browser: Browser, tmp_path: Path) -> None:

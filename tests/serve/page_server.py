@@ -19,6 +19,7 @@ from tempfile import mkdtemp
 from msgspec.structs import replace
 
 from forge import Calls, Limits, Workflow, call, tool
+from forge.agent import Agent, agent_tool
 from forge.connection import Connection, Setup
 from forge.runtime.callbacks import OnChunk, Watcher
 from forge.serve import RunServer, ServeOptions
@@ -100,6 +101,11 @@ class Model:
         asked = [one["content"] for one in body["messages"] if one["role"] == "user"]
         results = [one["content"] for one in body["messages"] if one["role"] == "tool"]
         done = [text for text in results if "customer_id" in text or "refunded" in text or "Rejected" in text]
+        tools = [one["function"]["name"] for one in body.get("tools", ())]
+        if "task_completion" in tools:  # an agent: it asks its tool, then tells what came of it
+            if body["messages"][-1]["role"] == "tool":
+                return Reply(text=f"I was told: {results[-1]}", usage=Usage(prompt=50, completion=9, cached=0))
+            return call("get_order", order_id="A-17") if "get_order" in tools else call("expert", task=asked[-1])
         first = asked[0]
         text, thought = "I look the order up, then I see what is left to do.", "The user wants an order looked up."
         if "ask" in first and len(asked) == 1:
@@ -140,6 +146,10 @@ class Model:
         yield Connection(Setup(model="player", context_tokens=8192), self.send, self.stream)
 
 
+expert = Agent("expert", backend=Model(), tools=[get_order])
+clerk = Agent("clerk", backend=Model(), tools=[agent_tool(expert, description="Ask an expert on orders.")])
+
+
 class Serving:
     """The server in a process of its own; it can be stopped and started again on the same port and database."""
 
@@ -173,7 +183,7 @@ async def serve(folder: Path, port: int, keys: Path | None) -> None:
     """Serve until a signal comes; a line at the standard input releases the model."""
     model, loop = Model(), asyncio.get_running_loop()
     options = ServeOptions(port=port, keys=keys, grace=0.1)
-    async with RunServer([desk, inquiry], database=folder / "runs.db", backend=model, options=options) as server:
+    async with RunServer([desk, inquiry, clerk], database=folder / "runs.db", backend=model, options=options) as server:
         loop.add_signal_handler(SIGTERM, server.stop)
         loop.add_reader(sys.stdin, lambda: model.released.set() if sys.stdin.readline() else loop.remove_reader(0))
         print(server.url, flush=True)

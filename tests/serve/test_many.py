@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 
+from forge.durable import Run
+from forge.serve.following import Following, Reading
 from tests.serve.served import serving
 
 COUNT = 20
@@ -16,7 +18,10 @@ WANTED = {"workflow": "quick", "variables": {"who": "quick"}}
 
 
 async def told(client: httpx.AsyncClient, where: str, breaks: int = 0) -> list[str]:
-    """The ids of a run's events until it ends, with so many breaks of the connection on the way."""
+    """The ids of a run's events until it ends, with so many breaks of the connection on the way.
+
+    The last ten come each after an event of the run, those before as soon as the server has told where the run is.
+    """
     found: list[str] = []
     while True:
         headers = {"last-event-id": found[-1]} if found else {}
@@ -27,16 +32,19 @@ async def told(client: httpx.AsyncClient, where: str, breaks: int = 0) -> list[s
             async for line in stream.aiter_lines():
                 if line.startswith("id: "):
                     found.append(line[4:])
-                    if breaks:
+                    if 0 < breaks <= 10:
                         breaks -= 1
                         break
+                if line.startswith("data: ") and breaks > 10:
+                    breaks -= 1
+                    break
                 if line.startswith("data: "):
                     event: Any = json.loads(line[6:])
                     if event["type"] == "state" and event["run"]["state"] == "completed":
                         return found
 
 
-def test_a_reader_reconnects_after_every_event_and_another_stops_reading(tmp_path: Path) -> None:
+def test_a_reader_reconnects_a_hundred_times_and_another_stops_reading(tmp_path: Path) -> None:
     with serving(tmp_path) as running:
 
         async def read() -> None:
@@ -55,6 +63,18 @@ def test_a_reader_reconnects_after_every_event_and_another_stops_reading(tmp_pat
                 await stalled.wait_closed()
 
         asyncio.run(read())
+
+
+def test_a_reader_that_does_not_read_holds_little() -> None:
+    """However long the run: it is given some hundred KiB, and more when it has taken them."""
+    run = Run(id="run", workflow="quick", state="running", begun="", updated="")
+    followed = Following(run)
+    followed.told = [((number, 1), b"x" * 10_000) for number in range(1000)]
+    reading, sizes = Reading(followed, (0, 1)), list[int]()
+    while reading.more:
+        sizes.append(len(reading.take()))
+    assert sum(sizes) > 9_990_000
+    assert max(sizes) < 300_000
 
 
 def test_many_clients_at_once(tmp_path: Path) -> None:

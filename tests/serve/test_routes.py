@@ -124,12 +124,15 @@ def test_a_question_at_the_end_is_answered_by_a_run_that_follows(client: httpx.C
     assert "by another text" in problem(
         client.post(where, json={"type": "input", "text": "A"}), 409, "not-asked", "text"
     )
-    problem(
-        client.post(f"/v1/runs/{following['id']}/answers", json={"type": "input", "text": "A"}),
-        409,
-        "not-asked",
-        "type",
-    )
+    # What has ended without a question goes on with what is said next, in the same conversation.
+    more = client.post(f"/v1/runs/{following['id']}/answers", json={"type": "input", "text": "and order C"}).json()
+    assert events(client, more["id"])[-1]["run"]["outcome"]["value"] == "done C"
+    chain = client.get("/v1/runs", params={"conversation": run["conversation"]}).json()["runs"]
+    assert {one["id"]: one["follows"] for one in chain} == {
+        more["id"]: following["id"],
+        following["id"]: run["id"],
+        run["id"]: "",
+    }
 
 
 def test_a_run_under_way_is_streamed_steered_and_cancelled(client: httpx.Client, server: Running) -> None:

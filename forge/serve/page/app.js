@@ -231,7 +231,8 @@ by("start").addEventListener("submit", async (event) => {
   );
   const priority = by("priority").value ? { priority: Number(by("priority").value) } : {};
   const message = by("message").value;
-  const body = { workflow: by("workflow").value, message, variables, background: true, ...priority };
+  const conversation = by("conversation").value;
+  const body = { workflow: by("workflow").value, message, conversation, variables, background: true, ...priority };
   const text = JSON.stringify(body);
   if (text !== start.body) Object.assign(start, { key: crypto.randomUUID(), body: text });
   const run = await tell(by("start-problem"), by("start-button"), async () => {
@@ -326,7 +327,8 @@ const describe = (run, view) => {
   by("retry").hidden = view.state !== "failed";
   by("delete").hidden = !over;
   by("download").hidden = false;
-  by("steer").hidden = over;
+  by("steer").hidden = over && !goesOn(view);
+  by("steer-label").textContent = over ? "Next message" : "Message to the run";
   by("steer").classList.toggle("low", view.state === "waiting");
   by("timeline-note").textContent = { queued: "It waits for a worker.", waiting: "It waits for a person." }[view.state] ?? "";
   if (before && before !== view.state) announce(`The run is ${(STATES[view.state] ?? view.state).toLowerCase()}`);
@@ -335,6 +337,9 @@ const describe = (run, view) => {
   const row = list.rows.get(view.id);
   if (row) write(row, view);
 };
+
+const goesOn = (view) =>
+  view.state !== "failed" && !view.followed_by && !asksInput(view) && workflows.get(view.workflow)?.agent;
 
 const asksInput = ({ outcome, followed_by: next }) => outcome?.type === "needs_input" && !next;
 
@@ -454,7 +459,13 @@ by("steer").addEventListener("submit", (event) => {
   event.preventDefault();
   const run = shown;
   void tell(by("run-problem"), by("steer-button"), async () => {
-    await post(`${pathOf(run.id)}/messages`, { text: by("steer-text").value });
+    const text = by("steer-text").value;
+    if (OVER.has(run.view.state)) {
+      await answer(run)({ type: "input", text });
+      by("steer-text").value = "";
+      return;
+    }
+    await post(`${pathOf(run.id)}/messages`, { text });
     by("steer-text").value = "";
     by("steer-note").textContent = "Sent. The model reads it with the results of its next calls.";
   });

@@ -26,6 +26,7 @@ export class Timeline {
   #tool;
   #announce;
   #turns = new Map();
+  #within = new Map(); // the timelines of agents within the run, by their own runs
   #calls = new Map();
   #live = null;
   #asked = 0;
@@ -44,13 +45,38 @@ export class Timeline {
   }
 
   hear(event) {
-    if (Object.hasOwn(this.#heard, event.type)) this.#heard[event.type](event);
+    if (event.within) this.#inner(event);
+    else if (Object.hasOwn(this.#heard, event.type)) this.#heard[event.type](event);
   }
 
   /** The stream begins anew: what is told of the reply that is being written is all told again. */
   reconnected() {
+    for (const [run, inner] of this.#within) if (!inner.recorded) this.#reset(run);
     if (!this.#live) return;
     Object.assign(this.#live, { text: "", reasoning: "", calls: [] });
+  }
+
+  /** What happens in an agent within the run is shown at the call that asked for it: as it happens, then as recorded. */
+  #inner(event) {
+    const { agent, run, parent, call_id: call } = event.within;
+    if (event.id && this.#within.get(run)?.recorded === false) this.#reset(run);
+    let inner = this.#within.get(run);
+    if (!inner) {
+      const card = (this.#within.get(parent)?.timeline ?? this).#calls.get(call);
+      if (!card) return;
+      const list = make("ol", "turns");
+      const place = make("details", "within", make("summary", "", "What ", inert(agent), " did"), list);
+      place.open = !event.id;
+      card.results.before(place);
+      inner = { place, recorded: Boolean(event.id), timeline: new Timeline(list, () => {}, () => {}) };
+      this.#within.set(run, inner);
+    }
+    inner.timeline.hear({ ...event, within: null });
+  }
+
+  #reset(run) {
+    this.#within.get(run).place.remove();
+    this.#within.delete(run);
   }
 
   #heard = {
@@ -228,6 +254,7 @@ export class Timeline {
     turn.proposed = event.calls.map((call) => {
       const name = make("code", "name", inert(call.name));
       const place = make("article", "call proposed", make("header", "", name, make("span", "state", "checked …")));
+      place.ariaLabel = `Proposed call ${name.textContent}`;
       place.append(argumentsOf(call.arguments));
       return { name: call.name, place: this.#into(event, place) };
     });
@@ -263,7 +290,9 @@ export class Timeline {
     const chips = make("span", "chips");
     const progress = make("p", "progress");
     const results = make("div", "results");
-    const place = make("article", `call ${effect}`, make("header", "", make("code", "name", inert(call.name)), chips, state));
+    const name = make("code", "name", inert(call.name));
+    const place = make("article", `call ${effect}`, make("header", "", name, chips, state));
+    place.ariaLabel = `Call ${name.textContent}`;
     const card = { place, state, chips, progress, results, json: call.arguments, given: argumentsOf(call.arguments) };
     place.append(card.given, progress, results);
     if (effect) this.#chip(card, effect === "terminal" ? "ends the run" : effect);
