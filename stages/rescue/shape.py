@@ -29,6 +29,7 @@ _ONE_KEYS = (
     "functionCall",
     "toolCall",
     "tool_use",
+    "toolUse",
     "function",
     "call",
     "action",
