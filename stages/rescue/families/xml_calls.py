@@ -18,7 +18,20 @@ from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
 from stages.rescue.families.elements import element_as_json, joined_arguments, skip_cdata
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
-from stages.rescue.tags import ATTRIBUTE, BAR, CALL, CLOSED, END_TAG, GAP, KEY, PARAMETER, TAG, TAG_END, VALUE, past_closing
+from stages.rescue.tags import (
+    ATTRIBUTE,
+    BAR,
+    CALL,
+    CLOSED,
+    END_TAG,
+    GAP,
+    KEY,
+    PARAMETER,
+    TAG,
+    TAG_END,
+    VALUE,
+    past_closing,
+)
 
 
 class Grammar(Struct, frozen=True, kw_only=True):
