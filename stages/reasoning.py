@@ -7,16 +7,18 @@ from typing import Literal, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.rescue.patterns import by_first_character, factored
+
 # The tags around reasoning, and the markup of calls that must not be mistaken for them.
 
 _THINK = r"(?i:(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)(?::[\w-]{1,20})?)"
 _CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)(?::[\w-]{1,20})?)"
-_OPEN = (
-    rf"<{_THINK}>|\[(?i:THINK)\]|\u25c1think\u25b7|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
+_OPEN = "\u25c1think\u25b7|" + (
+    rf"<{_THINK}>|\[(?i:THINK)\]|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
     r"<\|open\|>think<\|sep\|>|<unused94>thought"
 )
-_CLOSE = (
-    rf"</{_THINK}>|\[/(?i:THINK)\]|\u25c1/think\u25b7|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|"
+_CLOSE = "\u25c1/think\u25b7|" + (
+    rf"</{_THINK}>|\[/(?i:THINK)\]|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|"
     r"<\|close\|>think<\|sep\|>|<unused95>"
 )
 _ANALYSIS = r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>"
@@ -33,23 +35,40 @@ _CALLED = (
 )
 _OPEN_ENDED = ("[TOOL_CALLS]", "<|python_tag|>")
 """Call markup that has no closing tag."""
-_DRAFT = r'\n\{"name"|\n\{"tool"|\n```json'
+_DRAFT = '\n(?:\\{"name"|\\{"tool"|```json)'
 
-TAG = re.compile(
-    rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<analysis>{_ANALYSIS})|(?P<end><\|end\|>)|(?P<turn><\|start\|>assistant)|"
-    rf"(?P<call>{_CALL})|(?P<called>{_CALLED})|(?P<draft>{_DRAFT})"
-)
-"""Every tag that splitting knows, in a group named after what it does."""
+_KINDS = {
+    "open": _OPEN,
+    "close": _CLOSE,
+    "analysis": _ANALYSIS,
+    "end": r"<\|end\|>",
+    "turn": r"<\|start\|>assistant",
+    "call": _CALL,
+    "called": _CALLED,
+    "draft": _DRAFT,
+}
 
-_TAGGED = re.compile(
-    rf"{_OPEN}|{_CLOSE}|<\|start\|>assistant<\|channel\|>analysis<\|message\|>|<\|channel\|>analysis<\|message\|>"
-)
+
+def _tags() -> re.Pattern[str]:
+    """The tags of all kinds by their first character, so that all other text is skipped at once."""
+    rests: dict[str, list[str]] = {}
+    for kind, tags in _KINDS.items():
+        for first, rest in by_first_character(tags).items():
+            several = rests.setdefault(first, [])
+            several.append(f"(?P<{kind}{sum(map(len, rests.values()))}>{rest})")
+    return re.compile("|".join(f"{first}(?:{'|'.join(several)})" for first, several in rests.items()))
+
+
+TAG = _tags()
+"""Every tag that splitting knows, in a group named after what it does, and a number."""
+
+_TAGGED = re.compile(factored("|".join((_OPEN, _CLOSE, _ANALYSIS))))
 """A text without any of these contains no reasoning."""
 
 
 def may_hold_reasoning(text: str) -> bool:
     """Whether any tag of reasoning is in the text."""
-    return ("<" in text or "[" in text or "\u25c1" in text) and _TAGGED.search(text) is not None
+    return _TAGGED.search(text) is not None
 
 
 _ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
@@ -111,6 +130,7 @@ class Split(Struct, frozen=True, kw_only=True):
     held: str = ""
 
 
+_DIGITS = "0123456789"
 _Kind = Literal["text", "reasoning", "tag", "open", "to_reasoning", "to_text"]
 
 
@@ -132,7 +152,7 @@ def pieces(split: Split, buffer: str, start: int, *, final: bool) -> Iterator[tu
             break
         if tag.start() > position:
             yield (split := _grown(split, buffer[position : tag.start()])), _piece(split, position, tag.start())
-        for after, piece in _at_tag(split, buffer, tag.start(), tag.end(), str(tag.lastgroup)):
+        for after, piece in _at_tag(split, buffer, tag.start(), tag.end(), (tag.lastgroup or "").rstrip(_DIGITS)):
             yield (split := after), piece
         position = tag.end()
     if position < limit:

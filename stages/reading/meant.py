@@ -12,7 +12,7 @@ from stages.rescue.found import Rescued
 from stages.rescue.strays import STRAY_MARKUP
 from stages.rescue.tags import MARKER
 
-_MARKUP = re.compile(rf"{MARKER}|^[ \t]{0, 8}+(?:```|~~~)\w{0, 20}+[ \t]{0, 8}+$", re.MULTILINE)
+_MARKUP = re.compile(rf"{MARKER}|^[ \t]{{0,8}}+(?:```|~~~)\w{{0,20}}+[ \t]{{0,8}}+$", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
 """The thought that is part of ReAct's form."""
 _WORD = re.compile(r"\w")

@@ -160,8 +160,8 @@ def _unquoted(text: str, start: int) -> FoundJson | BrokenJson:
         inner = msgspec.json.decode(quote, type=str) if is_json(quote) else ""
         found = json_at(inner, 0) if inner else torn
         if isinstance(found, FoundJson) and not inner[found.end :].strip():
-            end = whole.end() + text.startswith('"', whole.end())
-            return FoundJson(text=found.text, end=end, repairs=("escaped_quotes", *found.repairs), cost=found.cost)
+            repairs = ("escaped_quotes", *found.repairs)
+            return FoundJson(text=found.text, end=whole.end(), repairs=repairs, cost=found.cost)
     return torn
 
 

@@ -46,11 +46,9 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     position = floor = shown = 0
     patience = max(_PATIENCE, len(text) // 2)
     called = damaged = False
-    while found := known.anywhere.search(text, position):
-        start = found.start()
+    place = known.places(text, names)
+    while (start := place(position)) >= 0:
         position = start + 1
-        if found.lastgroup and found["own"] not in names.known:
-            continue
         if patience <= 0:
             # Without a call before it this is a text like any other.
             return [*reads, ("", Read(start=start, end=start, damage=_TOO_MUCH))] if called else reads

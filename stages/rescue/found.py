@@ -36,6 +36,8 @@ class Claim(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         # Not `Options`, which looks at every field: replies are read often.
+        if type(self.name) is type(self.arguments) is str:
+            return
         given: dict[str, object] = {"name": self.name, "arguments": self.arguments}
         if wrong := [name for name, value in given.items() if not isinstance(value, str)]:
             must = {"name": "a string", "arguments": "the JSON text of an object"}

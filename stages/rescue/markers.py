@@ -1,7 +1,7 @@
 """Where families may begin: one pattern finds the place in a text, a second tells which families it is for."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 from types import MappingProxyType
 
@@ -13,11 +13,15 @@ from stages.rescue.patterns import by_first_character
 
 
 class Openers(Struct, frozen=True, kw_only=True):
-    """The openers of all families: `anywhere` finds a place, `which` the families for its first character."""
+    """The openers of all families: `anywhere` finds a place, `which` the families for its first character.
+
+    `untagged` finds the same but for tags that may bear a tool's name (`OWN_TAG`); None if no family reads these.
+    """
 
     families: tuple[Family, ...]
     starts: Mapping[str, str]
     anywhere: re.Pattern[str]
+    untagged: re.Pattern[str] | None
     which: Mapping[str, tuple[re.Pattern[str], tuple[Family, ...]]]
 
     def with_family(self, family: Family, place: int) -> "Openers":
@@ -28,8 +32,26 @@ class Openers(Struct, frozen=True, kw_only=True):
         which = {**self.which, **{first: _which(families, first) for first in family.first}}
         return _compiled(families, {**self.starts, **more, **both}, which)
 
+    def places(self, text: str, names: Names) -> Callable[[int], int]:
+        """A function from a position to the next place where a family may begin, -1 for none. Positions must grow."""
+        tags = [tag.start() for tag in _OWN_TAG.finditer(text) if tag[1] in names.known] if self.untagged else []
+        tags.reverse()
+        search = (self.untagged or self.anywhere).search
+        found = search(text)
+
+        def place(position: int) -> int:
+            nonlocal found
+            if found and found.start() < position:
+                found = search(text, position)
+            while tags and tags[-1] < position:
+                tags.pop()
+            start = found.start() if found else -1
+            return tags[-1] if tags and not 0 <= start < tags[-1] else start
+
+        return place
+
     def readings(self, text: str, start: int, floor: int, names: Names) -> tuple[list[tuple[str, Read]], int]:
-        """What the families read at `start`, in their order, up to one that knows that it is no call.
+        """What the families read at `start`, in their order, up to one that is sure: a call as it should be, or none.
 
         Readings that begin before `floor` are ignored. The number is how far any family looked.
         """
@@ -43,7 +65,8 @@ class Openers(Struct, frozen=True, kw_only=True):
             if read.start < floor or read.end == start:
                 continue
             readings.append((family.name, read))
-            if not read.claims and not read.damage:
+            if not read.damage and all(claim.name in names.known and not claim.cost for claim in read.claims):
+                # There is no better reading.
                 break
         return readings, looked
 
@@ -64,8 +87,8 @@ def openers(families: tuple[Family, ...]) -> Openers:
     return _compiled(families, starts, {first: _which(families, first) for first in firsts})
 
 
-_OWN_TAG = r"<(?=(?P<own>[A-Za-z_][\w.-]{0,120})[\s/>])"
-"""A tag that may bear a tool's name, which is asked at once."""
+_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?=[\s/>])")
+"""A tag that may bear a tool's name."""
 
 
 def _compiled(
@@ -75,11 +98,15 @@ def _compiled(
 ) -> Openers:
     # Without families there is nowhere to begin: `(?!)` matches nothing.
     sought = [*map("".join, starts.items())]
-    if any(family.own_tag for family in families):
-        # Last, so that it is the one that matched only where no other family may begin.
-        sought.append(_OWN_TAG)
-    anywhere = re.compile("|".join(sought) or "(?!)")
-    return Openers(families=families, starts=MappingProxyType(starts), anywhere=anywhere, which=MappingProxyType(which))
+    found = re.compile("|".join(sought) or "(?!)")
+    tagged = any(family.own_tag for family in families)
+    return Openers(
+        families=families,
+        starts=MappingProxyType(starts),
+        anywhere=re.compile("|".join((*sought, _OWN_TAG.pattern))) if tagged else found,
+        untagged=found if tagged else None,
+        which=MappingProxyType(which),
+    )
 
 
 def _which(families: tuple[Family, ...], first: str) -> tuple[re.Pattern[str], tuple[Family, ...]]:

@@ -1,25 +1,23 @@
-"""Regular expressions with many alternatives, grouped by first character, so that few are tried at any place."""
+"""Regular expressions with many alternatives, written so that few are tried at any place.
+
+Python tries one alternative after the other. Here what several of them begin with is tried once.
+"""
 
 import re
 
-_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]|[^\\\[()|]+", re.DOTALL)
-_FIRST = re.compile(r"\^|\\w\+(?!\+)|(?:\\[^\w\s]|[^\\\[\](){}.*+?|^$])(?![*+?{])")
+_TOKEN = re.compile(
+    r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:[:=!>]|<[=!]|[a-z-]+:))?|[)|]|(?:[*+?]|\{\d*,?\d*\})[+?]?|.",
+    re.DOTALL,
+)
+_REPEATED = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[+?]?")
+_LITERAL = re.compile(r"\^|\\w\+|\\[^\w\s]|[^\\\[\](){}.*+?|^$]")
 
-
-def alternatives(expression: str) -> list[str]:
-    """The regular expression split at its outermost bars."""
-    parts, depth = [""], 0
-    for piece in _PIECE.findall(expression):
-        depth += (piece == "(") - (piece == ")")
-        if piece == "|" and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += piece
-    return parts
+_Sequence = tuple[str, ...]
+"""What an expression without bars has one after the other: characters, classes and groups, as often as they repeat."""
 
 
 def factored(expression: str) -> str:
-    """An expression that matches at the same places, with alternatives of the same first character grouped.
+    """An expression that matches at the same places, with alternatives that begin alike grouped.
 
     Where several alternatives match at one place, a different one may win.
     """
@@ -31,44 +29,49 @@ def by_first_character(expression: str) -> dict[str, str]:
 
     "" for those that have none. An expression that matches where this one does is any such character, then that.
     """
-    return {first: _any_of(rests) for first, rests in _by_first(alternatives(expression)).items()}
+    rests: dict[str, list[_Sequence]] = {}
+    for sequence in _opened(_sequences(expression)):
+        literal = bool(sequence) and _LITERAL.fullmatch(sequence[0])
+        first, rest = (sequence[0], sequence[1:]) if literal else ("", sequence)
+        rests.setdefault(first, []).append(rest)
+    return {first: _any_of(_opened(several)) for first, several in rests.items()}
 
 
-def _by_first(parts: list[str]) -> dict[str, list[str]]:
-    """What is left of the alternatives, by the character that they begin with; "" for those that have none."""
-    rests: dict[str, list[str]] = {}
-    for part in parts:
-        if part.startswith("(?:") and (group := _grouped(part)):
-            for first, rest in group.items():
-                rests.setdefault(first, []).append(rest)
-            continue
-        begun = _FIRST.match(part)
-        rests.setdefault(begun[0] if begun else "", []).append(part[begun.end() :] if begun else part)
-    return rests
+def _sequences(expression: str) -> list[_Sequence]:
+    """The alternatives at the outermost bars, each taken apart."""
+    found: list[list[str]] = [[]]
+    depth = 0
+    for token in _TOKEN.findall(expression):
+        inside = depth > 0
+        depth += token.startswith("(") - (token == ")")
+        if token == "|" and not inside:
+            found.append([])
+        elif inside or (found[-1] and _REPEATED.fullmatch(token)):
+            found[-1][-1] += token
+        else:
+            found[-1].append(token)
+    return [*map(tuple, found)]
 
 
-def _grouped(part: str) -> dict[str, str]:
-    """The same of one that begins with a group: `(?:ab|ac|d)e` begins with `a` or with `d`. Empty if it may repeat."""
-    inside, rest = _first_group(part)
-    if rest.startswith(("*", "+", "{")):
-        return {}
-    begun = {first: _any_of(rests) + rest.removeprefix("?") for first, rests in _by_first(alternatives(inside)).items()}
-    if rest.startswith("?"):
-        for first, rests in _by_first([rest[1:]]).items():
-            begun[first] = _any_of([begun[first], *rests] if first in begun else rests)
-    return begun
+def _opened(sequences: list[_Sequence]) -> list[_Sequence]:
+    """The same with each group at a beginning as its alternatives: `(?:ab|c)d` is `abd` or `cd`."""
+    opened: list[_Sequence] = []
+    for sequence in sequences:
+        first, rest = sequence[:1], sequence[1:]
+        group = first[0] if first and first[0].startswith("(?:") else ""
+        if group.endswith((")", ")?")):
+            inside = _sequences(group.removesuffix("?")[len("(?:") : -1])
+            begun = [one + rest for one in inside]
+            opened += _opened([*begun, rest] if group.endswith("?") else begun)
+        else:
+            opened.append(sequence)
+    return opened
 
 
-def _any_of(rests: list[str]) -> str:
-    return rests[0] if len(rests) == 1 and len(alternatives(rests[0])) == 1 else f"(?:{'|'.join(rests)})"
-
-
-def _first_group(part: str) -> tuple[str, str]:
-    """What is in the group that the expression begins with, and what comes after it."""
-    depth = end = 0
-    for piece in _PIECE.findall(part):
-        depth += (piece == "(") - (piece == ")")
-        end += len(piece)
-        if depth == 0:
-            break
-    return part[len("(?:") : end - 1], part[end:]
+def _any_of(sequences: list[_Sequence]) -> str:
+    """An expression for any of them, in which a beginning that several have stands once."""
+    rests: dict[str, list[_Sequence]] = {}
+    for sequence in sequences:
+        rests.setdefault(sequence[0] if sequence else "", []).append(sequence[1:])
+    parts = [first + (_any_of(several) if first else "") for first, several in rests.items()]
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"

@@ -83,8 +83,9 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
     position = head.end()
     if text.startswith(")", position):
         return PythonCalls((Claim(name=name, arguments="{}"),), _past_print(text, head, position + 1))
-    if text.startswith("{", position) and names.knows(name):
-        return _of_object(text, head, position, name)
+    given_whole = position + 2 * text.startswith("**{", position)
+    if text.startswith("{", given_whole) and names.knows(name):
+        return _of_object(text, head, given_whole, name)
     parameters = names.parameters(name)
     given: dict[str, _Argument] = {}
     while True:
@@ -142,7 +143,7 @@ def _claim(name: str, given: dict[str, _Argument], parameters: tuple[str, ...]) 
 
 
 def _of_object(text: str, head: re.Match[str], position: int, name: str) -> PythonCalls:
-    """`f({"x": 1})`, as JavaScript has it: all arguments in one object."""
+    """`f({"x": 1})`, as JavaScript has it, or `f(**{"x": 1})`: all arguments in one object."""
     found = json_at(text, position)
     closing = _OBJECT_END.match(text, found.end) if isinstance(found, FoundJson) else None
     if not isinstance(found, FoundJson) or closing is None:

@@ -29,12 +29,15 @@ _ONE_KEYS = (
     "functionCall",
     "toolCall",
     "tool_use",
+    "toolUse",
     "function",
     "call",
     "action",
     "tool",
     "command",
 )
+_CALL_KEYS = frozenset({*NAME_KEYS, *_MANY_KEYS, *_ONE_KEYS, "method"})
+"""An object with several keys is a call only if one of these is among them."""
 _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
 """Kinds of message blocks that are not calls."""
 _OUTSIDE = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
@@ -94,6 +97,8 @@ def _object(text: str, names: Names, *, marked: bool) -> _Shape:
         return _Shape(claims=(claim,))
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
+    if len(value) > 1 and value.keys().isdisjoint(_CALL_KEYS):
+        return NOT_A_CALL
     if bare_name(string_value(value.get("name")) or string_value(value.get("recipient_name")) or "") == _PARALLEL:
         given = next((value[key] for key in ARGUMENT_KEYS if key in value), Raw(b"{}"))
         value = object_members(string_value(given) or json_source(given)) or {}

@@ -33,6 +33,9 @@ def _message(text: str, start: int, names: Names) -> Read | None:
         return _call(text, start, header, recipient)
     if header["message"] is None:
         return Read(start=start, end=header.end(), keep="")
+    if own and header["channel"] not in (None, "final", "commentary", "analysis"):
+        # A channel of calls, which are whole: the token before them is theirs.
+        return Read(start=start, end=header.start("message"), keep="")
     ended = _END.search(text, header.end())
     end = ended.start() if ended else len(text)
     words = (

@@ -45,7 +45,7 @@ _OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_
 _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]\s{{0,8}}\\))?")
 _CLOSER = re.compile(
-    rf"{GAP}[}}\])]{{0,2}}+\s*+(?:```\s*+)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
+    rf"{GAP}\"?+{GAP}[}}\])]{{0,2}}+\s*+(?:```\s*+)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
     r"<\|/tool_calls?\|>|<\|tool_call_end\|>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
     r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*+\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
 )

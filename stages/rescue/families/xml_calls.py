@@ -18,7 +18,20 @@ from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
 from stages.rescue.families.elements import element_as_json, joined_arguments, skip_cdata
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
-from stages.rescue.tags import ATTRIBUTE, CALL, CLOSED, END_TAG, GAP, KEY, PARAMETER, TAG, TAG_END, VALUE
+from stages.rescue.tags import (
+    ATTRIBUTE,
+    BAR,
+    CALL,
+    CLOSED,
+    END_TAG,
+    GAP,
+    KEY,
+    PARAMETER,
+    TAG,
+    TAG_END,
+    VALUE,
+    past_closing,
+)
 
 
 class Grammar(Struct, frozen=True, kw_only=True):
@@ -48,7 +61,7 @@ ELEMENTS = Grammar(
         r"(?P<typed>[^>\n]{0,80})(?:>|(?=\n))"
     ),
     value_end=re.compile(
-        rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|{_CUT_OFF}))|"
+        rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
         rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|"
         rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))"
     ),
@@ -67,7 +80,7 @@ PAIRS = Grammar(
         rf"(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
     ),
     value_end=re.compile(
-        rf"{_PAIR_VALUE_END}(?={GAP}(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END}|{CLOSED}|{_CUT_OFF}))|"
+        rf"{_PAIR_VALUE_END}(?={GAP}(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END}|{CLOSED}|<{BAR}|{_CUT_OFF}))|"
         rf"(?={CLOSED}\s*(?:\Z|{_PAIR_OPEN}))|"
         rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG})"
     ),
@@ -184,14 +197,16 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
         values = iter(raw)
         given = {name: [next(values) for _ in several] for name, several in given.items()}
-    end = grammar.end.match(text, position)
-    if end is None and given and text[position - 1] == ">" and (end := _ALL_CLOSED.match(text, position)):
+    closing = grammar.end.match(text, position)
+    end = closing.end() if closing else past_closing(text, position)
+    if end == position and given and text[position - 1] == ">" and (closing := _ALL_CLOSED.match(text, position)):
         repairs["missing_closer"] = None
-    if end is None:
+        end = closing.end()
+    if end == position and closing is None:
         cut = _CUT_TAG.match(text, position)
         return _damaged(called, cut.end() if cut else position, names)
     claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
-    return Read(start=called.begin, end=end.end(), claims=(claim,), keep="")
+    return Read(start=called.begin, end=end, claims=(claim,), keep="")
 
 
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
@@ -215,11 +230,11 @@ FUNCTION = Family(
     opener=rf"{TAG}function\s{{0,4}}=|f(?<![\w<:]f)unction=(?=[\w.-]{{1,100}}>)",
     read=_function,
 )
-INVOKE = Family(name="invoke", first="<", opener=rf"{TAG}(?:invoke|call|tool|toolcall)(?={ATTRIBUTE})", read=_invoke)
+INVOKE = Family(name="invoke", first="<", opener=rf"{TAG}{CALL}(?={ATTRIBUTE})", read=_invoke)
 ARG_KEY = Family(
     name="arg_key",
     first="<",
-    opener=rf"{TAG}(?:tool_?call|function_?call|call){TAG_END}(?={GAP}[\w.:/-]{{1,200}}{GAP}<|{GAP}[\w.:/-]{{1,200}}\s{{1,8}}[\w.-]{{1,80}}</)",
+    opener=rf"{TAG}{CALL}{TAG_END}(?={GAP}[\w.:/-]{{1,200}}{GAP}<(?!/(?:tool|tool_use|action|function|invoke)>)|{GAP}[\w.:/-]{{1,200}}\s{{1,8}}[\w.-]{{1,80}}</)",
     read=_pairs,
 )
 ARG_KEY_UNOPENED = Family(name="arg_key", first="<", opener=rf"{TAG}arg_key{TAG_END}", read=_unopened_pairs)

@@ -1,7 +1,8 @@
-"""A second list of formats, damage, invented formats and texts without calls, written before its results were seen.
+"""Two more lists of formats, damage, invented formats and texts without calls, written before their results were seen.
 
-From the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`: of damage,
-the held half was looked at too once its result had been written down (benchmarks/RESCUE.md).
+`fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
+of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
+after, as of what models of 2026 write that is in neither.
 """
 
 import json
@@ -19,7 +20,9 @@ from tests.rescue_corpus import FOLDER, Meant, arguments
 from tests.stages.rescue.test_shapes import Case
 
 CASES = [
-    msgspec.json.decode(line, type=Case) for line in (FOLDER / "fresh.jsonl").read_text(encoding="utf-8").splitlines()
+    msgspec.json.decode(line, type=Case)
+    for name in ("fresh", "third")
+    for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 NOT_READ = {
     "clean/paren_bare-said": "Python without brackets or fence, behind words",
@@ -73,7 +76,7 @@ def _tools(effect: ToolEffect) -> tuple[ToolSpec, ...]:
 READS, WRITES = (reader(Rules(tools=_tools(effect)), in_text=False, families=FAMILIES) for effect in ("read", "write"))
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.half} {case.id}") for case in CASES])
 def test_the_calls_that_are_meant_are_read_and_no_write_runs_from_a_text_without_any(case: Case) -> None:
     read = (WRITES if case.kind == "negative" else READS)(Reply(text=case.text))
     right = case.kind == "negative" or all(call.wrong is None for call in read.calls)
