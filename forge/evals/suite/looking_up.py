@@ -1,4 +1,4 @@
-"""The seeds' first scenarios, each with a twin: facts looked up and told, in two steps to four; a question to decline."""
+"""The first scenarios of the seeds, each with a twin: facts looked up and told in two to four steps, one to decline."""
 
 from collections.abc import Callable
 

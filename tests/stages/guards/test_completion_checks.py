@@ -66,7 +66,7 @@ def test_compaction_keeps_what_a_check_or_a_guard_wants_to_see(asking: str) -> N
         return tuple(Objection(call=one, wrong=Custom(text=wrong)) for one in calls if one.name == "end" and wrong)
 
     own = {"completion_checks": {"end": all_read}} if asking == "check" else {"guards": [guard]}
-    flow = Workflow("reader", tools=[read, end], terminal_tool="end", **own)  # type: ignore[arg-type]  # either option
+    flow = Workflow("reader", tools=[read, end], terminal_tool="end", **own)
     model = Scripted([*(call("read", page=n) for n in range(6)), call("end")], context_tokens=4_000)
     run = run_sync(flow, "Read six pages.", backend=model).unwrap()
     assert run.state.ledger.compactions
