@@ -3,6 +3,9 @@
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
+from typing import get_args
+
+from forge.serve.api import RunEvent
 
 PAGE = files("forge.serve") / "page"
 HTML = (PAGE / "index.html").read_text(encoding="utf-8")
@@ -35,6 +38,13 @@ def test_every_id_that_is_used_is_on_the_page_once() -> None:
     assert {attributes[name] for _, attributes in ELEMENTS for name in named if name in attributes} <= set(IDS)
     styled = set(re.findall(r"#([a-z][a-z-]*)\b(?=[^;{}]*\{)", FILES["style.css"]))
     assert styled <= set(IDS)
+
+
+def test_every_event_of_the_api_is_shown() -> None:
+    heard = FILES["timeline.js"].partition("#heard = {")[2].partition("\n  };")[0]
+    told = {str(kind.__struct_config__.tag) for kind in get_args(RunEvent)}
+    elsewhere = {"state", "run_started"}  # app.js reads the one; the other says what the first one says of the message
+    assert set(re.findall(r"^    (\w+): ", heard, re.MULTILINE)) == told - elsewhere
 
 
 def test_every_control_has_a_label() -> None:
