@@ -71,11 +71,11 @@ def test_a_page_replaces_no_results(results: Path, capsys: pytest.CaptureFixture
     assert results.read_bytes() == before
 
 
-def test_without_scipy_runs_are_made_and_reports_say_what_is_missing(results: Path) -> None:
+def test_without_scipy_runs_are_made_and_replayed_and_reports_say_what_is_missing(results: Path) -> None:
     code = """
 import sys
 sys.modules["scipy"] = None
-import forge.cli.eval_run
+import forge.cli.compare, forge.cli.eval_run, forge.cli.replay
 from forge.cli.dispatch import run_command
 sys.exit(run_command(["eval", "report", "results.jsonl"]))
 """
