@@ -9,7 +9,7 @@ from forge import Conversation, Limits, follow, run_sync
 from forge.errors import ForgeError, WatcherError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
-from stages.message import Assistant, History, Kind, Message, System, Tool, User
+from stages.message import Assistant, History, Kind, System, Tool, User
 from stages.saved import load, save
 from stages.view.collapse import collapsed
 from stages.wire.deltas import Delta, Ended
@@ -75,15 +75,6 @@ def test_a_saved_conversation_goes_on_elsewhere() -> None:
     second = Conversation(Desk().workflow, backend=model, state=load(saved))
     second.say_sync("Second.").unwrap()
     assert b"First." in model.requests[0]
-
-
-def test_only_new_messages_are_told() -> None:
-    conversation, _ = talk(LOOK, FINISH, LOOK, FINISH)
-    conversation.say_sync("First.").unwrap()
-    heard: list[Message] = []
-    conversation.say_sync("Second.", on_message=heard.append).unwrap()
-    assert outline(tuple(heard))[0] == "User:Second."
-    assert [type(m).__name__ for m in heard[1:]] == ["Assistant", "Tool", "Assistant", "Tool"]
 
 
 def test_by_functions_alone() -> None:

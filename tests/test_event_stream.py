@@ -144,7 +144,7 @@ def test_progress_that_nobody_reads_does_not_pile_up() -> None:
     @tool
     def work():  # type: ignore[no-untyped-def]  # noqa: ANN202 - as users write it
         """Work."""
-        yield from range(5_000)
+        yield from range(4 * WAITING_LIMIT)
 
     workflow = Workflow("w", tools=[work], terminal_tool="work")
 
@@ -157,5 +157,5 @@ def test_progress_that_nobody_reads_does_not_pile_up() -> None:
 
     told = asyncio.run(late())
     progress = [event for event in told if isinstance(event, ToolProgressed)]
-    assert progress[-1].text == "4999"
+    assert progress[-1].text == str(4 * WAITING_LIMIT - 1)
     assert isinstance(told[-1], Finished)

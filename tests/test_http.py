@@ -213,20 +213,6 @@ def connected(backend: Server) -> Connection:
     return asyncio.run(go())
 
 
-def test_llama_cpp_is_recognised_with_its_context(server: str) -> None:
-    connection = connected(Server(f"{server}/llama"))
-    assert (connection.setup.mode, connection.setup.context_tokens) == ("constrained", 2048)
-
-
-def test_a_served_model_is_found_with_its_context(server: str) -> None:
-    connection = connected(Server(f"{server}/vllm"))
-    assert (connection.setup.mode, connection.setup.model, connection.setup.context_tokens) == (
-        "constrained",
-        "served",
-        32768,
-    )
-
-
 def test_what_is_given_is_not_asked(server: str) -> None:
     connection = connected(Server(f"{server}/vllm", model="mine", mode="prompted", context_tokens=1000))
     assert (connection.setup.mode, connection.setup.model, connection.setup.context_tokens) == (

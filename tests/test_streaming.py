@@ -8,19 +8,17 @@ import httpx
 import msgspec
 import pytest
 
-from forge import resume, run, run_sync
+from forge import run, run_sync
 from forge.backends import Server
 from forge.errors import WatcherError
 from forge.interpreters.http import Http
 from forge.interpreters.scripted import Scripted, call
 from forge.runtime.callbacks import OnChunk
 from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered, Usage
-from stages.halt import BackendFailed
 from stages.message import User
 from stages.retry import Backoff
 from stages.state import State
 from stages.wire.deltas import (
-    CallDelta,
     CallStarted,
     Decoder,
     Delta,
@@ -35,7 +33,7 @@ from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.flows import Desk
 from tests.misbehaving import GOOD
 from tests.patients import recording
-from tests.streaming import ANSWER, CALL, Script, Streams, chunked, head, said, sends, streaming, whole
+from tests.streaming import ANSWER, Script, Streams, chunked, head, said, sends, streaming, whole
 
 QUICK = Backoff(first=0.001)
 SEND = Send(request=Request(), turn=1)
@@ -72,13 +70,6 @@ def test_a_stream_is_told_as_it_comes_and_makes_the_reply() -> None:
     assert told[-1] == Ended(finish="stop", usage=ANSWER.usage)
     asked = json.loads(server.bodies[0])
     assert (asked["stream"], asked["stream_options"]) == (True, {"include_usage": True})
-
-
-def test_the_name_of_a_call_comes_before_its_arguments() -> None:
-    found, told, _ = outcome(whole(CALL))
-    assert replied(found) == CALL
-    assert told[0] == CallStarted(index=0, name="look", id="c1")
-    assert all(isinstance(delta, CallDelta) for delta in told[1:-1])
 
 
 def test_without_a_watcher_nothing_is_streamed() -> None:
@@ -310,36 +301,12 @@ def streams_whole(reply: Reply) -> bytes:
     return openai_reply(reply)
 
 
-def test_a_run_whose_stream_never_comes_whole_halts_with_the_fault() -> None:
-    async def go() -> object:
-        async with streaming(BROKEN["closed in the middle"]) as server:
-            backend = Server(server.url, profile="openai-compatible", model="m", context_tokens=4096, retry=QUICK)
-            return (await run(Desk().workflow, "Go.", backend=backend, on_chunk=lambda _: None)).failure().halt
-
-    halt = asyncio.run(go())
-    assert isinstance(halt, BackendFailed)
-    assert (halt.fault.kind, halt.attempts) == ("interrupted", 4)
-
-
 def test_a_backend_that_cannot_stream_tells_of_each_reply_in_one_go() -> None:
     told: list[Delta] = []
     model = Scripted(["<think>hm</think>No.", call("look", what="a"), call("finish")])
     run_sync(Desk().workflow, "Go.", backend=model, on_chunk=told.append).unwrap()
     assert [delta.name for delta in told if isinstance(delta, CallStarted)] == ["look", "finish"]
     assert sum(isinstance(delta, Ended) for delta in told) == 3
-
-
-def test_a_watcher_that_fails_ends_the_run_with_its_own_error() -> None:
-    with pytest.raises(WatcherError):
-        run_sync(Desk().workflow, "Go.", backend=Scripted([call("finish")]), on_chunk=failing(KeyError("x")))
-
-
-def test_resume_streams_too() -> None:
-    told: list[Delta] = []
-    desk = Desk()
-    model = Scripted([call("look", what="a"), call("finish")])
-    asyncio.run(resume(desk.workflow, desk.workflow.start("Go."), backend=model, on_chunk=told.append))
-    assert told
 
 
 def read(decoder: Decoder, data: bytes) -> Reply | Fault:
@@ -413,12 +380,6 @@ def pieces_after(wire: Wire, data: bytes) -> StreamRead:
     return wire.stream.advance(data + sse(chunk({"content": "x"}, "stop")) + b"data: [DONE]\n\n")[1]
 
 
-def test_more_calls_than_anyone_makes_are_refused() -> None:
-    found = read(OPENAI.stream, sse(*(calling(n, f"c{n}", "f", "{}") for n in range(300))))
-    assert isinstance(found, Fault)
-    assert found.kind == "too_large"
-
-
 def test_the_text_of_several_blocks_is_parted_as_in_a_whole_message() -> None:
     def block(index: int, kind: str, text: str) -> list[dict[str, object]]:
         field = {"text": "text", "thinking": "thinking"}[kind]
@@ -446,15 +407,6 @@ def test_a_request_that_asks_for_a_stream_is_the_request_with_that_field(wire: W
     assert {k: v for k, v in asked.items() if not k.startswith("stream")} == {
         k: v for k, v in plain.items() if not k.startswith("stream")
     }
-
-
-def test_half_a_letter_in_arguments_is_the_replacement_character() -> None:
-    body = b'{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"a":"\xff"}}}]},'
-    body += b'"finish_reason":"tool_calls"}]}'
-    event = b"data: " + body.replace(b"message", b"delta") + b"\n\n"
-    for reply in (OPENAI.decode(body), read(OPENAI.stream, event + b"data: [DONE]\n\n")):
-        assert isinstance(reply, Reply)
-        assert [call.arguments for call in reply.calls] == ['{"a":"\ufffd"}']
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from forge import Agent, Calls, Context, Limits, Scripted, TieredCompact, Workflow, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
+from stages.effect import Price
 from stages.message import System, User
 from stages.options import OptionError
 from stages.rules import Use
@@ -121,6 +122,8 @@ def test_a_mistake_is_said_in_a_sentence(options: dict[str, object], says: str) 
         (Limits, {"max_seconds": -1.5}, "max_seconds is -1.5; it must be a number, over 0"),
         (Limits, {"max_seconds": float("nan")}, "max_seconds is nan; it must be a number, over 0 or None"),
         (Limits, {"price": 3}, "price is 3; it must be a Price or None"),
+        (Limits, {"price": Price(prompt=-1)}, "price is Price("),
+        (Limits, {"max_cost": 1.0}, "max_cost needs price="),
         (Limits, {"max_tool_errors": -1}, "max_tool_errors is -1; it must be a whole number, at least 0"),
         (Context, {"compactor": TieredCompact}, "compactor is the class TieredCompact; write TieredCompact()"),
         (Context, {"compactor": 3}, "compactor is 3; it must be a function"),
@@ -190,23 +193,6 @@ def test_a_tool_is_still_a_function() -> None:
     assert look.name == "look"
 
 
-def test_a_plain_function_will_do() -> None:
-    def shout(text: str) -> str:
-        """Shout."""
-        return text.upper()
-
-    workflow = Workflow("w", tools=[shout], terminal_tool="shout")
-    assert workflow.rules.terminal == ("shout",)
-    assert workflow.rules.tools[0].description == "Shout."
-
-
-def test_several_tools_may_end_the_run() -> None:
-    assert Workflow("w", tools=[look, write, finish], terminal_tool=["write", "finish"]).rules.terminal == (
-        "write",
-        "finish",
-    )
-
-
 @pytest.mark.parametrize(
     ("template", "values", "filled"),
     [
@@ -230,10 +216,6 @@ def test_a_missing_variable_is_named() -> None:
     assert problem.startswith(
         "the system prompt has the placeholder {what}, and prompt_vars has no 'what'; pass it (in a terminal, --var"
     )
-
-
-def test_a_workflow_without_a_system_prompt_has_no_empty_system_message() -> None:
-    assert Workflow("w", tools=[finish], terminal_tool="finish").start("Go.").history == (User(text="Go."),)
 
 
 @pytest.mark.parametrize(

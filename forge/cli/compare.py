@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
-from forge.cli.eval_report import workflow_of
+from forge.cli.eval_journals import workflow_of
 from forge.cli.lines import phase_of
 from forge.errors import ForgeError, explain, quantity
 from forge.journal.ablation import ablate

@@ -11,7 +11,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
-from forge.cli.eval_report import judged_run, workflow_of
+from forge.cli.eval_journals import judged_run, workflow_of
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
 from forge.cli.timelines import page, save_page

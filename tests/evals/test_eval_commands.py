@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from forge.cli.dispatch import run_command
+from tests.commands import forge
 from tests.evals.rows import AUTO, PLAIN, configuration, row, rows_of, suite, written
 
 TWO = {AUTO: 0.95, PLAIN: 0.2}
@@ -34,9 +35,8 @@ def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 
 def test_the_report_in_a_pipe_is_plain_whole_lines(results: Path) -> None:
-    command = [sys.executable, "-m", "forge", "eval", "report", results.name, "--against", "forge auto"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=results.parent, encoding="utf-8")
-    assert done.stderr == ""
+    done = forge("eval", "report", results.name, "--against", "forge auto", cwd=results.parent)
+    assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
     assert lines[0].startswith("120 runs, 12 scenarios by 2 configurations, 5 seeds each")
@@ -45,9 +45,8 @@ def test_the_report_in_a_pipe_is_plain_whole_lines(results: Path) -> None:
 
 
 def test_in_a_narrow_terminal_names_are_whole_and_configurations_have_numbers(results: Path) -> None:
-    command = [sys.executable, "-m", "forge", "eval", "report", results.name]
-    narrow = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": "60", "NO_COLOR": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=results.parent, env=narrow)
+    narrow = {"FORCE_COLOR": "1", "COLUMNS": "60", "NO_COLOR": "1"}
+    done = forge("eval", "report", results.name, cwd=results.parent, **narrow)
     lines = [re.sub(r"\x1b\[[\d;]*m", "", line).split() for line in done.stdout.splitlines()]
     assert ["scenario", "1", "2"] in lines
     assert {("1", "forge", "auto:", "right"), ("2", "plain:", "right")} <= {
@@ -71,11 +70,11 @@ def test_a_page_replaces_no_results(results: Path, capsys: pytest.CaptureFixture
     assert results.read_bytes() == before
 
 
-def test_without_scipy_runs_are_made_and_reports_say_what_is_missing(results: Path) -> None:
+def test_without_scipy_runs_are_made_and_replayed_and_reports_say_what_is_missing(results: Path) -> None:
     code = """
 import sys
 sys.modules["scipy"] = None
-import forge.cli.eval_run
+import forge.cli.compare, forge.cli.eval_run, forge.cli.replay
 from forge.cli.dispatch import run_command
 sys.exit(run_command(["eval", "report", "results.jsonl"]))
 """

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.cli.eval_report import recorded_row, workflow_of
+from forge.cli.eval_journals import recorded_row, workflow_of
 from forge.errors import ForgeError
 from tests.commands import forge
 from tests.evals.running import rows, run, served

@@ -105,12 +105,6 @@ def test_where_a_scenario_can_show_a_difference_nothing_is_said_of_seeds() -> No
     assert {one.finding for one in made.matchups[0].scenarios} == {"better"}
 
 
-def test_what_was_run_is_said_first() -> None:
-    assert report_of(ROWS).facts.startswith(
-        "720 runs, 12 scenarios by 12 configurations, 5 seeds each, 2026-11-18, commit"
-    )
-
-
 def test_claims_are_sentences_with_their_counts_and_say_what_more_runs_would_show() -> None:
     told = [str(claim) for one in report_of(ROWS, against="forge auto").models for claim in one.claims]
     assert sum("is better than" in one for one in told) == 7
@@ -209,11 +203,6 @@ def test_runs_of_a_scenario_before_and_after_it_was_changed_are_no_pairs() -> No
     told = report_of([*new, *old, replace(row(AUTO, seed=9), scenario_digest="a")]).notes
     assert "forge auto: scenarios were changed between its runs: basic_2step" in told
     assert "forge auto and plain: 3 pairs left out, as the scenario was changed in between: basic_2step" in told
-
-
-def test_the_method_says_how_many_comparisons_were_corrected_for() -> None:
-    made = report_of(ROWS, against="forge auto")
-    assert f"over {made.shown[0].right.family} comparisons" in made.method
 
 
 def test_one_configuration_alone_has_a_report_without_comparisons() -> None:

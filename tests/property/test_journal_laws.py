@@ -142,7 +142,7 @@ def read(tmp_path: Path, content: bytes) -> Journal:
 
 
 def test_no_flipped_bit_is_read(tmp_path: Path, written: bytes) -> None:
-    for bit in range(0, len(written) * 8, 7):
+    for bit in range(0, len(written) * 8, 61):  # every bit of a byte in turn, several in each line
         flipped = bytearray(written)
         flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(JournalError):
@@ -168,7 +168,9 @@ def test_a_journal_that_was_cut_off_anywhere_is_the_run_so_far_or_says_that_ther
 ) -> None:
     whole = read(tmp_path, written)
     header = written.index(b"\n") + 1
-    for end in [0, 1, 5, 11, header - 1, *range(header, len(written), 3)]:
+    ends = [place for place in range(header, len(written)) if written[place : place + 1] == b"\n"]
+    near = [end + beside for end in ends[:-1] for beside in (0, 1, 2)]
+    for end in [0, 1, 5, 11, header - 1, header, *near, *range(header, len(written), 37)]:
         if end < header:
             with pytest.raises(JournalError, match="nothing was done"):
                 read(tmp_path, written[:end])

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from returns.result import Result, Success
@@ -179,6 +179,7 @@ def test_a_crash_at_any_step_leaves_a_run_that_ends_the_same(tmp_path: Path) -> 
     pytest.fail("the run has more than 200 steps")
 
 
+@settings(max_examples=10)
 @given(fuses=st.lists(st.integers(0, 60), min_size=2, max_size=4), torn=st.booleans())
 def test_so_do_crashes_of_the_lives_after(
     tmp_path_factory: pytest.TempPathFactory, fuses: list[int], torn: bool

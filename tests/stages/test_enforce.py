@@ -1,5 +1,7 @@
 """The stage `enforce` by itself: what becomes of a batch that guards object to, what is told, what is counted."""
 
+import pytest
+
 from stages import enforce
 from stages.message import Assistant, Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
@@ -43,3 +45,9 @@ def test_several_objections_to_a_call_are_all_told_and_each_count_grows_once() -
     after = enforced(against("write", NOT_YET, TOO_LATE, NOT_YET))
     assert told(after)[1][1] == "Not yet.\nToo late.\nNot yet."
     assert (after.ledger.tool_errors, after.ledger.refusals) == (1, 1)
+
+
+@pytest.mark.parametrize("verdict", [None, [NOT_YET], [Objection(wrong=NOT_YET)]])
+def test_what_is_no_verdict_is_the_guards_mistake(verdict: Verdict) -> None:
+    with pytest.raises(TypeError, match=r"^the guard test_.* (returned|objected)"):
+        enforced(lambda _state, _calls: verdict)

@@ -15,6 +15,7 @@ SHARED = {
     "reading/shown": "reading/test_provenance.py",
     "reading/toolset": "reading/test_replies.py",
     "schema/coercion": "schema/check/test_check.py",
+    "validate": "../scripts/test_loop.py",
     "wire/server_wires": "wire/openai/chat_server/test_chat_server.py",
     "wire/target": "test_serialize.py",
     "wire/tool_schemas": "test_serialize.py",

@@ -2,8 +2,6 @@
 
 import asyncio
 import dataclasses
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +28,7 @@ from stages.pipeline import StageError, StuckError, advance
 from stages.rules import Limits
 from stages.state import Answered, Awaiting, Executed, Folded, Phase, Prepared, Ready, State, Vetted
 from stages.wire.deltas import Delta, TextDelta
+from tests.commands import forge
 from tests.flows import Desk
 
 BACKWARDS = '```json\n{"name": "look", "arguments": {"what": "a"}}\n```'[::-1]
@@ -105,8 +104,7 @@ workflow = Desk(stages=beside("validate", turned_round)).workflow
 def test_the_command_line_runs_it(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW)
     run_sync(desk(turned_round), "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path / "run.jsonl"))
-    arguments = ("replay", str(tmp_path / "run.jsonl"), "--workflow", str(tmp_path / "flow.py"))
-    done = subprocess.run([sys.executable, "-m", "forge", *arguments], capture_output=True, text=True, check=False)
+    done = forge("replay", "run.jsonl", "--workflow", "flow.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "finish returned" in done.stdout
 

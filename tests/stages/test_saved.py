@@ -4,12 +4,9 @@ import pytest
 from hypothesis import given
 
 from forge.testing import states
-from stages.message import Assistant, ToolCall, User
+from stages.message import User
 from stages.saved import SavedParts, current, load, load_parts, save, save_parts
-from stages.state import SCHEMA_VERSION, Batch, State
-
-CALL = ToolCall(id="call_000000001", name="pay", arguments="{}")
-BATCH = Batch(said=Assistant(calls=(CALL,)))
+from stages.state import SCHEMA_VERSION, State
 
 
 def test_a_state_of_another_version_is_refused_in_words() -> None:

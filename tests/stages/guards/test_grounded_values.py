@@ -136,7 +136,6 @@ class Rooms:
 
 
 LIST = call("list_rooms")
-SEEN_ROOMS: tuple[Json, ...] = ({"id": "R-7", "note": "next to the lift"}, {"id": "R-12", "note": "12 minutes to walk"})
 
 
 def test_a_list_may_hold_what_was_seen_one_by_one_and_nothing_else() -> None:

@@ -21,7 +21,6 @@ from stages.message import Assistant, History, Tool, ToolCall, User
 from stages.nudges import render
 from stages.objection import Custom, Objection, Stop
 from stages.offer import offered_tools
-from stages.options import OptionError
 from stages.rules import (
     Calls,
     Limits,
@@ -182,36 +181,11 @@ def test_only_a_tool_that_takes_one_text_is_limited(parameters: str) -> None:
     assert values_to_try(spec, seen("'one'", attempts=())) == ()
 
 
-def test_a_call_that_was_answered_twice_the_same_is_not_run_again() -> None:
-    desk = Desk()
-    look = call("look", what="a")
-    run_sync(desk.workflow, "Go.", backend=Scripted([look, look, look, look, call("finish", result="ok")])).unwrap()
-    assert desk.log == ["look a", "look a", "finish"]
-
-
 def test_what_brought_something_new_in_between_may_be_called_again() -> None:
     desk = Desk()
     look, write = call("look", what="a"), call("write", what="a", text="t")
     run_sync(desk.workflow, "Go.", backend=Scripted([look, look, write, look, call("finish", result="ok")])).unwrap()
     assert desk.log == ["look a", "look a", "write a", "look a", "finish"]
-
-
-def test_a_repeatable_tool_may_be_asked_again_and_again() -> None:
-    asked: list[str] = []
-
-    @tool(repeatable=True)
-    def state() -> str:
-        """Is it ready?"""
-        asked.append("state")
-        return "not yet"
-
-    @tool
-    def done() -> None:
-        """End."""
-
-    workflow = Workflow("wait", tools=[state, done], terminal_tool="done")
-    run_sync(workflow, "Wait.", backend=Scripted([call("state")] * 5 + [call("done")])).unwrap()
-    assert len(asked) == 5
 
 
 class Shop:
@@ -352,11 +326,6 @@ def test_the_correction_says_what_to_do_instead() -> None:
 
 def test_the_laws_of_guards() -> None:
     assert_guard_laws(repetition(replace(RULES, limits=Limits(max_repeats=1))), max_examples=30)
-
-
-def test_a_wrong_limit_is_refused() -> None:
-    with pytest.raises(OptionError, match="max_repeats is 0"):
-        Limits(max_repeats=0)
 
 
 def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_same() -> None:

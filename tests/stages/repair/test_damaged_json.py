@@ -13,9 +13,10 @@ from stages.repair.literals import literal
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
 )
-WHOLES = st.lists(VALUES) | st.dictionaries(st.text(), VALUES)
+WHOLES = st.lists(VALUES, max_size=4) | st.dictionaries(st.text(), VALUES, max_size=4)
 
 
 @pytest.mark.parametrize(

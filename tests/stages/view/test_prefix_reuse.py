@@ -112,13 +112,6 @@ def test_of_the_first_message_that_differs_the_common_text_counts() -> None:
     assert common_prefix(before, after) == Prefix(messages=3, characters=sum(map(size, before[:3])) + 200)
 
 
-def test_requests_of_a_run_that_goes_on_share_all_bytes_up_to_what_is_new() -> None:
-    first = sent(State(history=GOAL), turns())
-    second = sent(first.say(*turn(1)).to(Ready()), turns())
-    before, after = first.memo.written[-1].request, second.memo.written[-1].request
-    assert before.body[: common_length(before.body, after.body)].endswith(b'"content":"Go."}')
-
-
 def test_a_text_of_another_role_is_nothing_in_common() -> None:
     assert common_prefix((*GOAL, User(text="Yes.")), (*GOAL, Assistant(text="Yes."))).characters == sum(map(size, GOAL))
 

@@ -15,7 +15,7 @@ from forge.workflow.workflow import Context
 from stages import execute
 from stages.compaction import Compacted, Compactor, ContextBudget
 from stages.effect import Execute, Succeeded, Unresolved
-from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
+from stages.message import Assistant, History, Kind, Tool, ToolCall
 from stages.rules import Limits, Rules
 from stages.state import Awaiting, Batch, Cleared, Ledger, State, Vetted
 from stages.tool import RECALL
@@ -78,17 +78,6 @@ def test_a_truncated_result_says_how_to_read_it_and_is_read(tmp_path: Path) -> N
     assert names == ["look"] * 9 + ["finish"], "the core answers a recall, the world is not asked"
     assert sum(isinstance(effect, SentPart) for effect in effects) == len(model.requests)
     assert msgspec.json.decode(msgspec.json.encode(result.state), type=State) == result.state
-
-
-def test_what_was_cut_twice_is_given_back_as_it_first_was() -> None:
-    whole_tiers = TieredCompact(keep_recent=1, phase_thresholds=(0.75, 0.75, 0.75))
-    model = Scripted(
-        [*LOOKS, *LOOKS, call("recall", call_id="call_000000001"), call("finish")], context_tokens=SMALL + 600
-    )
-    result = run_sync(workflow(whole_tiers), "Go.", backend=model).unwrap()
-    assert max(c.phase for c in result.state.ledger.compactions) >= 2
-    assert b"[Result removed to save context; recall call_000000001 to read it]" in model.requests[-1]
-    assert msgspec.json.decode(model.requests[-1])["messages"][-1]["content"] == look("a")
 
 
 def test_where_whole_exchanges_went_the_list_of_calls_says_how_to_read_them_again() -> None:
@@ -195,20 +184,3 @@ def test_every_result_that_a_compaction_cut_is_in_the_record(history: History, t
             assert kept.get(call_id, shown.get(call_id)) == message.text
             assert (call_id in kept) == (shown.get(call_id) != message.text)
     assert len(kept) == len(record)
-
-
-def test_the_place_of_a_cut_stays_as_it_is_when_compacted_again() -> None:
-    made = ToolCall(id="call_1", name="look", arguments="{}")
-    history: History = (
-        System(text="s"),
-        User(text="u"),
-        Assistant(calls=(made,), turn=1),
-        Tool(call_id="call_1", name="look", text="x" * 2000, turn=1),
-        Assistant(text="t", turn=2),
-    )
-    for threshold in (0.6, 0.01):
-        budget = ContextBudget(tokens=800, threshold=threshold, recall=True)
-        once = TieredCompact(keep_recent=1)(history, budget)
-        assert isinstance(once, Compacted)
-        assert once.phase
-        assert TieredCompact(keep_recent=1)(once.history, budget) == Compacted(history=once.history, phase=0)

@@ -295,16 +295,6 @@ def test_a_run_that_ended_while_the_summary_was_written_goes_on_with_it() -> Non
     assert resumed.ledger == whole.ledger
 
 
-def test_it_goes_on_even_where_summaries_are_no_longer_wanted() -> None:
-    async def go() -> State:
-        state = await stopped_at_summary(workflow())
-        model = Scripted([NOTE, call("finish")], context_tokens=ROOM)
-        return (await resume(workflow(summarize=False), state, backend=model)).unwrap().state
-
-    state = asyncio.run(go())
-    assert any(isinstance(m, User) and m.kind is Kind.SUMMARY for m in state.history)
-
-
 def test_cancelled_while_the_summary_is_written() -> None:
     async def go() -> Result[Finished, Halted]:
         cancel = asyncio.Event()

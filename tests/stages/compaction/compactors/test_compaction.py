@@ -31,11 +31,6 @@ def compacted(compactor: TieredCompact | SlidingWindowCompact | NoCompact, histo
     return result
 
 
-def test_nothing_is_cut_below_the_threshold() -> None:
-    history = ASKED + turn(1, "a" * 1000) + turn(2, "b") + turn(3, "c")
-    assert compacted(TieredCompact(), history, 1000) == Compacted(history=history, phase=0)
-
-
 def test_phase_1_drops_failed_attempts_and_truncates_old_results_with_their_name_and_id() -> None:
     history = ASKED + failed(1) + turn(2, "a" * 1000) + turn(3, "b" * 500) + turn(4, "c")
     result = compacted(TieredCompact(keep_recent=2), history, 690)

@@ -2,14 +2,11 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from stages.compaction.history import (
     exchange_around,
     exchanges,
-    is_failed_attempt,
     is_protected,
-    kept_indexes,
     marked,
     recent_from,
     unprotected,
@@ -28,11 +25,6 @@ def turn(number: int) -> History:
 ASKED: History = (System(text="Do the work."), User(text="Go."))
 NUDGE = User(text="Call a tool.", kind=Kind.RETRY_NUDGE, turn=2)
 HISTORY = (*ASKED, *turn(1), Assistant(text="Sure!", turn=2), NUDGE, *turn(3))
-
-
-def test_a_reply_stays_with_its_answers_and_bare_text_with_its_correction() -> None:
-    assert exchanges(HISTORY) == [(0, 1), (1, 2), (2, 4), (4, 6), (6, 8)]
-    assert [exchange_around(HISTORY, index) for index in (3, 5, 0)] == [(2, 4), (4, 6), (0, 1)]
 
 
 @given(histories())
@@ -66,17 +58,6 @@ def test_what_stays(message: Message, *, stays: bool) -> None:
     assert is_protected(message) == stays
 
 
-def test_a_failed_attempt_is_a_reply_that_was_only_corrected() -> None:
-    assert is_failed_attempt(HISTORY[4:6])
-    assert not any(is_failed_attempt(part) for part in (HISTORY[2:4], HISTORY[4:5], ()))
-
-
 @pytest.mark.parametrize(("keep", "start"), [(0, 8), (1, 6), (2, 4), (3, 0), (9, 0)])
 def test_the_recent_turns(keep: int, start: int) -> None:
     assert recent_from(HISTORY, keep) == start
-
-
-@given(st.integers(0, 20), st.lists(st.integers(0, 20), min_size=2, max_size=2).map(sorted))
-def test_kept_indexes(length: int, span: list[int]) -> None:
-    start, end = (min(place, length) for place in span)
-    assert [*kept_indexes(length, [(start, end)])] == [not start <= index < end for index in range(length)]

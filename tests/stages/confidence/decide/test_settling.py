@@ -16,7 +16,6 @@ from stages.confidence.decide import (
     hear,
     majority,
     open_decision,
-    question_about,
     settle,
 )
 from stages.confidence.measure import (
@@ -170,18 +169,6 @@ def test_each_step_changes_of_the_request_what_it_needs() -> None:
     }
     assert again(AskLarger(), Decision(step=0, length=1, asks="larger")) == {**HEAD, **TAIL}
     assert again(Vote(), Decision(step=0, length=9, votes=votes)) == {**HEAD, **TAIL}
-
-
-def test_the_question_is_about_the_least_sure_choice() -> None:
-    tool = Choice(chosen='"pay"', offered=('"look"', '"pay"'), shares=(0.1, 0.9))
-    value = Choice(argument="sum", chosen="2", offered=("1", "2"), shares=(0.6, 0.4))
-    calls = vetted(None, None).calls
-    both = {"c0": MeasuredCall(tool="pay", choices=(tool, value))}
-    asked = NeedsInput(question="Which sum is meant for pay: 2 or 1?", suggestions=("2", "1"))
-    assert question_about(calls, both) == asked
-    alone = {"c0": MeasuredCall(tool="pay", choices=(tool,))}
-    assert question_about(calls, alone).question == "What is meant: pay or look?"
-    assert question_about(calls[:1], {}).question == "Is this what is meant: go {}?"
 
 
 @pytest.mark.parametrize("wrong", [{"below": 1.5}, {"below": 0.5, "max_calls": -1}, {"below": 0.5, "then": "stop"}])

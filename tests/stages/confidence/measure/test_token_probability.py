@@ -2,7 +2,7 @@
 
 import pytest
 
-from stages.confidence.measure import ALTERNATIVES, token_probability, written
+from stages.confidence.measure import ALTERNATIVES, token_probability
 
 
 def test_a_certain_token_keeps_no_alternatives_and_an_uncertain_one_its_likeliest() -> None:
@@ -17,7 +17,3 @@ def test_a_certain_token_keeps_no_alternatives_and_an_uncertain_one_its_likelies
 )
 def test_what_is_no_logarithm_of_a_probability_is_the_nearest(given: float, probability: float) -> None:
     assert token_probability("a", given, ()).probability == probability
-
-
-def test_the_tokens_text_is_all_that_was_written() -> None:
-    assert written([token_probability(text, -1.0, ()) for text in ("```", "{", "}")]) == "```{}"

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from stages.wire.deltas import BODY_KEPT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.deltas import BODY_KEPT, cut_body, reported_fault, too_many_calls_fault
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,6 @@ def test_of_a_long_error_only_the_beginning_is_kept() -> None:
     fault = reported_fault(Raw(b'{"message":"' + b"x" * 100_000 + b'"}'))
     assert len(fault.detail) < 400
     assert len(fault.body) == BODY_KEPT == len(cut_body(b"y" * 100_000))
-
-
-@pytest.mark.parametrize(
-    ("body", "refused"), [(b"{}," * 100_001, True), (b"{}," * 99_999, False), (b"x" * 9**7, False)]
-)
-def test_an_answer_of_countless_objects_is_refused(body: bytes, *, refused: bool) -> None:
-    assert (too_many_objects(body) is not None) == refused
 
 
 def test_a_reply_of_countless_calls_is_too_large() -> None:

@@ -1,10 +1,6 @@
 """Lines of a stream: the same however the network splits it."""
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from stages.wire.deltas import Lines, appended, payloads
+from stages.wire.deltas import Lines, payloads
 
 
 def read(*chunks: bytes) -> tuple[bytes, ...]:
@@ -15,29 +11,9 @@ def read(*chunks: bytes) -> tuple[bytes, ...]:
     return (*found, *lines.finish())
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-def test_lines_end_in_each_of_the_three_ways(end: bytes) -> None:
-    assert read(b"one" + end + end + b"two" + end) == (b"one", b"", b"two")
-
-
 def test_a_line_that_never_ends_is_there_at_the_end_and_is_measured_before() -> None:
     lines, _ = Lines().advance(b"one\ntw")
     assert (lines.size, lines.finish()) == (2, (b"tw",))
-
-
-@given(st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n"]), max_size=12))
-def test_chunks_make_no_difference(chunks: list[bytes]) -> None:
-    assert read(*chunks) == read(b"".join(chunks))
-
-
-@given(st.lists(st.binary(min_size=1, max_size=50), max_size=200))
-def test_parts_stay_few(added: list[bytes]) -> None:
-    parts: tuple[bytes, ...] = ()
-    for more in added:
-        parts = appended(parts, more)
-    whole = b"".join(added)
-    assert b"".join(parts) == whole
-    assert len(parts) <= len(whole).bit_length()
 
 
 def test_events_are_taken_line_by_line() -> None:

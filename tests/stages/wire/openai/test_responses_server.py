@@ -3,20 +3,16 @@
 import json
 from typing import Any
 
-import httpx2
 import msgspec
-import openai
 import pytest
 from msgspec import Raw
-from pydantic import BaseModel
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, turn_of
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, reply_pieces
 from stages.wire.openai.responses_server import decode_request, encode_reply, response_events
 from stages.wire.served import Choice, Envelope, Foreign, Format, RequestError, ServerRequest, refusal
-from stages.wire.server_wires import RESPONSES
-from tests.wire_client import Endpoint, pieces, said, schema_of
+from tests.wire_client import pieces, said, schema_of
 
 LOOK: Any = {
     "type": "function",
@@ -414,75 +410,3 @@ def test_a_stream_that_fails_says_so_in_an_event_of_its_own() -> None:
     assert last["response"]["error"] == {"code": "server_error", "message": "it broke"}
     first, *_, failed = told(response_events(envelope()).fail(RequestError(message="later", status=429)))
     assert (first["type"], failed["response"]["error"]["code"]) == ("response.created", "rate_limit_exceeded")
-
-
-# --- the official client
-
-
-def client(*replies: Reply | RequestError) -> tuple[openai.OpenAI, Endpoint]:
-    endpoint = Endpoint(RESPONSES, *replies)
-    http = httpx2.Client(transport=endpoint)
-    return openai.OpenAI(base_url="http://forge/v1", api_key="none", http_client=http, max_retries=0), endpoint
-
-
-SAID = Reply(text="A tree.", usage=Usage(prompt=20, completion=3))
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-def test_the_official_client_runs_a_loop_of_tool_calls(streamed: bool) -> None:
-    api, endpoint = client(CALLED, SAID)
-    items: list[Any] = [{"role": "user", "content": "Look."}]
-    for _ in range(2):
-        if streamed:
-            with api.responses.stream(model="m", input=items, tools=[LOOK, PATCH]) as stream:
-                response: Any = stream.get_final_response()
-        else:
-            response = api.responses.create(model="m", input=items, tools=[LOOK, PATCH])
-        items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in response.output]
-        items += [
-            {"type": f"{item.type}_output", "call_id": item.call_id, "output": "ok"}
-            for item in response.output
-            if item.type in ("function_call", "custom_tool_call")
-        ]
-    assert (response.status, response.usage.total_tokens, response.output_text) == ("completed", 23, "A tree.")
-    assert said(endpoint.asked[1].history) == [
-        ("user", "Look."),
-        ("assistant", "I look.", 'look({"at": "tree"})', 'patch({"input":"+"})'),
-        ("tool", "c1", "look", "ok"),
-        ("tool", "call_1_1", "patch", "ok"),
-    ]
-    spoken = endpoint.asked[1].history[1]
-    assert isinstance(spoken, Assistant)
-    assert spoken.reasoning == "Hm."
-
-
-class Seen(BaseModel):
-    what: str
-    number: int
-
-
-def test_the_official_client_parses_structured_output() -> None:
-    api, endpoint = client(Reply(text='{"what":"tree","number":2}'))
-    parsed = api.responses.parse(model="m", input="?", text_format=Seen)
-    assert parsed.output_parsed == Seen(what="tree", number=2)
-    asked_for = endpoint.asked[0].format
-    assert asked_for is not None
-    assert asked_for.schema is not None
-    assert schema_of(asked_for.schema)["required"] == ["what", "number"]
-
-
-def test_the_official_client_knows_an_error_and_a_failed_stream() -> None:
-    api, _ = client(RequestError(message="no", status=429, retry_after=3))
-    with pytest.raises(openai.RateLimitError, match="no"):
-        api.responses.create(model="m", input="?")
-
-    def broken(_: httpx2.Request) -> httpx2.Response:
-        stream = response_events(envelope()).fail(RequestError(message="it broke", status=502))
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
-
-    http = httpx2.Client(transport=httpx2.MockTransport(broken))
-    api = openai.OpenAI(base_url="http://forge/v1", api_key="none", http_client=http, max_retries=0)
-    *_, last = api.responses.create(model="m", input="?", stream=True)
-    assert last.type == "response.failed"
-    assert last.response.error is not None
-    assert last.response.error.message == "it broke"

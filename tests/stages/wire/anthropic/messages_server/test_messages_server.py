@@ -3,13 +3,9 @@
 import json
 from typing import Any
 
-import anthropic
-import httpx2
 import msgspec
 import pytest
-from anthropic import beta_tool
 from msgspec import Raw
-from pydantic import BaseModel
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, Tool, turn_of
@@ -37,7 +33,7 @@ from stages.wire.served import (
     too_long,
 )
 from stages.wire.server_wires import MESSAGES
-from tests.wire_client import Endpoint, pieces, said, schema_of
+from tests.wire_client import pieces, said
 
 ASK: Any = {"role": "user", "content": "Look."}
 LOOK: Any = {"name": "look", "description": "Look.", "input_schema": {"type": "object"}}
@@ -377,109 +373,3 @@ def test_an_error_has_the_shape_of_the_protocol(error: RequestError, status: int
     answer = MESSAGES.encode_error(error)
     assert answer.status == status
     assert json.loads(answer.body) == {"type": "error", "error": {"type": kind, "message": error.message}}
-
-
-# --- the official client
-
-
-def client(*replies: Reply | RequestError) -> tuple[anthropic.Anthropic, Endpoint]:
-    endpoint = Endpoint(MESSAGES, *replies)
-    http = httpx2.Client(transport=endpoint)
-    return anthropic.Anthropic(base_url="http://forge", api_key="none", http_client=http, max_retries=0), endpoint
-
-
-CALLED = Reply(
-    text="I look.",
-    reasoning="Hm.",
-    calls=(RawCall(id="t1", name="look", arguments='{"at": "tree"}'), RawCall(name="look", arguments='{"at": "sky"}')),
-    finish="tool_calls",
-    usage=Usage(prompt=10, completion=5, cached=3),
-)
-SAID = Reply(text="A tree.", usage=Usage(prompt=20, completion=3))
-LOOP = [
-    ("user", "Look."),
-    ("assistant", "I look.", 'look({"at":"tree"})', 'look({"at":"sky"})'),
-    ("tool", "t1", "look", "tree"),
-    ("tool", "toolu_1_1", "look", "sky"),
-]
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-def test_the_official_client_runs_a_loop_of_tool_calls(streamed: bool) -> None:
-    api, endpoint = client(CALLED, SAID)
-    messages: list[Any] = [ASK]
-    for _ in range(2):
-        if streamed:
-            with api.messages.stream(model="m", max_tokens=50, messages=messages, tools=[LOOK]) as stream:
-                message: Any = stream.get_final_message()
-        else:
-            message = api.messages.create(model="m", max_tokens=50, messages=messages, tools=[LOOK])
-        messages.append({"role": "assistant", "content": message.content})
-        messages.append(
-            {"role": "user", "content": [result(b.id, b.input["at"]) for b in message.content if b.type == "tool_use"]}
-        )
-    assert (message.stop_reason, message.usage.input_tokens, message.usage.output_tokens) == ("end_turn", 20, 3)
-    assert said(endpoint.asked[1].history) == LOOP
-    assert message.content[0].text == "A tree."
-
-
-def test_the_official_tool_runner_sends_the_whole_conversation_where_there_are_no_threads() -> None:
-    @beta_tool
-    def look(at: str) -> str:
-        """Look.
-
-        Args:
-            at: what to look at
-        """
-        return at
-
-    api, endpoint = client(CALLED, SAID)
-    runner = api.beta.messages.tool_runner(model="m", max_tokens=50, messages=[ASK], tools=[look])
-    assert [each.stop_reason for each in runner] == ["tool_use", "end_turn"]
-    assert said(endpoint.asked[1].history) == LOOP
-
-
-class Seen(BaseModel):
-    what: str
-    number: int
-
-
-def test_the_official_client_parses_structured_output() -> None:
-    api, endpoint = client(Reply(text='{"what":"tree","number":2}'))
-    parsed = api.messages.parse(model="m", max_tokens=50, messages=[ASK], output_format=Seen)
-    assert parsed.parsed_output == Seen(what="tree", number=2)
-    asked_for = endpoint.asked[0].format
-    assert asked_for is not None
-    assert asked_for.schema is not None
-    assert schema_of(asked_for.schema)["required"] == ["what", "number"]
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (RequestError(message="no", status=400), anthropic.BadRequestError),
-        (RequestError(message="no", status=401), anthropic.AuthenticationError),
-        (RequestError(message="no", status=404), anthropic.NotFoundError),
-        (RequestError(message="no", status=429, retry_after=3), anthropic.RateLimitError),
-        (RequestError(message="no", status=529), anthropic.APIStatusError),
-    ],
-)
-def test_the_official_client_knows_the_errors(error: RequestError, kind: type[anthropic.APIStatusError]) -> None:
-    api, _ = client(error)
-    with pytest.raises(kind, match="no"):
-        api.messages.create(model="m", max_tokens=50, messages=[ASK])
-
-
-def test_the_official_client_is_told_of_an_error_in_a_stream() -> None:
-    def broken(_: httpx2.Request) -> httpx2.Response:
-        events, stream = message_events(envelope()).advance(TextDelta(text="Hi"))
-        stream += events.fail(RequestError(message="the backend broke", status=529))
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
-
-    http = httpx2.Client(transport=httpx2.MockTransport(broken))
-    api = anthropic.Anthropic(base_url="http://forge", api_key="none", http_client=http, max_retries=0)
-    with (
-        pytest.raises(anthropic.APIStatusError, match="the backend broke"),
-        api.messages.stream(model="m", max_tokens=50, messages=[ASK]) as stream,
-    ):
-        stream.get_final_message()

@@ -3,12 +3,9 @@
 import json
 from typing import Any
 
-import httpx2
 import msgspec
-import openai
 import pytest
 from msgspec import Raw
-from pydantic import BaseModel
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import User, turn_of
@@ -28,8 +25,7 @@ from stages.wire.served import (
     refusal,
     too_long,
 )
-from stages.wire.server_wires import CHAT
-from tests.wire_client import Endpoint, pieces, said, schema_of
+from tests.wire_client import pieces, said, schema_of
 
 ASK = {"role": "user", "content": "Look."}
 LOOK: Any = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
@@ -438,95 +434,3 @@ def test_an_error_has_the_shape_of_the_protocol(error: RequestError, status: int
 def test_an_error_says_when_to_try_again_and_whether_to() -> None:
     fault = Fault(kind="status", detail="busy", status=429, retry_after=1.6, retriable=False)
     assert encode_error(error_of(fault)).headers == (("retry-after", "2"), ("x-should-retry", "false"))
-
-
-# --- the official client
-
-
-def client(*replies: Reply | RequestError) -> tuple[openai.OpenAI, Endpoint]:
-    endpoint = Endpoint(CHAT, *replies)
-    http = httpx2.Client(transport=endpoint)
-    return openai.OpenAI(base_url="http://forge/v1", api_key="none", http_client=http, max_retries=0), endpoint
-
-
-CALLED = Reply(
-    text="I look.",
-    reasoning="Hm.",
-    calls=(RawCall(id="c1", name="look", arguments='{"at": "tree"}'), RawCall(name="look", arguments='{"at": "sky"}')),
-    finish="tool_calls",
-    usage=Usage(prompt=10, completion=5, cached=3),
-)
-SAID = Reply(text="A tree.", usage=Usage(prompt=20, completion=3))
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-def test_the_official_client_runs_a_loop_of_tool_calls(streamed: bool) -> None:
-    api, endpoint = client(CALLED, SAID)
-    messages: list[Any] = [ASK]
-    for _ in range(2):
-        if streamed:
-            options: Any = {"include_usage": True}
-            with api.chat.completions.stream(
-                model="m", messages=messages, tools=[LOOK], stream_options=options
-            ) as stream:
-                completion: Any = stream.get_final_completion()
-        else:
-            completion = api.chat.completions.create(model="m", messages=messages, tools=[LOOK])
-        message = completion.choices[0].message
-        messages.append(message.model_dump(exclude_none=True, exclude={"parsed"}))
-        messages += [
-            {"role": "tool", "tool_call_id": call.id, "content": call.function.arguments}
-            for call in message.tool_calls or ()
-        ]
-    assert completion.usage.total_tokens == 23
-    assert said(endpoint.asked[1].history) == [
-        ("user", "Look."),
-        ("assistant", "I look.", 'look({"at": "tree"})', 'look({"at": "sky"})'),
-        ("tool", "c1", "look", '{"at": "tree"}'),
-        ("tool", "call_1_1", "look", '{"at": "sky"}'),
-    ]
-    assert completion.choices[0].message.content == "A tree."
-
-
-class Seen(BaseModel):
-    what: str
-    number: int
-
-
-def test_the_official_client_parses_structured_output_and_tools() -> None:
-    api, endpoint = client(Reply(text='{"what":"tree","number":2}'))
-    parsed = api.chat.completions.parse(model="m", messages=[{"role": "user", "content": "?"}], response_format=Seen)
-    assert parsed.choices[0].message.parsed == Seen(what="tree", number=2)
-    asked_for = endpoint.asked[0].format
-    assert asked_for is not None
-    assert asked_for.schema is not None
-    assert asked_for.strict
-    assert schema_of(asked_for.schema)["required"] == ["what", "number"]
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (RequestError(message="no", status=400), openai.BadRequestError),
-        (RequestError(message="no", status=401), openai.AuthenticationError),
-        (RequestError(message="no", status=404), openai.NotFoundError),
-        (RequestError(message="no", status=429, retry_after=3), openai.RateLimitError),
-        (RequestError(message="no", status=503), openai.InternalServerError),
-    ],
-)
-def test_the_official_client_knows_the_errors(error: RequestError, kind: type[openai.APIStatusError]) -> None:
-    api, _ = client(error)
-    with pytest.raises(kind, match="no"):
-        api.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
-
-
-def test_the_official_client_is_told_of_an_error_in_a_stream() -> None:
-    def broken(_: httpx2.Request) -> httpx2.Response:
-        events, stream = completion_events(envelope()).advance(TextDelta(text="Hi"))
-        stream += events.fail(RequestError(message="the backend broke", status=502))
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
-
-    http = httpx2.Client(transport=httpx2.MockTransport(broken))
-    api = openai.OpenAI(base_url="http://forge/v1", api_key="none", http_client=http, max_retries=0)
-    with pytest.raises(openai.APIError, match="the backend broke"):
-        list(api.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}], stream=True))

@@ -1,0 +1,97 @@
+"""Journals of evals: the run that one belongs to, how it was judged, and the workflow that replays it."""
+
+import asyncio
+import glob
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from forge.cli.console import printable
+from forge.cli.eval_run import values_of
+from forge.cli.layout import LabelledText
+from forge.cli.run import imported, load_workflow
+from forge.errors import ForgeError
+from forge.evals.configurations import Cell, configured_workflow
+from forge.evals.evaluation import Axes
+from forge.evals.results import rows_with
+from forge.evals.row import Row
+from forge.evals.scenario import Scenario
+from forge.evals.series import made_world
+from forge.evals.suite import SUITES
+from forge.workflow.workflow import Workflow
+
+_SUITE = "suite"
+"""What `--workflow` calls forge's own scenarios."""
+
+_SECONDS = 60.0
+"""Maximum time for a scenario to make its world."""
+
+
+def recorded_row(journal: Path) -> Row | None:
+    """The row of the run that the journal belongs to; None where no file of results beside its folder has it."""
+    whole = journal.absolute()
+    folder = next((one for one in whole.parents if one.name.endswith(".journals")), None)
+    if folder is None:
+        return None
+    name = whole.relative_to(folder).as_posix()
+    stem = folder.name.removesuffix(".journals")
+    files = (one for one in folder.parent.glob(f"{glob.escape(stem)}*") if one.stem == stem and one.is_file())
+    found = (row for file in files for row in rows_with(file, name))
+    return next((row for row in found if any(one.partition("/")[2] == name for one in row.journals)), None)
+
+
+def judged_run(journal: Path) -> tuple[LabelledText | Text, ...]:
+    """What the run of that journal was, how it ended, and how it was judged; nothing where it was not an eval's."""
+    row = recorded_row(journal)
+    if row is None:
+        return ()
+    why = f": {printable(row.why)}" if row.why else ""
+    return (
+        Text(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", style="bold"),
+        LabelledText("ended", printable(row.end)),
+        LabelledText("verdict", f"{row.verdict}{why}"),
+    )
+
+
+def workflow_of(reference: str, journal: Path) -> Workflow:
+    """The workflow that `--workflow` names; for an eval's journal, the run's own, from a file with its scenario.
+
+    `suite` stands for forge's own scenarios, FILE.py:NAME always for a workflow of that name. ForgeError for a run
+    that was not forge's, and for what is not there.
+    """
+    row = recorded_row(journal) if reference == _SUITE or reference.endswith(".py") else None
+    if row is None and reference == _SUITE:
+        raise ForgeError(f"{journal} is not a journal of an eval beside its results; name a workflow instead")
+    scenario = _scenario(reference, row) if row else None
+    return load_workflow(reference) if row is None or scenario is None else _configured(scenario, row)
+
+
+def _scenario(reference: str, row: Row) -> Scenario | None:
+    """The run's scenario in the suite, or in the file; None for a file without it."""
+    if reference != _SUITE:
+        own = values_of(vars(imported(reference, "FILE.py")), Scenario)
+        return next((one for one in own if one.name == row.scenario), None)
+    if "bfcl" in row.tags:
+        raise ForgeError("questions of BFCL are not replayed with a workflow; leave it out to see what was recorded")
+    known = {scenario.name: scenario for scenario in SUITES["all"]}
+    if row.scenario not in known:
+        name = printable(row.scenario)
+        raise ForgeError(f"forge's suite has no scenario {name!r}; name the file that has it: --workflow FILE.py")
+    return known[row.scenario]
+
+
+def _configured(scenario: Scenario, row: Row) -> Workflow[Any]:
+    known = row.configuration
+    if known.player != "forge":
+        raise ForgeError(
+            f"the run was made by {printable(known.player)}, not by forge, so no workflow reproduces its states; "
+            "leave out --workflow to see what was recorded"
+        )
+    Axes(ablations=(known.ablation,), compacts=(known.compact,))  # refuses what is unknown
+    cell = Cell(configuration=known, scenario=scenario, seed=row.seed)
+    try:
+        world = asyncio.run(made_world(cell, _SECONDS, asyncio.Lock()))
+    except Exception as error:
+        raise ForgeError(f"the scenario {scenario.name} raised {type(error).__name__}: {error}") from error
+    return configured_workflow(world.workflow, known)
