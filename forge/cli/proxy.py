@@ -44,7 +44,6 @@ _STYLES = {
     "repaired": "cyan",
     "retried": "yellow",
     "exhausted": "bold red",
-    "refused": "bold red",
     "error": "bold red",
 }
 
