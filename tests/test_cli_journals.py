@@ -76,17 +76,6 @@ def test_it_stops_at_a_state_and_shows_all_of_it(folder: Path) -> None:
         assert part in done.stdout, done.stdout
 
 
-def test_step_by_step_with_a_look_at_the_state(folder: Path) -> None:
-    asked = ("replay", "run.jsonl", "--workflow", "flow.py:workflow", "--step")
-    done = forge(folder, *asked, answers="\ns\nq\n")
-    assert done.stdout.count("[Enter] next") == 3
-    assert "state 1  awaiting the model, turn 1" in done.stdout
-    assert "[0] user_input" in done.stdout
-    assert "state 2" not in done.stdout
-    assert "state 13  done" in forge(folder, *asked, answers="r\n").stdout
-    assert "state 1" not in forge(folder, *asked).stdout, "no more answers: it stops"
-
-
 def test_states_as_json_lines_the_last_one_whole(folder: Path) -> None:
     done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--json", "--to", "6")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -100,8 +89,8 @@ def test_states_as_json_lines_the_last_one_whole(folder: Path) -> None:
 def test_without_a_workflow_the_record_is_shown(folder: Path) -> None:
     done = forge(folder, "replay", "run.jsonl")
     assert done.returncode == 0
-    assert "effect 1  the model call of turn 1" in done.stdout
-    assert "effect 3  the call of look" in done.stdout
+    assert "Model call 1" in done.stdout
+    assert "runs  look" in done.stdout
     assert "add --workflow" in forge(folder, "replay", "run.jsonl", "--to", "3").stderr
 
 

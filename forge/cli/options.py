@@ -4,17 +4,15 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from msgspec import UNSET
 
-from forge.backends import Backend, Cascade, named
+from forge.backends import Backend, named
 from forge.backends.address import AsNamed
-from forge.backends.servers import Loading, Progress
+from forge.backends.servers.download import Progress
+from forge.backends.servers.process import Loading
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
-from forge.workflow.workflow import Workflow
-from stages.confidence.measure import AskLarger
 from stages.options import OptionError
 from stages.wire.deltas import Sampling
 
@@ -43,18 +41,6 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         probe=options.probe,
     )
     return AsNamed(backend)
-
-
-def with_larger(backend: Backend, options: argparse.Namespace, workflow: Workflow[Any]) -> Backend:
-    """The backend, with the larger model of `--larger`. ForgeError if the workflow never asks one."""
-    if options.larger is None:
-        return backend
-    if workflow.unsure is None or AskLarger() not in workflow.unsure.steps:
-        raise ForgeError(
-            "--larger: the workflow never asks a larger model; say when it does, as in "
-            "unsure=WhenUnsure(below=0.6, then=AskLarger()), or leave --larger out"
-        )
-    return Cascade(backend, named(options.larger))
 
 
 def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:

@@ -26,12 +26,12 @@ from forge.backends import Backend, startable
 from forge.backends.servers.process import state_folder
 from forge.cli import demo
 from forge.cli.approval import Approver
-from forge.cli.arguments import add_run_backend
+from forge.cli.arguments import add_backend, add_model
 from forge.cli.chat.faces import PlainFace
 from forge.cli.console import Console, printable
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import View
-from forge.cli.options import backend_of, redact_of, with_larger
+from forge.cli.options import backend_of, redact_of
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.signals import SIGPIPE, RunInProgress, StopSignals, handling
@@ -72,7 +72,8 @@ def going_on(journal: Path, options: argparse.Namespace) -> str:
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
     backend = Parser()
-    add_run_backend(backend)
+    add_backend(backend)
+    add_model(backend)
     workflow = getattr(options, "workflow", "demo")
     command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
     return f"To resume it: {command}"
@@ -222,7 +223,7 @@ class Shown:
     def run(self, title: Text, begin: _Begin) -> int:
         """Show the run from start to end; the exit code."""
         with downloading(self._console) as progress:
-            backend = with_larger(backend_of(self._options, progress), self._options, self._workflow)
+            backend = backend_of(self._options, progress)
             self._console.print(title, soft_wrap=True)
             stop = StopSignals(self._view.stopping, self._last_words)
             ask: Asker = Approver(PlainFace()) if sys.stdin.isatty() else nobody
