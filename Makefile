@@ -53,8 +53,8 @@ bench-proxy: .venv/dev.ready
 
 # The published report, from whatever runs there are; their journals need not be there, but give it its timelines.
 evals-report: .venv/dev.ready
-	@.venv/bin/forge eval report benchmarks/evals/*.jsonl --against 'forge auto' --markdown > .venv/EVALS.md
-	@.venv/bin/forge eval report benchmarks/evals/bfcl/*.jsonl --against 'forge auto' --markdown --title BFCL > .venv/BFCL.md
+	@.venv/bin/forge eval report benchmarks/evals/*.jsonl --against 'forge auto' > .venv/EVALS.md
+	@.venv/bin/forge eval report benchmarks/evals/bfcl/*.jsonl --against 'forge auto' --title BFCL > .venv/BFCL.md
 	@{ cat .venv/EVALS.md; echo; cat .venv/BFCL.md; } > benchmarks/EVALS.md
 	@.venv/bin/forge eval report benchmarks/evals/*.jsonl --against 'forge auto' --html benchmarks/EVALS.html
 	@chmod 644 benchmarks/EVALS.html

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.prefix_pages import TURNS
 from benchmarks.prefix_runs import CONTEXT, DECIDING, REPLAYED, Row, decided, replayed
-from forge.backends.servers import KNOWN
+from forge.backends.servers.models import KNOWN
 from stages.compaction import Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
 
 BUDGET = ContextBudget(tokens=CONTEXT)

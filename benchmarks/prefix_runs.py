@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from benchmarks.prefix_pages import INSPECT, REQUEST, archive, inspection, script
 from forge import run_sync
 from forge.backends import Server
-from forge.backends.servers import KNOWN, LlamaCpp, Settings, ensure_model
+from forge.backends.servers.download import ensure_model
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
+from forge.backends.servers.models import KNOWN
 from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted
 from stages.compaction import Compactor, NoCompact

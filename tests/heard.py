@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from forge.runtime import OnEvent
+from forge.runtime.emitter import OnEvent
 from stages.events import Connected, Event, RunStarted, Stamped
 from stages.wire.deltas import Delta
 

@@ -11,8 +11,8 @@ import pytest
 
 from forge import Limits, Workflow, run_sync, tool
 from forge.agent.headless.running import default_agent
-from forge.backends.servers import KNOWN, kept, remove
-from forge.backends.servers.download import parts_of, path_of
+from forge.backends.servers.download import kept, parts_of, path_of, remove
+from forge.backends.servers.models import KNOWN
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.summary import TAIL, glance
 from stages.wire.target import Mode

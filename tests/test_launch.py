@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.servers import KNOWN
 from forge.backends.servers.launch import Launch, command, source
+from forge.backends.servers.models import KNOWN
 from forge.backends.servers.process import explain_exit
 from forge.errors import DefinitionError, ForgeError
 

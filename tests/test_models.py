@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forge.backends import Launch, Local, ServerManager
-from forge.backends.servers import KNOWN, trained_context
+from forge.backends.servers.models import KNOWN, trained_context
 from forge.errors import ForgeError
 
 

@@ -16,8 +16,8 @@ from forge.door.asgi import Asked, Message, Scope
 from forge.errors import ForgeError
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.app import App, NotedOutlet, Route
+from forge.proxy.info import Tally
 from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.tally import Tally
 from forge.testing import Scripted
 from tests.scripted_model import Line, ScriptedModel, completion, hanging, whole
 

@@ -658,20 +658,6 @@ grounded = "message"
         assert len(results) < 10
 
 
-async def test_calls_that_a_policy_may_refuse_are_not_streamed_early() -> None:
-    early = streamed(chunk(called(*COMMIT)), chunk({}, "tool_calls"))
-    good = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
-    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
-    async with (
-        client(f"early_arguments = true\n{STEPS}", early, good) as there,
-        aiohttp.ClientSession() as session,
-        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-    ):
-        got = await answer.text()
-    assert "commit" not in got
-    assert '"name":"read"' in got
-
-
 ODD = [
     True,
     {},

@@ -1,6 +1,5 @@
 """Requests that a policy shapes, between a real client and a scripted server: what is left as it came, and what not."""
 
-import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -8,9 +7,9 @@ import msgspec
 import pytest
 
 from forge.proxy import ModelPolicy, Policy
-from tests.scripted_model import Line, called, chunk, completion, sse, streamed, whole
+from tests.scripted_model import Line, called, chunk, completion, streamed, whole
 from tests.test_proxy import ASK, LOOK, asked, behind
-from tests.test_proxy_streams import CALLED, ROLE, all_of, calls_of, streaming
+from tests.test_proxy_streams import CALLED, ROLE, all_of
 
 HI = whole(completion("hi"))
 
@@ -207,63 +206,6 @@ async def test_what_ollama_finds_too_long_is_compacted_and_sent_once_more() -> N
         assert words in got.decode()
 
 
-def more_of(arguments: str) -> dict[str, Any]:
-    return chunk({"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]})
-
-
-async def test_arguments_are_shown_as_they_come_where_the_policy_wants_it() -> None:
-    gate = asyncio.Event()
-    script = (ROLE, chunk({"content": "Well. <"}), chunk(called("look", '{"at"')), more_of(": 4}"), CALLED)
-    async with (
-        behind(streamed(*script, gate3=gate), policy=policy(early_arguments=True)) as there,
-        streaming(there, asked(stream=True)) as answer,
-    ):
-        told = b""
-        while b'"arguments":"{\\"at\\""' not in told:
-            told += await answer.content.readany()
-        assert b"Well. <" in told
-        gate.set()
-        told += await answer.read()
-        assert calls_of(told) == [("look", '{"at": 4}')]
-        assert told == b"".join(part if isinstance(part, bytes) else sse(part) for part in script)
-
-
-@pytest.mark.parametrize("arguments", ['{"at": "the door"}', '{"at": "4"}', '{"at": '])
-async def test_calls_that_were_shown_and_do_not_fit_end_the_stream_with_an_error(arguments: str) -> None:
-    """Also those that forge would have repaired: what was shown cannot be taken back."""
-    tool = {"name": "look", "input_schema": LOOK["function"]["parameters"]}
-    message = {"model": "m", "max_tokens": 9, "messages": [ASK], "tools": [tool], "stream": True}
-    line = streamed(ROLE, chunk(called("look", arguments)), CALLED)
-    async with behind(line, line, policy=policy(early_arguments=True)) as there:
-        told = await all_of(there, asked(stream=True))
-        shown, _, error = told.rstrip().rpartition(b"data: ")
-        assert calls_of(shown) == [("look", arguments)]
-        assert msgspec.json.decode(error)["error"]["code"] == "call_refused"
-        told = await all_of(there, message, "/v1/messages")
-        assert b"event: error" in told.rpartition(b"input_json_delta")[2]
-        assert b"message_stop" not in told
-        assert len(there.model.asked) == 2
-
-
-async def test_a_call_that_came_early_and_whole_may_be_followed_by_the_limit_of_tokens() -> None:
-    script = (ROLE, chunk(called("look", '{"at": 4}')), chunk({}, "length"))
-    async with behind(streamed(*script), policy=policy(early_arguments=True)) as there:
-        told = await all_of(there, asked(stream=True))
-        assert calls_of(told) == [("look", '{"at": 4}')]
-        assert told.endswith(b'"finish_reason":"length"}]}\n\n')
-
-
-async def test_a_call_in_text_is_still_corrected_unseen_with_early_arguments() -> None:
-    bad = streamed(
-        ROLE, chunk({"content": '<tool_call>{"name": "look", "arguments": {"at": "x"}}</tool_call>'}), CALLED
-    )
-    good = streamed(ROLE, chunk(called("look", '{"at": 4}')), CALLED)
-    async with behind(bad, good, policy=policy(early_arguments=True)) as there:
-        told = await all_of(there, asked(stream=True))
-        assert calls_of(told) == [("look", '{"at": 4}')]
-        assert b"<tool_call>" not in told
-
-
 SAY: dict[str, Any] = {
     "type": "function",
     "function": {"name": "say_it", "parameters": {"type": "object", "properties": {}}, "odd": True},
@@ -281,7 +223,6 @@ async def test_a_policy_that_has_nothing_to_change_leaves_every_byte() -> None:
         "reasoning_in_history": "drop",
         "reasoning_in_replies": "strip",
         "context_tokens": 9000,
-        "early_arguments": True,
     }
     reply = (
         b'{"id":"a", "object":"chat.completion","created":1,"model":"m" , "choices":[{"index":0,"message":%b,%b}]}'
@@ -422,7 +363,7 @@ async def test_in_streams_of_every_protocol_too() -> None:
     tool = {"name": "look", "input_schema": LOOK["function"]["parameters"]}
     body = {"model": "m", "max_tokens": 9, "tools": [tool], "messages": [ASK], "stream": True}
     item = {"type": "function", **LOOK["function"]}
-    async with behind(*[line] * 3, policy=policy(respond=True, early_arguments=True)) as there:
+    async with behind(*[line] * 3, policy=policy(respond=True)) as there:
         told = await all_of(there, asked(stream=True))
         assert b'"content":"It is a tree."' in told
         assert b'"finish_reason":"stop"' in told

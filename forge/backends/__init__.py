@@ -11,9 +11,8 @@ from forge.backends.routing import ByPurpose, Cascade
 from forge.backends.server import Options, Server
 from forge.backends.servers.download import Watch
 from forge.backends.servers.launch import Launch, startable
-from forge.backends.servers.llama_cpp import Local
 from forge.backends.servers.process import Tell
-from forge.backends.servers.server_manager import ServerManager, log_loading, setup_backend
+from forge.backends.servers.server_manager import Local, ServerManager, log_loading, setup_backend
 from forge.connection import Backend, Connection, Setup
 from forge.errors import ForgeError
 from stages.options import nearest
@@ -61,16 +60,7 @@ def named(
         known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
         given = {**options, "profile": profile}
         _refuse_others("local", known, given, "they are for a server, whose address is then given")
-        return Local(
-            model,
-            mode=options.get("mode", "auto"),
-            sampling=options.get("sampling"),
-            model_sampling=options.get("model_sampling", False),
-            context_tokens=options.get("context_tokens"),
-            api_key=options.get("api_key", ""),
-            timeout=options.get("timeout", 300.0),
-            progress=download,
-        )
+        return Local(model, progress=download, **options)
     if startable(spec) and not profile:
         return started(spec, model, progress=progress, download=download, **options)
     if is_address(spec):

@@ -62,17 +62,6 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
     add("--api-key-env", dest="backend_key_env", metavar="NAME", help=key)
 
 
-def add_run_backend(parser: argparse.ArgumentParser) -> None:
-    """The backend of a run of a workflow, which may ask a larger model as well."""
-    add_backend(parser)
-    parser.add_argument(
-        "--larger",
-        metavar="BACKEND",
-        help="backend of a larger model, asked for what the workflow hands to one (AskLarger in unsure=…)",
-    )
-    add_model(parser)
-
-
 def _workflow(parser: Parser) -> None:
     parser.add_argument("workflow", help="FILE.py:NAME, or FILE.py if it defines only one")
 
@@ -134,7 +123,7 @@ def fill_demo(parser: Parser) -> None:
     """Arguments of `forge demo`."""
     parser.add_argument("--order", metavar="NUMBER", help="the order to report on: A-17, B-42, … (default: random)")
     parser.add_argument("--message", help="another request to the model")
-    parser.set_defaults(command=command_of("forge.cli.run", "run_demo"), backend="local", profile=None, larger=None)
+    parser.set_defaults(command=command_of("forge.cli.run", "run_demo"), backend="local", profile=None)
     add_model(parser)
     parser.add_argument("--journal", type=Path, help=_JOURNAL)
 
@@ -145,7 +134,8 @@ def fill_run(parser: Parser) -> None:
     parser.add_argument("message", help="the user's request")
     _values(parser)
     parser.set_defaults(command=command_of("forge.cli.run", "run_workflow"))
-    add_run_backend(parser)
+    add_backend(parser)
+    add_model(parser)
     add = parser.add_argument
     add("--journal", type=Path, help=_JOURNAL)
     add(
@@ -165,7 +155,8 @@ def fill_resume(parser: Parser) -> None:
     _workflow(parser)
     parser.add_argument("journal", type=Path, help="the journal of the run")
     parser.set_defaults(command=command_of("forge.cli.run", "resume_workflow"))
-    add_run_backend(parser)
+    add_backend(parser)
+    add_model(parser)
 
 
 def fill_chat(parser: Parser) -> None:
@@ -224,9 +215,7 @@ def fill_replay(parser: Parser) -> None:
         help="replay it with this workflow (demo: of forge demo; suite: forge's own scenario, for an eval's journal)",
     )
     add("--to", type=whole_number, metavar="N", help="stop at state N and show it in full")
-    add("--step", action="store_true", help="stop at each state and ask what to do")
     add("--json", action="store_true", help="one line of JSON per state; the last includes the state itself")
-    add("--html", type=Path, metavar="OUT", help="write the timeline of the run as an HTML page")
     parser.set_defaults(command=command_of("forge.cli.replay", "run_replay"))
 
 

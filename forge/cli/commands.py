@@ -122,7 +122,7 @@ COMMANDS = (
         "asked to correct, unseen by the client. Clients stay as they are; give them the address (docs/proxy.md):\n\n"
         "  OPENAI_BASE_URL=http://127.0.0.1:8081/v1 YOUR-AGENT\n"
         "  ANTHROPIC_BASE_URL=http://127.0.0.1:8081 claude\n\n"
-        "In a terminal each request is a row: clean (as the model gave it), repaired (a call found in the text, or\n"
+        "Each request is a line: clean (as the model gave it), repaired (a call found in the text, or\n"
         "coerced), retried (right after a correction), exhausted (never right); passed: there was nothing to judge.\n"
         "Ctrl-C waits for what is under way; a second one cuts it off.",
         examples=(
@@ -223,7 +223,6 @@ COMMANDS = (
         examples=(
             "forge replay run.jsonl",
             "forge replay run.jsonl --workflow flow.py:support --to 12",
-            "forge replay run.jsonl --workflow flow.py:support --html run.html",
         ),
         fill=takes.fill_replay,
     ),

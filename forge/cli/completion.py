@@ -6,7 +6,7 @@ from pathlib import Path
 import shtab
 
 from forge.backends.profile import names
-from forge.backends.servers import KNOWN
+from forge.backends.servers.models import KNOWN
 from forge.cli.commands import parser
 
 _FILES = {"workflow", "agent", "file"}

@@ -8,16 +8,14 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 from msgspec.structs import replace
-from rich import table as rich_table
-from rich.console import RenderableType
-from rich.measure import Measurement
+from rich.markdown import Markdown
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
 from forge.cli.timelines import recorded_timeline, save_page, without_folders
 from forge.errors import ForgeError, JournalError
 from forge.evals.check import check_against
-from forge.evals.report import EvalReport, OfModel, Table, markdown, report_of
+from forge.evals.report import markdown, report_of
 from forge.evals.report_page import TimelineSection, page_of
 from forge.evals.results import read_results, refuse_repeated
 from forge.evals.row import Row
@@ -116,7 +114,7 @@ def _timeline(row: Row) -> tuple[TimelineSection, ...]:
         of = f", message {number}" if len(row.journals) > 1 else ""
         for section in sections:
             items = tuple((item.label, _cut(item.text)) for item in section.items)
-            made.append((f"{section.title}{of}", section.note, items))
+            made.append((f"{section.title}{of}", items))
     return tuple(made)
 
 
@@ -149,14 +147,7 @@ def run_check(options: argparse.Namespace) -> int:
     return 1 if checked.losses else 0
 
 
-# `forge eval report`: what files of results show, as a table, as Markdown, or as a page.
-
-_WIDE = 250
-"""Columns of a table in a pipe, where nobody's screen is too narrow."""
-
-
-_UNBOUNDED = 100_000
-"""Columns that any table fits into."""
+# `forge eval report`: what files of results show, as Markdown, which a terminal lays out, or as a page.
 
 
 def run_report(options: argparse.Namespace) -> int:
@@ -173,69 +164,11 @@ def run_report(options: argparse.Namespace) -> int:
         title = options.title or f"Evals: {', '.join(one.model for one in made.models)}"
         save_page(options.html, page_of(made, found, title))
         Console(highlight=False).print(f"written: {options.html}", markup=False, soft_wrap=True)
-    elif options.markdown:
-        print(markdown(report_of(rows, options.against, options.alpha), options.title or "Evals"), end="")
+        return 0
+    text = markdown(report_of(rows, options.against, options.alpha), options.title or "Evals")
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(Markdown(text))
     else:
-        console = Console(highlight=False)
-        console = console if console.is_terminal else Console(highlight=False, width=_WIDE)
-        for part in _parts(report_of(rows, options.against, options.alpha), console):
-            console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
+        print(text, end="")
     return 0
-
-
-def _parts(made: EvalReport, console: Console) -> Iterator[RenderableType]:
-    """The report, part by part. Where names do not fit beside one another, configurations have numbers."""
-    yield Text(made.facts)
-    for one in made.models:
-        yield Text(f"\n{one.model}", style="bold")
-        yield from _of_model(one, console)
-    if made.few_seeds:
-        yield Text(f"\n{made.few_seeds}")
-    for note in made.notes:
-        yield Text(f"note: {note}", style="yellow")
-    yield Text(f"\n{made.method}", style="dim")
-
-
-def _of_model(one: OfModel, console: Console) -> Iterator[RenderableType]:
-    counts = [table for table in (one.scenarios, one.tags) if table]
-    if all(_fits(_laid_out(table), console) for table in counts):
-        metrics = _laid_out(one.metrics)
-        yield from (metrics,) if _fits(metrics, console) else _metric_lines(one.metrics)
-    else:
-        numbers = tuple(map(str, range(1, len(one.columns) + 1)))
-        counts = [Table((table.headings[0], *numbers), table.rows) for table in counts]
-        numbered = ((f"{number} {name}", *texts) for number, (name, *texts) in enumerate(one.metrics.rows, 1))
-        yield from _metric_lines(Table(one.metrics.headings, tuple(numbered)))
-    for claim in one.claims:
-        colour = _COLOURS.get(claim.finding, "")
-        yield Text.assemble(("- ", "dim"), (claim.headline, colour), str(claim)[len(claim.headline) :])
-    for text in one.calibration:
-        yield Text.assemble(("- ", "dim"), text)
-    for table in counts:
-        yield Text()
-        yield _laid_out(table)
-
-
-def _fits(table: rich_table.Table, console: Console) -> bool:
-    """Whether the table has room without a line that is folded."""
-    unbounded = console.options.update(max_width=_UNBOUNDED)
-    return Measurement.get(console, unbounded, table).maximum <= console.width
-
-
-def _metric_lines(metrics: Table) -> Iterator[Text]:
-    """The metrics for a narrow terminal."""
-    _, *headings = metrics.headings
-    for name, *texts in metrics.rows:
-        values = "; ".join(f"{heading} {text}" for heading, text in zip(headings, texts, strict=True))
-        yield Text.assemble((name, "bold"), f": {values}")
-
-
-def _laid_out(table: Table) -> rich_table.Table:
-    first, *others = table.headings
-    made = rich_table.Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    made.add_column(Text(first), no_wrap=True, overflow="fold")
-    for heading in others:
-        made.add_column(Text(heading), justify="right")
-    for name, *texts in table.rows:
-        made.add_row(Text(name), *(Text(text, style="red" if "harm" in text else "") for text in texts))
-    return made

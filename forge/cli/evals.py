@@ -82,10 +82,8 @@ def _fill_report(parser: Parser) -> None:
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="results of forge eval run")
     add("--against", default="", metavar="NAME", help="compare this configuration with the others of its model")
-    add("--title", default="", help="heading of the Markdown or the page (default: Evals, and the models on a page)")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--markdown", action="store_true", help="print the report as Markdown")
-    shown.add_argument("--html", type=Path, metavar="OUT", help="write the report as a page that needs no network")
+    add("--title", default="", help="heading of the report (default: Evals, and the models on a page)")
+    add("--html", type=Path, metavar="OUT", help="write the report as a page that needs no network")
     add("--alpha", type=_level, default=0.05, help="level of significance (default: %(default)s)")
     parser.set_defaults(command=command_of("forge.cli.eval_report", "run_report"))
 
@@ -127,6 +125,6 @@ def _names(text: str) -> tuple[str, ...]:
 _COMMANDS = (
     _Command(name="run", summary="play scenarios on a model, and write down how each run went", fill=_fill_run),
     _Command(name="list", summary="list scenarios: names, tags, what they are about", fill=_fill_list),
-    _Command(name="report", summary="compare configurations: a table, Markdown or a page", fill=_fill_report),
+    _Command(name="report", summary="compare configurations: Markdown, or a page", fill=_fill_report),
     _Command(name="check", summary="exit with 1 if results are significantly worse than a baseline", fill=_fill_check),
 )

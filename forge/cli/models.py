@@ -5,7 +5,7 @@ import argparse
 import msgspec
 from rich.text import Text
 
-from forge.backends.servers import Kept, cache_folder, ensure_model, kept, remove
+from forge.backends.servers.download import Kept, cache_folder, ensure_model, kept, remove
 from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel
 from forge.cli.console import Console
 from forge.cli.layout import LabelledText, show

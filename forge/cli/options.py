@@ -9,13 +9,13 @@ from typing import Any
 from msgspec import UNSET
 
 from forge.agent.agent import Agent
-from forge.backends import Backend, Cascade, named
+from forge.backends import Backend, named
 from forge.backends.address import AsNamed
-from forge.backends.servers import Loading, Progress
+from forge.backends.servers.download import Progress
+from forge.backends.servers.process import Loading
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
 from forge.workflow.workflow import Workflow
-from stages.confidence.measure import AskLarger
 from stages.options import OptionError
 from stages.wire.deltas import Sampling
 
@@ -57,18 +57,6 @@ def backend_for(
     if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
         raise ForgeError(f"{given[0]} is for --backend, which is left out; the agent runs on its own")
     return None
-
-
-def with_larger(backend: Backend, options: argparse.Namespace, workflow: Workflow[Any]) -> Backend:
-    """The backend, with the larger model of `--larger`. ForgeError if the workflow never asks one."""
-    if options.larger is None:
-        return backend
-    if workflow.unsure is None or AskLarger() not in workflow.unsure.steps:
-        raise ForgeError(
-            "--larger: the workflow never asks a larger model; say when it does, as in "
-            "unsure=WhenUnsure(below=0.6, then=AskLarger()), or leave --larger out"
-        )
-    return Cascade(backend, named(options.larger))
 
 
 def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:

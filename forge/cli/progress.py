@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Bar
 
-from forge.backends.servers import Progress
+from forge.backends.servers.download import Progress
 
 
 @contextmanager

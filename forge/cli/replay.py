@@ -1,10 +1,8 @@
 """`forge replay`: show a recorded run as it is in its journal, or replay it state by state."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -14,11 +12,10 @@ from forge.cli.console import Console, printable, readable
 from forge.cli.eval_journals import judged_run, workflow_of
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
-from forge.cli.timelines import page, save_page
+from forge.cli.timelines import recorded_timeline
 from forge.errors import ForgeError
-from forge.journal.records import Journal, SentPart, read_journal
-from forge.journal.replaying import DivergenceError, Step, effect_name, states
-from stages.effect import Ask, Execute
+from forge.journal.records import Journal, read_journal
+from forge.journal.replaying import DivergenceError, Step, states
 from stages.events import Stamped
 from stages.halt import Halt
 from stages.state import State
@@ -29,8 +26,8 @@ def run_replay(options: argparse.Namespace) -> int:
     journal = read_journal(options.file)
     console = Console(highlight=False)
     if not options.workflow:
-        if options.step or options.to is not None or options.json or options.html:
-            needs = "--step, --to, --json and --html need states, which only a workflow can reproduce"
+        if options.to is not None or options.json:
+            needs = "--to and --json need states, which only a workflow can reproduce"
             raise ForgeError(f"{needs}; add --workflow")
         _header(console, journal)
         _print(console, recorded(journal))
@@ -43,10 +40,6 @@ def run_replay(options: argparse.Namespace) -> int:
             console.print(Text(f"replayed as another workflow: {printable(workflow.name)}", style="yellow"))
     steps = states(journal, workflow)
     try:
-        if options.html:
-            save_page(options.html, page(journal, steps))
-            console.print(f"written: {options.html}", markup=False, soft_wrap=True)
-            return 0
         if options.json:
             for step, last in _with_last(steps, options.to):
                 line = _Line(
@@ -59,7 +52,7 @@ def run_replay(options: argparse.Namespace) -> int:
                 )
                 print(msgspec.json.encode(line).decode())
             return 0
-        _walk(console, steps, options)
+        _walk(console, steps, options.to)
     except DivergenceError as error:
         console.print(Text(f"at state {error.step.number}: {readable(str(error))}", style="red"), soft_wrap=True)
         return 1
@@ -101,42 +94,17 @@ def _with_last(steps: Iterator[Step], to: int | None) -> Iterator[tuple[Step, bo
     yield step, True
 
 
-def _walk(console: Console, steps: Iterator[Step], options: argparse.Namespace) -> None:
-    """Print the steps and their events; at the last, or on request, the complete state."""
+def _walk(console: Console, steps: Iterator[Step], to: int | None) -> None:
+    """Print the steps and their events; at the last, on request, the complete state."""
     view = View(console, live=False)
-    asking = options.step
-    for step, last in _with_last(steps, options.to):
+    for step, last in _with_last(steps, to):
         heading = Text.assemble((f"state {step.number}", "bold"), (f"  {printable(phase_of(step.state))}", "dim"))
         console.print(heading, soft_wrap=True)
         for event in step.events:
             view(event)
-        answer = _asked(console, step) if asking else "next"
-        if answer == "quit":
-            return
-        asking = asking and answer != "run"
-        if last and options.to is not None:
-            _state(console, step.state)
-
-
-def _asked(console: Console, step: Step) -> Literal["next", "run", "quit"]:
-    """What to do next; shows the state whenever asked."""
-    while True:
-        console.print(Text("[Enter] next, s state, r run to the end, q quit: ", style="dim"), end="")
-        answer = sys.stdin.readline()
-        match answer.strip().lower():
-            case "q":
-                return "quit"
-            case "r":
-                return "run"
-            case "s":
-                _state(console, step.state)
-            case _:
-                return "next" if answer else "quit"
-
-
-def _state(console: Console, state: State) -> None:
-    for row in state_rows(state):
-        show(console, row, COLUMN)
+        if last and to is not None:
+            for row in state_rows(step.state):
+                show(console, row, COLUMN)
 
 
 def _header(console: Console, journal: Journal) -> None:
@@ -149,20 +117,7 @@ def _header(console: Console, journal: Journal) -> None:
 
 
 def recorded(journal: Journal) -> Iterator[Text | LabelledText]:
-    """The record without a workflow: what each effect added, and its outcome."""
-    for number, entry in enumerate(journal.entries, start=1):
-        yield Text(f"effect {number}  {effect_name(entry.effect)}", style="bold")
-        match entry.effect:
-            case SentPart(messages=added):
-                yield from (_told("to the model", bytes(message)) for message in added)
-            case Execute(calls=calls):
-                yield from (_told("runs", f"{call.name} {call.arguments}".encode()) for call in calls)
-            case Ask(call=call):
-                yield _told("asks", f"{call.name} {call.arguments}".encode())
-        yield _told("answer", msgspec.json.encode(entry.outcome))
-    if journal.pending is not None:
-        yield Text(f"started, never finished: {effect_name(journal.pending)}", style="yellow")
-
-
-def _told(label: str, content: bytes) -> LabelledText:
-    return LabelledText(label, printable(content.decode(errors="replace")))
+    """The record without a workflow: each model call with the tools that ran after it."""
+    for section in recorded_timeline(journal):
+        yield Text(section.title, style="bold")
+        yield from (LabelledText(row.label, printable(row.text)) for row in section.items)

@@ -13,11 +13,9 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
 from returns.result import Failure
 from rich.text import Text
 
@@ -26,12 +24,12 @@ from forge.backends import Backend, startable
 from forge.backends.servers.process import state_folder
 from forge.cli import demo
 from forge.cli.approval import Approver
-from forge.cli.arguments import add_run_backend
+from forge.cli.arguments import add_backend, add_model
 from forge.cli.chat.faces import PlainFace
 from forge.cli.console import Console, printable
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import View
-from forge.cli.options import backend_of, redact_of, with_larger
+from forge.cli.options import backend_of, redact_of
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.signals import SIGPIPE, RunInProgress, StopSignals, handling
@@ -46,7 +44,6 @@ from forge.runtime.runs import run
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.effect import Outcome, Replied, Results, Undelivered, Usage
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
 from stages.options import did_you_mean
@@ -72,7 +69,8 @@ def going_on(journal: Path, options: argparse.Namespace) -> str:
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
     backend = Parser()
-    add_run_backend(backend)
+    add_backend(backend)
+    add_model(backend)
     workflow = getattr(options, "workflow", "demo")
     command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
     return f"To resume it: {command}"
@@ -159,53 +157,6 @@ def imported(file: str, written: str) -> ModuleType:
     return module
 
 
-# Durations and tokens of a recorded run.
-
-
-class Took(Struct, frozen=True, kw_only=True):
-    """Seconds spent, and tokens as the server counts them."""
-
-    model: float = 0.0
-    tools: float = 0.0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-
-    def more(self, outcome: Outcome) -> Self:
-        """With this outcome added."""
-        match outcome:
-            case Replied(reply=reply, seconds=seconds):
-                usage = reply.usage or Usage()
-                return replace(
-                    self,
-                    model=self.model + seconds,
-                    prompt=self.prompt + usage.prompt,
-                    completion=self.completion + usage.completion,
-                    cached=self.cached + usage.cached,
-                )
-            case Undelivered(seconds=seconds):
-                return replace(self, model=self.model + seconds)
-            case Results(seconds=seconds):
-                return replace(self, tools=self.tools + seconds)
-            case _:
-                return self
-
-    def facts(self) -> tuple[str, ...]:
-        """As texts."""
-        seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
-        if not self.prompt and not self.completion:
-            return seconds
-        cached = f" ({self.cached:,} of them cached)" if self.cached else ""
-        return (*seconds, f"{self.prompt:,} prompt tokens{cached}", f"{self.completion:,} reply tokens")
-
-
-def seconds_of(number: float) -> str:
-    """A duration as a text."""
-    if number < 0.001:
-        return "under 1 ms"
-    return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
-
-
 # A run in the terminal: connects, shows each turn, handles signals, reports the end.
 
 _Begin = Callable[[Backend, Watching], RunInProgress]
@@ -222,7 +173,7 @@ class Shown:
     def run(self, title: Text, begin: _Begin) -> int:
         """Show the run from start to end; the exit code."""
         with downloading(self._console) as progress:
-            backend = with_larger(backend_of(self._options, progress), self._options, self._workflow)
+            backend = backend_of(self._options, progress)
             self._console.print(title, soft_wrap=True)
             stop = StopSignals(self._view.stopping, self._last_words)
             ask: Asker = Approver(PlainFace()) if sys.stdin.isatty() else nobody

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, get_args
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from forge.backends.servers import Progress
+from forge.backends.servers.download import Progress
 from forge.errors import ForgeError
 from forge.evals.configurations import (
     ABLATIONS,

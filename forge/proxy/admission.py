@@ -1,8 +1,7 @@
 """Admission: which events of a streamed reply may be shown before the reply is whole. Pure.
 
-Text is shown when it can no longer be part of a call, reasoning at once, calls when they have been judged, or as they
-come, if that is asked for. Events that add nothing (a block that begins or ends) go with the next that is shown, so
-that what forge adds itself fits behind.
+Text is shown when it can no longer be part of a call, reasoning at once, calls when they have been judged. Events that
+add nothing (a block that begins or ends) go with the next that is shown, so that what forge adds itself fits behind.
 """
 
 import re
@@ -22,11 +21,10 @@ _COMMENTS = re.compile(rb"(?::[^\r\n]*\r?\n|\r?\n)*")
 class Admission(Struct, frozen=True):
     """How far a reply has been admitted. Without `holding` nothing is held.
 
-    `early`: no call of the server's own is held; `silent`: all of the text is.
+    `silent`: all of the text is held.
     """
 
     holding: Holding | None
-    early: bool = False
     silent: bool = False
     held: tuple[Heard, ...] = ()
     free: int = 0
@@ -43,10 +41,7 @@ class Admission(Struct, frozen=True):
             return self, (heard,)
         held = (*self.held, heard)
         ends = any(isinstance(piece, Ended) for piece in heard.pieces)
-        if self.early and not ends and calls(heard):
-            # What the text before it may have been does not matter any more; what comes after it may be a call again.
-            return replace(self, held=(), closed=True, begun=True), held
-        if self.closed or ends or calls(heard):
+        if self.closed or ends or any(isinstance(piece, CallStarted | CallDelta) for piece in heard.pieces):
             return replace(self, held=held, closed=True), ()
         if not self.held and not heard.pieces and (not self.begun or b"ping" in heard.raw[:20]):
             return replace(self, begun=True), (heard,)
@@ -75,11 +70,6 @@ def _text(heard: Heard) -> str:
 def shown_text(shown: tuple[Heard, ...]) -> str:
     """The text of these events."""
     return "".join(map(_text, shown))
-
-
-def calls(heard: Heard) -> bool:
-    """Whether the event has something of a call."""
-    return any(isinstance(piece, CallStarted | CallDelta) for piece in heard.pieces)
 
 
 def is_said(heard: Heard) -> bool:

@@ -5,14 +5,14 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from forge.proxy.admission import Admission, calls, is_said, shown_text
+from forge.proxy.admission import Admission, is_said, shown_text
 from forge.proxy.app import NotedOutlet
-from forge.proxy.errors import nothing_usable, passed_on_too_early, refusal_answer, request_error
+from forge.proxy.errors import nothing_usable, refusal_answer, request_error
 from forge.proxy.exchange import Exchange
 from forge.proxy.passage import Notes, RequestOutcome
 from forge.proxy.relay import Relay
 from forge.proxy.second_try import after_refusal
-from forge.proxy.turn import Accepted, Again, Exhausted, Step
+from forge.proxy.turn import Accepted, Again, Exhausted
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault, Reply
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
@@ -20,10 +20,9 @@ from stages.wire.served import RequestError, WireAnswer
 
 
 class Sink(Protocol):
-    """Where an answer goes. `text` is what the client was shown of it already; `called`: a call was, too."""
+    """Where an answer goes. `text` is what the client was shown of it already."""
 
     text: str
-    called: bool
 
     async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:
         """What the backend replies; of the `first` reply as much may be shown as can be before it is judged."""
@@ -55,7 +54,7 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
         notes.attempts += 1
         got = await sink.ask(exchange, post, first=notes.attempts == 1)
         if isinstance(got, Refusal):
-            if notes.attempts == 1 and not (sink.text or sink.called):
+            if notes.attempts == 1 and not sink.text:
                 got = await exchange.sized(got)
                 if again := after_refusal(exchange, got):
                     await answer(again, sink, notes)
@@ -64,10 +63,6 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
         else:
             notes.usage = got.reply.usage or notes.usage
             step = exchange.judged(asked, got.reply)
-            if step and sink.called and not _as_shown(got.reply, step):
-                notes.outcome, error = "refused", passed_on_too_early()
-                await sink.fail(error, exchange.wire.encode_error(error))
-                return
         if not isinstance(step, Again):
             break
         notes.refused += step.refused
@@ -94,24 +89,17 @@ async def _end(
     elif step is None:
         await sink.pass_on(exchange, got)
     else:
-        notes.rescued, as_it_is = step.rescued, step.clean or sink.called
-        await (sink.pass_on(exchange, got) if as_it_is else sink.tell(exchange, step.reply))
-        outcome = "retried" if notes.attempts > 1 else "clean" if as_it_is else "repaired"
+        notes.rescued = step.rescued
+        await (sink.pass_on(exchange, got) if step.clean else sink.tell(exchange, step.reply))
+        outcome = "retried" if notes.attempts > 1 else "clean" if step.clean else "repaired"
     notes.outcome = outcome
     await sink.end()
-
-
-def _as_shown(reply: Reply, step: Step) -> bool:
-    """Whether the calls go on as they came; that a limit of tokens was reached after them is in the stream."""
-    if not isinstance(step, Accepted) or step.rescued or len(step.reply.calls) != len(reply.calls):
-        return False
-    return step.clean or reply.finish == "length"
 
 
 class WholeAnswer:
     """An answer in one piece, with headers that say how it came about."""
 
-    text, called = "", False
+    text = ""
 
     def __init__(self, out: NotedOutlet) -> None:
         self._out, self._answer = out, WireAnswer(body=b"")
@@ -156,7 +144,7 @@ class StreamedAnswer:
     def __init__(self, exchange: Exchange, out: NotedOutlet) -> None:
         self._out = out
         self.relay = Relay(exchange, out)
-        self.text, self.called = "", False
+        self.text = ""
         self._thought = self._first = False
         self._held: tuple[Heard, ...] = ()
         """The events of the last reply that were not shown; `_first`: it is the first one."""
@@ -164,8 +152,7 @@ class StreamedAnswer:
     async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:
         """The whole reply, some of it shown; of a retry, nothing is."""
         guarded = exchange.guarded
-        early = exchange.policy.early_arguments and not exchange.shaped.responds
-        admission = guarded.admission(early=early) if guarded else Admission(None)
+        admission = guarded.admission() if guarded else Admission(None)
         pieces: list[Piece | Fault] = []
         async with aclosing(exchange.upstream.stream(post)) as events:
             async for heard in events:
@@ -184,7 +171,6 @@ class StreamedAnswer:
                 if guarded is not None and shown:
                     self.text += shown_text(shown)
                     self._thought = self._thought or any(map(is_said, shown))
-                    self.called = self.called or any(map(calls, shown))
         reply = gather_reply(pieces)
         if isinstance(reply, Fault):
             return Refusal(reply)

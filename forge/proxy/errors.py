@@ -36,12 +36,6 @@ def nothing_usable(attempts: int) -> RequestError:
     return RequestError(message=said, status=502, code="no_usable_reply", retriable=False)
 
 
-def passed_on_too_early() -> RequestError:
-    """The error of a stream that has shown a call which was then found not to fit."""
-    said = "a call was passed on while it came, and does not fit its tool; ask again"
-    return RequestError(message=said, status=502, code="call_refused")
-
-
 def request_error(refusal: Refusal) -> RequestError:
     """What the client is told of a refusal, in the backend's own words where it has any."""
     fault, overflow = refusal.fault, refusal.overflow

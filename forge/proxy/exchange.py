@@ -8,11 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.proxy.admission import Admission
-from forge.proxy.bodies import with_fields
 from forge.proxy.errors import naming_a_model
 from forge.proxy.model import Model
 from forge.proxy.policy import ModelPolicy
-from forge.proxy.shaping import Shaped, in_plain_words, shaped_request
+from forge.proxy.shaping import Shaped, in_plain_words, shaped_request, with_fields
 from forge.proxy.tools import Guard
 from forge.proxy.turn import (
     Again,
@@ -42,14 +41,11 @@ class Guarded(Struct, frozen=True):
     guard: Guard
     first: Again
 
-    def admission(self, *, early: bool) -> Admission:
-        """What may be shown of a reply before it is judged: no text where words are no answer yet.
-
-        `early`: calls, unless a policy may refuse them.
-        """
+    def admission(self) -> Admission:
+        """What may be shown of a reply before it is judged: no text where words are no answer yet."""
         rules = self.guard.rules
         welcome = rules.on_text == "accept" and not pending(rules, self.first.state.ledger)
-        return Admission(self.guard.holding, early=early and not self.guard.applied.guards, silent=not welcome)
+        return Admission(self.guard.holding, silent=not welcome)
 
 
 class Exchange(Struct, frozen=True, kw_only=True):

@@ -13,8 +13,7 @@ from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
 from forge.interpreters.http import STREAM_LIMIT, retry_after, tls_reason
 from forge.proxy.endpoint_client import EndpointClient, OpenRequest
-from forge.proxy.events import EVENT_LIMIT, TooLongError
-from forge.proxy.hearing import Hearing, streamed_reply
+from forge.proxy.hearing import EVENT_LIMIT, Hearing, TooLongError, streamed_reply
 from forge.proxy.http_answer import BrokenAnswerError, HttpAnswer, UnansweredError
 from forge.proxy.http_connector import UnreachableError
 from forge.proxy.options import BODY_LIMIT

@@ -1,25 +1,78 @@
-"""The endpoints that ask no model: what is served here, how it is, how many tokens a prompt takes."""
+"""The endpoints that ask no model: what is served here, how it is, what was served, how many tokens a prompt takes."""
 
 import asyncio
+import math
 import time
+from functools import partial
 
 import msgspec
 from msgspec import Struct
 
 from forge.connection import Connection
 from forge.door.asgi import Asked
-from forge.proxy.app import NotedOutlet
+from forge.proxy.app import NotedOutlet, Route
 from forge.proxy.endpoint_client import EndpointClient
+from forge.proxy.errors import refusal_answer
+from forge.proxy.exchange import pinned
 from forge.proxy.http_upstream import REQUEST_ERRORS
 from forge.proxy.options import BODY_LIMIT
+from forge.proxy.passage import Passage
 from forge.proxy.service import Service
-from forge.proxy.tally import Tally
+from forge.proxy.upstream import Post, Refusal
+from forge.proxy.writing import counted_request
+from forge.telemetry.prometheus import Metrics
+from stages.effect import Request
 from stages.repair.decoding import decode
+from stages.tokens import STARTING_RATE
+from stages.wire.anthropic.messages_server import decode_count_request
 from stages.wire.served import RequestError, WireAnswer
-from stages.wire.server_wires import CHAT, MESSAGES
+from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 
 PATIENCE = 10.0
 """Seconds for a page of the backend."""
+
+
+# The counts of /metrics, of the requests that are over and of the model calls that they took.
+
+
+class Tally:
+    """What was served since the proxy began. `series` observes the model calls (`forge.observation`)."""
+
+    def __init__(self) -> None:
+        self.series = Metrics()
+
+    def count(self, passage: Passage) -> None:
+        """Note a request that is over."""
+        series, notes = self.series, passage.notes
+        series.requests.labels(_known(passage.path), str(passage.status)).inc()
+        if notes.outcome:
+            series.outcomes.labels(notes.outcome).inc()
+        again = notes.attempts - 1
+        series.retries.inc(again)
+        if again:
+            series.repairs.labels("corrected").inc(again)
+        if notes.rescued:
+            series.repairs.labels("rescued").inc(len(notes.rescued))
+        if notes.compacted:
+            series.compactions.inc()
+
+    def metrics(self, waiting: int, working: int) -> str:
+        """The counts in the text format of Prometheus."""
+        self.series.waiting.set(waiting)
+        self.series.queue_depth.set(waiting)
+        self.series.working.set(working)
+        return self.series.text().decode()
+
+
+_PATHS = frozenset({"/chat/completions", "/responses", "/messages", "/messages/count_tokens", "/models"})
+
+
+def _known(path: str) -> str:
+    """The path as a label: of those that clients make up there would be no end."""
+    return path if path in _PATHS else "other"
+
+
+# Models, health, metrics, usage.
 
 
 class Listed(Struct):
@@ -148,3 +201,54 @@ def _limit(query: bytes) -> int:
         if name == b"limit" and value.isdigit():
             return max(1, int(value[:6]))
     return 1000
+
+
+# POST /v1/messages/count_tokens: by the backend's own tokenizer where it can be asked, else estimated.
+
+
+async def count_tokens(service: Service, connection: Connection, asked: Asked, out: NotedOutlet) -> None:
+    """WireAnswer with the tokens of a prompt."""
+    request = decode_count_request(asked.body)
+    if isinstance(request, RequestError):
+        await out.answer(MESSAGES.encode_error(request))
+        return
+    if service.model.verbatim == request.protocol:
+        body = pinned(request, service.model.name).body
+        post = Post(request=Request(), body=body, caller=service.caller_of(asked))
+        counted = await service.model.upstream.count(post)
+        if isinstance(counted, Refusal):
+            await out.answer(refusal_answer(MESSAGES, counted, same=True))
+            return
+        if counted is not None:
+            await _tell(out, {"input_tokens": counted})
+            return
+    model = service.model.asked_about(request)
+    written, size = counted_request(request, model.setup, model.name)
+    tokens = await connection.count(written.body) if connection.count else None
+    if tokens is None:
+        tokens = math.ceil(size * (connection.setup.tokens_per_character or STARTING_RATE))
+    await _tell(out, {"input_tokens": tokens})
+
+
+# Which paths there are, without `/v1`.
+
+
+def routes_of(service: Service, info: Info) -> dict[str, Route]:
+    """The paths."""
+    served = {wire.path: Route({"POST": partial(service.serve, wire)}, wire) for wire in (CHAT, MESSAGES, RESPONSES)}
+    return {
+        **served,
+        "/messages/count_tokens": Route({"POST": partial(count_tokens, service, info.connection)}, MESSAGES),
+        "/models": Route({"GET": info.models}),
+        "/health": Route({"GET": info.health, "HEAD": info.health}),
+        "/v1/health": Route({"GET": info.health}),
+        "/props": Route({"GET": info.props}),
+        "/metrics": Route({"GET": info.metrics}),
+        "/forge/health": Route({"GET": info.alive}),
+        "/forge/usage": Route({"GET": info.usage}),
+    }
+
+
+def below_of(info: Info) -> dict[str, Route]:
+    """The paths of which only the beginning is fixed."""
+    return {"/models/": Route({"GET": info.model})}

@@ -6,9 +6,7 @@ from msgspec import Struct
 
 from stages.effect import Usage
 
-RequestOutcome = Literal[
-    "", "passed", "clean", "repaired", "retried", "exhausted", "refused", "error", "left", "stopped"
-]
+RequestOutcome = Literal["", "passed", "clean", "repaired", "retried", "exhausted", "error", "left", "stopped"]
 """What became of a request (docs/proxy.md); empty: the model was not asked."""
 
 AGENT_LENGTH = 100

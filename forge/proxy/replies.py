@@ -58,8 +58,7 @@ def last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply)
     refusal = _REPEATS if repeats else _refusal(guard, state, [*going, *shown]) if going or shown or said else ""
     if refusal:
         # A call that was found in the text must not be found there again.
-        told = tuple(RawCall(name=judged.name, arguments=judged.arguments) for judged in reading.calls)
-        return _in_words(replace(reply, text=reading.said.text, calls=told), f"[refused: {refusal}]")
+        return _refused(reply, reading.said.text, reading.calls, refusal)
     if not going or len(going) < len(calls) or reply.finish == "length":
         return _in_words(reply)
     return with_calls(reply, going, reading.said.text)
@@ -74,8 +73,13 @@ def without_refused(guard: Guard, state: State, reply: Reply) -> Reply | None:
     shown = _shown(reading.calls) if reading else []
     if reading is None or not shown or not (refusal := _refusal(guard, state, shown)):
         return None
-    told = tuple(RawCall(name=call.name, arguments=call.arguments) for call in shown)
-    return _in_words(replace(reply, text=reading.said.text, calls=told), f"[refused: {refusal}]")
+    return _refused(reply, reading.said.text, shown, refusal)
+
+
+def _refused(reply: Reply, text: str, calls: Sequence[Judged | ToolCall], why: str) -> Reply:
+    """The reply with these calls told as refused beside the text around them."""
+    told = tuple(RawCall(name=call.name, arguments=call.arguments) for call in calls)
+    return _in_words(replace(reply, text=text, calls=told), f"[refused: {why}]")
 
 
 def _shown(calls: Sequence[Judged]) -> list[ToolCall]:

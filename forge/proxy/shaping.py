@@ -10,7 +10,6 @@ from msgspec.structs import asdict, replace
 
 from forge.backends.profile import known_sampling
 from forge.connection import Setup
-from forge.proxy.bodies import with_fields
 from forge.tools import respond_tool
 from stages.compaction import ContextBudget, Meter, estimate
 from stages.compaction.conversation import CompactedConversation, Placed, compacted_conversation
@@ -455,8 +454,6 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `sampling`: options that the model's makers recommend. `thinking`: whether it is asked to reason first. Both only
     where the client says nothing of it. Reasoning may be dropped from the history, and stripped from replies.
     `volatile`: lines of system messages that are new in each request are made the same in all.
-    `early_arguments`: arguments of calls are streamed as they come, and the stream ends with an error if they are then
-    refused.
     """
 
     context_tokens: Annotated[int, Meta(ge=512)] | None = None
@@ -468,7 +465,6 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reasoning_in_history: Literal["pass", "drop"] = "pass"
     reasoning_in_replies: Literal["pass", "strip"] = "pass"
     volatile: Literal["keep", "normalise"] = "keep"
-    early_arguments: bool = False
 
     def compacts_overflow(self, request: ServerRequest) -> bool:
         """Whether a prompt that is too long is compacted and sent once more."""
@@ -530,3 +526,13 @@ def _recommended(names: tuple[str, ...]) -> Sampling | None:
 
 def _several(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
+
+
+# A body with some fields changed, and the others as their client wrote them.
+
+
+def with_fields(request: ServerRequest, changes: Mapping[str, object]) -> ServerRequest:
+    """The request with these fields in its body; None takes one out. The blanks between fields are lost."""
+    left = {name: raw for name, raw in fields(request).items() if changes.get(name, raw) is not None}
+    added = {name: Raw(msgspec.json.encode(value)) for name, value in changes.items() if value is not None}
+    return replace(request, body=msgspec.json.encode(left | added))

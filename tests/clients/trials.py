@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from forge.backends import Launch, ServerManager
-from forge.backends.servers import KNOWN, ensure_model
+from forge.backends.servers.download import ensure_model
+from forge.backends.servers.models import KNOWN
 from forge.proxy import ProxyOptions, ProxyServer
 from tests.clients import rows, sandbox
 from tests.clients.agents import AGENTS, CONTEXT, MODEL, OUTPUT, Agent, Job

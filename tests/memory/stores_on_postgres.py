@@ -15,7 +15,8 @@ from tempfile import mkdtemp
 import psycopg
 import pytest
 
-from forge.agent.memory import Facts, PostgresStore, Session
+from forge.agent.memory import Facts, Session
+from forge.agent.memory.postgres import PostgresStore
 from forge.errors import DefinitionError, StoreError
 from forge.testing import assert_fact_store_laws, assert_session_store_laws
 from stages.message import User

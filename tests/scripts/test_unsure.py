@@ -15,7 +15,7 @@ from forge.errors import ForgeError, UnsureError
 from forge.interpreters.scripted import Line, Scripted, call, worded
 from forge.journal import replay
 from forge.outcome import Finished, Halted
-from forge.runtime import follow
+from forge.runtime.runs import follow
 from stages.confidence.decide import DOUBTS, confidences
 from stages.confidence.measure import AskLarger, AskPerson, StopRun, ThinkFirst, UnsureStep, Vote, WhenUnsure
 from stages.effect import Fault, NeedsInput, Reply

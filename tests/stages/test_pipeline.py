@@ -16,7 +16,7 @@ from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.bisection import bisect
 from forge.outcome import Halted
-from forge.runtime import drive
+from forge.runtime.loop import drive
 from forge.workflow.workflow import STAGES, StageName
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact

@@ -19,7 +19,7 @@ from forge.backends.credentials import headers_for
 from forge.backends.http_client import client
 from forge.backends.ollama import ask_model
 from forge.backends.profile import named_profile
-from forge.backends.server import Options, Server
+from forge.backends.server import Options, Server, check_mode
 from forge.backends.servers import models
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.hardware import detect_hardware
@@ -341,6 +341,28 @@ class ServerManager:
         trained = None if isinstance(self._source, str) else trained_context(self._source)
         tokens = by_ram(hardware).tokens
         return replace(self._launch, context_tokens=min(tokens, trained or tokens))
+
+
+class Local(ServerManager):
+    """A model in this process, by llama.cpp: a known one's name, or the path of a GGUF file.
+
+    It is loaded for a run, or for all runs inside `async with`. Its port is for this machine alone, and for who knows
+    `api_key`: a random one, unless given. `progress` watches the download. A wrong model, and more context than it was
+    trained for, are refused here; ModelUnavailable and BackendError come from `connect`.
+    """
+
+    @checked_options
+    def __init__(
+        self, model: str = "", *, port: int = 0, progress: Watch | None = None, **options: Unpack[Options]
+    ) -> None:
+        check_mode(options.get("mode", "auto"), None)
+        tokens = options.pop("context_tokens", None)
+        launch = Launch(program="local", model=model or models.DEFAULT, port=port, context_tokens=tokens)
+        super().__init__(launch, download=progress, **options)
+
+    def __repr__(self) -> str:
+        """Its model."""
+        return f"Local({self._launch.model!r})"
 
 
 # `setup_backend`: a server by name, ready for runs, and the context that they may count on.

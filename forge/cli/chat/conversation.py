@@ -21,7 +21,7 @@ from returns.result import Failure, Result
 
 from forge.agent import Agent, file_tools
 from forge.agent.memory import Facts, Session, SessionSummary, SQLiteStore
-from forge.backends.servers import Progress
+from forge.backends.servers.download import Progress
 from forge.backends.servers.process import state_folder
 from forge.cli.approval import Approver
 from forge.cli.chat.faces import Face, PlainFace
