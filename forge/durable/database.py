@@ -26,6 +26,9 @@ WORKFLOW = "forge.run"
 ANSWERS = "answer"
 """The topic of answers."""
 
+ANSWERED = "ANSWERED"
+"""Beside the statuses of DBOS, that of a delayed segment whose answer is there."""
+
 _TEXT, _FAULT = "=", "!"
 """How a stored text begins, which is JSON of forge's own, and how an exception does."""
 
@@ -194,9 +197,11 @@ class Database:
         run = (
             sa.func.substr(one, 1, sa.func.instr(one, colon) - 1) if self.sqlite else sa.func.split_part(one, colon, 1)
         )
-        having = sa.select(run + sa.literal_column("':0'", sa.Text())).where(
-            other.c.status.in_([*statuses]), other.c.name == WORKFLOW
-        )
+        has = other.c.status.in_([*statuses])
+        if ANSWERED in statuses:
+            sent = sa.select(self._sent.c.destination_uuid).where(self._sent.c.topic == ANSWERS)
+            has = sa.or_(has, sa.and_(other.c.status == "DELAYED", one.in_(sent)))
+        having = sa.select(run + sa.literal_column("':0'", sa.Text())).where(has, other.c.name == WORKFLOW)
         return runs.c.workflow_uuid.in_(having)
 
     def _rows(self, where: sa.ColumnElement[bool], most: int | None = None, *, outputs: bool) -> list[SegmentRow]:
