@@ -197,7 +197,7 @@ class Database:
         run = (
             sa.func.substr(one, 1, sa.func.instr(one, colon) - 1) if self.sqlite else sa.func.split_part(one, colon, 1)
         )
-        has = other.c.status.in_([*statuses])
+        has: sa.ColumnElement[bool] = other.c.status.in_([*statuses])
         if ANSWERED in statuses:
             sent = sa.select(self._sent.c.destination_uuid).where(self._sent.c.topic == ANSWERS)
             has = sa.or_(has, sa.and_(other.c.status == "DELAYED", one.in_(sent)))
