@@ -207,7 +207,9 @@ class Database:
     def _rows(self, where: sa.ColumnElement[bool], most: int | None = None, *, outputs: bool) -> list[SegmentRow]:
         runs, made = self._runs, self._outputs
         columns = (
-            *(runs.c.workflow_uuid, runs.c.status, runs.c.created_at, runs.c.updated_at, runs.c.attributes),
+            *(runs.c.workflow_uuid, runs.c.status, runs.c.created_at),
+            # When it ended: what is noted of a run later, such as the one that follows it, changes nothing of it.
+            *(sa.func.coalesce(runs.c.completed_at, runs.c.updated_at), runs.c.attributes),
             *(runs.c.authenticated_user, runs.c.delay_until_epoch_ms, runs.c.application_version),
         )
         if outputs:
