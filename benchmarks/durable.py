@@ -117,41 +117,45 @@ async def many(count: int, turns: int, database: str) -> None:
 
 
 @contextmanager
-def workers(count: int, database: str) -> Iterator[None]:
-    """Worker processes of their own, ready."""
+def workers(count: int, database: str) -> Iterator[list[float]]:
+    """Worker processes of their own, ready; at the end, the seconds of processor time that each took."""
     command = [sys.executable, "-m", "benchmarks.durable", "--worker", database]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(count)]  # noqa: S603
+    took: list[float] = []
     try:
         for one in started:
             assert one.stdout is not None
             one.stdout.readline()
-        yield
+        yield took
     finally:
         for one in started:
             one.terminate()
-        for one in started:
-            one.wait()
+        took += [float(one.communicate()[0]) for one in started]
 
 
 async def work(database: str) -> None:
-    """Work on runs of reads until a signal comes."""
+    """Work on runs of reads until a signal comes; then say how much processor time that took."""
     done = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
     async with durable.worker(reads, database=database, backend=Quick("look", 10), concurrency=50):
+        begun = time.process_time()
         print("ready", flush=True)
         await done.wait()
+        print(time.process_time() - begun, flush=True)
 
 
 async def fleet(count: int, runs: int, database: str) -> None:
     """Effects a second of several workers on one database."""
-    with workers(count, database):
+    with workers(count, database) as processor:
         async with durable.client(database) as client:
             begun = time.perf_counter()
             started = [await client.start(reads, "Go.") for _ in range(runs)]
             for run in started:
                 await client.result(run)
             took = time.perf_counter() - begun
-    print(f"{count} worker processes: {runs} runs of 10 turns, {22 * runs / took:.0f} effects/s")
+    effects = 22 * runs
+    each = " + ".join(f"{1000 * one / effects:.1f}" for one in processor)
+    print(f"{count} worker processes: {effects} effects, {effects / took:.0f} a second; processor: {each} ms an effect")
 
 
 async def ended(count: int, database: str) -> None:

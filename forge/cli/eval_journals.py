@@ -7,10 +7,11 @@ from typing import Any
 
 from rich.text import Text
 
+from forge.agent import Agent
 from forge.cli.console import printable
 from forge.cli.eval_run import values_of
 from forge.cli.layout import LabelledText
-from forge.cli.run import imported, load_workflow
+from forge.cli.run import imported, load_served
 from forge.errors import ForgeError
 from forge.evals.configurations import Cell, configured_workflow
 from forge.evals.evaluation import Axes
@@ -64,7 +65,10 @@ def workflow_of(reference: str, journal: Path) -> Workflow:
     if row is None and reference == _SUITE:
         raise ForgeError(f"{journal} is not a journal of an eval beside its results; name a workflow instead")
     scenario = _scenario(reference, row) if row else None
-    return load_workflow(reference) if row is None or scenario is None else _configured(scenario, row)
+    if row is None or scenario is None:
+        served = load_served(reference)
+        return served.workflow if isinstance(served, Agent) else served
+    return _configured(scenario, row)
 
 
 def _scenario(reference: str, row: Row) -> Scenario | None:

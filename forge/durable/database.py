@@ -26,6 +26,9 @@ WORKFLOW = "forge.run"
 ANSWERS = "answer"
 """The topic of answers."""
 
+ANSWERED = "ANSWERED"
+"""Beside the statuses of DBOS, that of a delayed segment whose answer is there."""
+
 _TEXT, _FAULT = "=", "!"
 """How a stored text begins, which is JSON of forge's own, and how an exception does."""
 
@@ -194,15 +197,19 @@ class Database:
         run = (
             sa.func.substr(one, 1, sa.func.instr(one, colon) - 1) if self.sqlite else sa.func.split_part(one, colon, 1)
         )
-        having = sa.select(run + sa.literal_column("':0'", sa.Text())).where(
-            other.c.status.in_([*statuses]), other.c.name == WORKFLOW
-        )
+        has: sa.ColumnElement[bool] = other.c.status.in_([*statuses])
+        if ANSWERED in statuses:
+            sent = sa.select(self._sent.c.destination_uuid).where(self._sent.c.topic == ANSWERS)
+            has = sa.or_(has, sa.and_(other.c.status == "DELAYED", one.in_(sent)))
+        having = sa.select(run + sa.literal_column("':0'", sa.Text())).where(has, other.c.name == WORKFLOW)
         return runs.c.workflow_uuid.in_(having)
 
     def _rows(self, where: sa.ColumnElement[bool], most: int | None = None, *, outputs: bool) -> list[SegmentRow]:
         runs, made = self._runs, self._outputs
         columns = (
-            *(runs.c.workflow_uuid, runs.c.status, runs.c.created_at, runs.c.updated_at, runs.c.attributes),
+            *(runs.c.workflow_uuid, runs.c.status, runs.c.created_at),
+            # When it ended: what is noted of a run later, such as the one that follows it, changes nothing of it.
+            *(sa.func.coalesce(runs.c.completed_at, runs.c.updated_at), runs.c.attributes),
             *(runs.c.authenticated_user, runs.c.delay_until_epoch_ms, runs.c.application_version),
         )
         if outputs:

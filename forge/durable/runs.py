@@ -19,7 +19,7 @@ from returns.result import Failure, Result, Success
 
 from forge import observation
 from forge.agent.agent import Agent, prompted
-from forge.durable.database import ANSWERS, VERSION, WORKFLOW, Database, SegmentRow, StepRow, text_of
+from forge.durable.database import ANSWERED, ANSWERS, VERSION, WORKFLOW, Database, SegmentRow, StepRow, text_of
 from forge.durable.records import (
     BEGUN,
     FIRST,
@@ -75,7 +75,7 @@ _STATES: Mapping[str, How] = {
 }
 
 _STATUSES: Mapping[How, Collection[str]] = {
-    "queued": ("ENQUEUED", "DELAYED"),  # one whose question is answered
+    "queued": ("ENQUEUED", ANSWERED),
     **{how: tuple(status for status, state in _STATES.items() if state == how) for how in get_args(How)[1:]},
 }
 """The statuses that a segment of a run in that state may have, of those that have not ended by themselves."""

@@ -18,8 +18,10 @@ from uuid import uuid4
 
 import msgspec
 
-from forge import durable
+from forge import Scripted, durable
+from forge.agent import Agent
 from forge.durable import Runs
+from forge.errors import RunError
 from stages.effect import Settled
 from tests.durable import fleet
 from tests.memory.running import asynchronous
@@ -161,3 +163,24 @@ async def test_a_fleet_outlives_a_database_that_is_away(tmp_path: Path) -> None:
                 worker.kill()
     refuse_losses(tmp_path, count)
     print(f"away for {back - begun:.0f} s, all {count} runs ended {time.monotonic() - back:.0f} s later: {dict(seen)}")
+
+
+@asynchronous
+async def test_a_conversation_and_the_list_are_found(tmp_path: Path) -> None:
+    agent = Agent("shop", backend=Scripted(["Hello.", "Yes.", "No."]))
+    with serving() as (address, _):
+        async with durable.worker(agent, database=address) as runs:
+            first = await runs.start(agent, "Hello?", conversation="ann", owner="ann")
+            await runs.result(first)
+            both = [runs.start(agent, what, conversation="ann", owner="ann") for what in ("This?", "That?")]
+            started = await asyncio.gather(*both, return_exceptions=True)
+            (second,) = (one for one in started if isinstance(one, str))
+            assert [type(one) for one in started if not isinstance(one, str)] == [RunError]
+            await runs.result(second)
+        async with durable.worker(agent, database=address, backend=Scripted(["Bye."])) as runs:
+            third = await runs.start(agent, "Bye.", conversation="ann", owner="ann")
+            await runs.result(third)
+            page = await runs.list(conversation="ann", owner="ann", states=["completed"])
+            assert [run.id for run in page.runs] == [third, second, first]
+            assert (await runs.list(states=["queued", "running", "waiting", "halted", "failed"])).runs == ()
+            assert (await runs.list(conversation="ann", owner="bob")).runs == ()

@@ -184,3 +184,36 @@ async def test_what_a_worker_cannot_do_for_an_agent_is_refused(tmp_path: Path) -
     agent, _ = shop("Hello.")
     async with durable.worker(agent, database=tmp_path / "runs.db", backend=Scripted(["From elsewhere."])) as runs:
         assert await said(runs, await runs.start(agent, "Hello?")) == "From elsewhere."
+
+
+@asynchronous
+async def test_an_agent_within_a_run_that_dies_has_an_unknown_outcome_or_is_asked_again(tmp_path: Path) -> None:
+    asked, going = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        @asynccontextmanager
+        async def connect(self) -> AsyncIterator[Connection]:
+            async def send(effect: Send) -> Replied:
+                asked.set()
+                await going.wait()
+                return Replied(reply=Reply(text="Of oak."))
+
+            yield Connection(Setup(context_tokens=8192), send)
+
+    for effect in ("write", "read"):
+        database = tmp_path / f"{effect}.db"
+        within = agent_tool(Agent("expert", backend=Slow()), description="Ask an expert.", effect=effect)
+        asked.clear()
+        going.clear()
+        desk = Agent("desk", backend=Scripted([call("expert", task="What is it made of?")]), tools=[within])
+        async with durable.worker(desk, database=database, drain=0.05) as runs:
+            run = await runs.start(desk, "What is T-1 made of?", conversation="ann")
+            await asked.wait()
+        going.set()
+        model = Scripted(["That is all that I know.", "Hello again."])
+        async with durable.worker(desk, database=database, backend=model) as runs:
+            assert await said(runs, run) == "That is all that I know."
+            told = json.loads(model.requests[0])["messages"][-1]["content"]
+            assert ("Of oak." in told) == (effect == "read")
+            assert ("[InDoubt]" in told) == (effect == "write")
+            assert await said(runs, await runs.start(desk, "Hello?", conversation="ann")) == "Hello again."

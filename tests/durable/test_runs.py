@@ -18,28 +18,9 @@ from stages.effect import NeedsInput, Replied, Reply, Send
 from stages.events import Steered
 from stages.halt import ApprovalNeeded, Cancelled
 from stages.message import Tool, User
+from tests.durable.till import ask_back, finish, get_order, till
 from tests.memory.running import asynchronous
 
-
-@tool(effect="read")
-def get_order(order_id: str) -> float:
-    """Look up an order."""
-    return 5.0
-
-
-@tool(approval=True)
-def pay(amount: float) -> str:
-    """Pay."""
-    return f"paid {amount}"
-
-
-@tool(idempotent=True)
-def finish(note: str) -> str:
-    """Finish."""
-    return f"done {note}"
-
-
-till = Workflow("till", tools=[get_order, pay, finish], required_steps=["get_order", "pay"], terminal_tool="finish")
 LOOKS = call("get_order", order_id="A")
 FULL = [LOOKS, call("pay", amount=5.0), call("finish", note="x")]
 
@@ -73,6 +54,8 @@ async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_
             await runs.answer(run, Approved(digest=digest_of(waiting), edited=7))  # type: ignore[arg-type]
         await runs.answer(run, Approved(digest=digest_of(waiting), edited='{"amount":6.0}'))
         assert (await runs.get(run)).state == "queued"
+        assert [one.id for one in (await runs.list(states=["queued"])).runs] == [run]
+        assert (await runs.list(states=["waiting", "failed"])).runs == ()
         assert "waits for no answer: it is queued" in await refused(
             runs.answer(run, Rejected(digest=digest_of(waiting), reason="no"))
         )
@@ -312,16 +295,10 @@ async def test_runs_are_listed_by_owner_state_and_workflow(tmp_path: Path) -> No
         assert "for another workflow" in await refused(runs.start(till, "Pay", id="ann-0", owner="bob"))
 
 
-@tool
-def ask_back(order_id: str) -> NeedsInput:
-    """Ask which order is meant."""
-    return NeedsInput(question="Which order?", suggestions=("A", "B"))
-
-
 @asynchronous
 async def test_the_answer_to_a_question_at_the_end_is_a_run_that_follows(tmp_path: Path) -> None:
     asks = Workflow("asks", tools=[get_order, ask_back], terminal_tool="ask_back")
-    backend = Scripted([call("ask_back", order_id="A"), call("ask_back", order_id="B")])
+    backend = Scripted([call("ask_back", question="Which order?"), call("ask_back", question="And then?")])
     async with durable.worker(asks, database=tmp_path / "runs.db", backend=backend) as runs:
         run = await runs.start(asks, "Pay order A or B", owner="ann")
         await runs.wait(run)

@@ -94,3 +94,31 @@ def test_what_is_wrong_is_said(tmp_path: Path, words: str, says: str) -> None:
     done = forge("runs", *words.split(), cwd=tmp_path, FORGE_STATE=str(tmp_path))
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
     assert says in " ".join(done.stderr.split())
+
+
+SHOP = """
+from forge import Scripted, tool
+from forge.agent import Agent
+
+shop = Agent("shop", backend=Scripted(["Hello, Ann.", "You are Ann."]))
+"""
+
+
+def test_a_conversation_with_an_agent_on_its_own_backend(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(SHOP)
+
+    def runs(*words: str) -> str:
+        done = forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path))
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+        return done.stdout
+
+    first = runs("start", "shop.py", "I am Ann.", "--conversation", "ann").strip()
+    busy = forge("runs", "start", "shop.py", "Who?", "--conversation", "ann", cwd=tmp_path, FORGE_STATE=str(tmp_path))
+    assert (busy.returncode, f"the run {first} is queued" in busy.stderr) == (2, True)
+    runs("work", "shop.py", "--until-idle")
+    assert runs("result", first) == "Hello, Ann.\n"
+    second = runs("start", "shop.py", "Who am I?", "--conversation", "ann", "--id", "message-2").strip()
+    assert runs("start", "shop.py", "Who am I?", "--conversation", "ann", "--id", "message-2").strip() == second
+    runs("export", first, "run.jsonl")
+    replayed = forge("replay", "run.jsonl", "--workflow", "shop.py", cwd=tmp_path)
+    assert (replayed.returncode, "Hello, Ann." in replayed.stdout) == (0, True)

@@ -19,35 +19,10 @@ from forge import Limits, Workflow, call, tool
 from forge.connection import Connection, Setup
 from forge.runtime.callbacks import OnChunk, Watcher
 from forge.serve import RunServer, ServeOptions
-from stages.effect import NeedsInput, Replied, Reply, Send, Usage
+from stages.effect import Replied, Reply, Send, Usage
 from stages.wire.deltas import reply_pieces
+from tests.durable.till import ask_back, finish, get_order, till
 
-
-@tool(effect="read")
-def get_order(order_id: str) -> float:
-    """Look up an order."""
-    return 5.0
-
-
-@tool(approval=True)
-def pay(amount: float) -> str:
-    """Pay."""
-    return f"paid {amount}"
-
-
-@tool(idempotent=True)
-def finish(note: str) -> str:
-    """Finish."""
-    return f"done {note}"
-
-
-@tool
-def ask_back(question: str) -> NeedsInput:
-    """Ask the user something."""
-    return NeedsInput(question=question, suggestions=("A", "B"))
-
-
-till = Workflow("till", tools=[get_order, pay, finish], required_steps=["get_order", "pay"], terminal_tool="finish")
 quick = Workflow(
     "quick",
     tools=[get_order, finish, ask_back],

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.serve.served import events_of
 
@@ -75,3 +76,40 @@ def test_a_run_outlives_a_killed_server_and_its_readers_lose_nothing(tmp_path: P
             running.terminate()
             assert "finished" not in {event["type"] for event in told}
         assert running.wait() == 0
+
+
+@pytest.mark.soak
+def test_two_servers_share_runs_and_one_takes_over_those_of_the_other(tmp_path: Path) -> None:
+    wanted = {"workflow": "flow", "message": "Write a line", "background": True}
+
+    def lines() -> int:
+        file = tmp_path / "written"
+        return file.read_text().count("\n") if file.exists() else 0
+
+    def ended(client: httpx.Client, run: str) -> bool:
+        """Whether it asked about its write on the way to its end; read at a server that may not perform it."""
+        asked = False
+        with client.stream("GET", f"/v1/runs/{run}/events") as stream:
+            ids: list[str] = []
+            told = events_of(stream.iter_lines())
+            while (state := until(told, "state", ids)["run"])["state"] != "completed":
+                if state["state"] == "waiting":
+                    said = {"type": "settle", "digest": state["question"]["digest"], "happened": True}
+                    assert client.post(f"/v1/runs/{run}/answers", json=said).status_code == 202
+                    asked = True
+            assert len({*ids}) == len(ids)
+        return asked
+
+    (tmp_path / "hold").touch()
+    with server(tmp_path) as (first, one):
+        held = [one.post("/v1/runs", json=wanted).json()["id"] for _ in range(2)]
+        while lines() < 2:
+            pass
+        (tmp_path / "hold").unlink()
+        with server(tmp_path) as (_, other):
+            shared = [at.post("/v1/runs", json=wanted).json()["id"] for at in (one, other) * 3]
+            assert [ended(at, run) for at, run in zip((other, one) * 3, shared, strict=True)] == [False] * 6
+            assert lines() == 8
+            first.kill()
+            assert [ended(other, run) for run in held] == [True, True]
+            assert lines() == 8

@@ -11,6 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from forge import replay
 from forge.serve.openapi import OPERATIONS
+from tests.durable.till import till
 from tests.serve.served import Running, events_of, quick, serving
 
 
@@ -86,8 +87,6 @@ def test_a_run_waits_is_approved_and_told_in_full(client: httpx.Client, tmp_path
     journal = client.get(f"{where}/journal")
     assert journal.headers["content-disposition"] == f'attachment; filename="{run["id"]}.jsonl"'
     (tmp_path / "run.jsonl").write_bytes(journal.content)
-    from tests.serve.served import till
-
     assert replay(tmp_path / "run.jsonl", till).unwrap().value == "done A"
     assert client.delete(where).status_code == 204
     problem(client.get(where), 404, "unknown-run")
