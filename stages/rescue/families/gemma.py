@@ -78,12 +78,12 @@ def _typed(value: str, kind: str | None) -> str:
     return value if kind not in (None, "string") and is_json(value) else json_quoted(value)
 
 
-def _structure(text: str, start: int, _names: Names) -> Read | None:
-    found = _STRUCTURE.match(text, start)
-    return Read(start=start, end=found.end(), keep="") if found else None
+def _k3(text: str, start: int, names: Names) -> Read | None:
+    read = _element(text, start, names) if text.startswith("<|open|>call ", start) else None
+    structure = None if read else _STRUCTURE.match(text, start)
+    return Read(start=start, end=structure.end(), keep="") if structure else read
 
 
 GEMMA = Family(name="gemma", first="<", opener=r"<\|tool_call>|<start_function_call>", read=_gemma)
 GEMMA_CALL = Family(name="gemma", first="c", opener=r"call:(?=[A-Za-z_][\w.:/-]{0,120}\s{0,8}\{)", read=_unmarked)
-K3 = Family(name="k3", first="<", opener=r"<\|open\|>call ", read=_element)
-K3_STRUCTURE = Family(name="k3", first="<", opener=r"<\|open\|>|<\|close\|>", read=_structure)
+K3 = Family(name="k3", first="<", opener=r"<\|open\|>|<\|close\|>", read=_k3)
