@@ -3,8 +3,8 @@
 A new family is a module with a `Family` in it, and a line here.
 """
 
+from stages.rescue.driver import rescuer
 from stages.rescue.families import (
-    functionary,
     gemma,
     harmony,
     json_calls,
@@ -18,7 +18,7 @@ from stages.rescue.families import (
     xml_calls,
 )
 from stages.rescue.formats import FORMATS, family_of
-from stages.rescue.found import Family
+from stages.rescue.found import Family, Rescue
 
 FAMILIES: tuple[Family, ...] = (
     json_calls.FENCED,
@@ -30,14 +30,12 @@ FAMILIES: tuple[Family, ...] = (
     minimax.MINIMAX,
     named_tags.NAMED_ELEMENT,
     gemma.GEMMA,
-    gemma.GEMMA_CALL,
     tokens.NAMED,
     tagged.TAGGED,
     tokens.ARGS,
     harmony.MESSAGE,
     harmony.ADDRESSED_MESSAGE,
     gemma.K3,
-    functionary.FUNCTIONARY,
     pythonic.CALL_LIST,
     pythonic.WHOLE_REPLY,
     react.REACT,
@@ -45,3 +43,6 @@ FAMILIES: tuple[Family, ...] = (
     named_tags.OWN_TAG,
     *map(family_of, FORMATS),
 )
+
+rescue: Rescue = rescuer(FAMILIES)
+"""`rescue(text, names) -> Rescued`, with all families that forge knows."""

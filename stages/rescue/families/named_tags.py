@@ -173,9 +173,9 @@ NAMED_ELEMENT = Family(
     name="tool_xml",
     first="<",
     opener=(
-        r"<(?:tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool|tool_name|function_name)"
-        r"(?:>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>|[^<]{1,120}</(?:tool|action|function))|"
-        r"\s(?=[^>]{0,120}name=))"
+        r"<(?:(?:tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)"
+        r"(?:>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)|\s(?=[^>]{0,120}name=))|"
+        r"(?:tool|action|function|tool_name|function_name)>(?=[^<]{1,120}</(?:tool|action|function)))"
     ),
     read=_named_element,
 )
