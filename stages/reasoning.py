@@ -13,11 +13,13 @@ from stages.rescue.patterns import by_first_character, factored
 
 _THINK = r"(?i:(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)(?::[\w-]{1,20})?)"
 _CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)(?::[\w-]{1,20})?)"
-_OPEN = "\u25c1think\u25b7|" + (
+_OPEN = (
+    "\u25c1think\u25b7|"
     rf"<{_THINK}>|\[(?i:THINK)\]|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
     r"<\|open\|>think<\|sep\|>|<unused94>thought"
 )
-_CLOSE = "\u25c1/think\u25b7|" + (
+_CLOSE = (
+    "\u25c1/think\u25b7|"
     rf"</{_THINK}>|\[/(?i:THINK)\]|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|"
     r"<\|close\|>think<\|sep\|>|<unused95>"
 )
@@ -62,7 +64,7 @@ def _tags() -> re.Pattern[str]:
 TAG = _tags()
 """Every tag that splitting knows, in a group named after what it does, and a number."""
 
-_TAGGED = re.compile(factored("|".join((_OPEN, _CLOSE, _ANALYSIS))))
+_TAGGED = re.compile(factored(f"{_OPEN}|{_CLOSE}|{_ANALYSIS}"))
 """A text without any of these contains no reasoning."""
 
 

@@ -9,12 +9,10 @@ asked (`stages.validate`).
 import re
 
 from stages.rescue.found import Rescued
-from stages.rescue.strays import STRAY_MARKUP
-from stages.rescue.tags import MARKER
+from stages.rescue.tags import MARKER, STRAY_MARKUP
 
 _MARKUP = re.compile(rf"{MARKER}|^[ \t]{{0,8}}+(?:```|~~~)\w{{0,20}}+[ \t]{{0,8}}+$", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
-"""The thought that is part of ReAct's form."""
 _WORD = re.compile(r"\w")
 _MORE = re.compile(r"[^\s*_]")
 """What may stand behind a call without being about it is blanks and decoration; a full stop ends a sentence."""
@@ -25,10 +23,15 @@ _UNMARKED = re.compile(r"\s*+(?:[`~({\uff5b]|\[\s*+[\[{\"(]|\[?\s*+[\w.-]++\s*+[
 """A call without markup of its own: JSON, a code fence, Python, a name before JSON."""
 
 
+def words_beside(rest: str, origins: set[str]) -> str:
+    """What a reply says beside its calls of these families, without the thought that is part of ReAct's form."""
+    thought = _THOUGHT.match(rest) if origins == {"react"} else None
+    return rest[thought.end() :] if thought else rest
+
+
 def is_clear(found: Rescued, text: str) -> bool:
     """Whether the calls found in that text, or the damaged one, are certainly meant."""
-    thought = _THOUGHT.match(found.rest) if {call.origin for call in found.calls} == {"react"} else None
-    rest = found.rest[thought.end() :] if thought else found.rest
+    rest = words_beside(found.rest, {call.origin for call in found.calls})
     if not _WORD.search(_MARKUP.sub("", rest)):
         return True
     if any(_UNMARKED.match(text, call.span[0]) for call in found.calls) or not found.calls:

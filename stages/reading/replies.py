@@ -13,7 +13,7 @@ from stages.effect import RawCall, Reply
 from stages.message import Assistant
 from stages.nudges import cut_beside, no_such_tool, quote
 from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
-from stages.reading.meant import is_clear
+from stages.reading.meant import is_clear, words_beside
 from stages.reading.toolset import Toolset, toolset_of
 from stages.reasoning import split_reasoning
 from stages.repair.json_text import FoundJson, json_at
@@ -60,13 +60,10 @@ class Reading(Struct, frozen=True, kw_only=True):
     @property
     def alone(self) -> bool:
         """Whether the reply has no words beside its calls, but for the thought that is a part of ReAct's form."""
-        by_react = {call.origin for call in self.calls} == {"react"}
-        thought = _THOUGHT.match(self.said.text) if by_react else None
-        return _WORDS.search(self.said.text, thought.end() if thought else 0) is None
+        return _WORD.search(words_beside(self.said.text, {call.origin for call in self.calls})) is None
 
 
-_WORDS = re.compile(r"\w")
-_THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
+_WORD = re.compile(r"\w")
 
 ReplyRead = Callable[[Reply], Reading]
 

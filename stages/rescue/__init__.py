@@ -13,9 +13,8 @@ from stages.rescue.names import Names
 if TYPE_CHECKING:
     from stages.rescue.call_search import Occurrence, WantedCall, search
     from stages.rescue.driver import rescuer
-    from stages.rescue.families import FAMILIES
+    from stages.rescue.families import FAMILIES, rescue
     from stages.rescue.formats import family_of
-    from stages.rescue.known import rescue
 
 __all__ = [
     "FAMILIES",
@@ -42,7 +41,6 @@ __getattr__ = later(
         "stages.rescue.call_search": ("Occurrence", "WantedCall", "search"),
         "stages.rescue.driver": ("rescuer",),
         "stages.rescue.formats": ("family_of",),
-        "stages.rescue.families": ("FAMILIES",),
-        "stages.rescue.known": ("rescue",),
+        "stages.rescue.families": ("FAMILIES", "rescue"),
     },
 )

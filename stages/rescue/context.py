@@ -6,7 +6,6 @@ with words around it is meant is another question (`stages.reading.meant`).
 
 import re
 
-from stages.rescue.strays import STRAY_MARKUP
 from stages.rescue.surroundings import (
     NEARLY,
     WINDOW,
@@ -18,6 +17,7 @@ from stages.rescue.surroundings import (
     in_transcript,
     is_all,
 )
+from stages.rescue.tags import STRAY_MARKUP
 
 _CLOSERS = re.compile(
     r"(?:\s*+(?:\]<\]minimax\[>\[)?+</(?:[|\uff5c]DSML[|\uff5c] ?)?[A-Za-z_][\w:.-]{0,40}+>|"
@@ -53,6 +53,8 @@ def is_joined(text: str, start: int, end: int) -> bool:
 def _opened(text: str, start: int, floor: int) -> int:
     """Where the opening markup around a call begins."""
     begin = start
+    if not text[max(floor, start - WINDOW // 2) : start].rstrip().endswith((">", "]", "[")):
+        return start
     for markup in reversed([*STRAY_MARKUP.finditer(text, max(floor, start - WINDOW // 2), start)]):
         if markup[0].startswith("</") or text[markup.end() : begin].strip():
             break

@@ -1,17 +1,19 @@
 """One pass over a text: each family is asked where its opener matches, and nothing is read twice."""
 
+import re
 from collections.abc import Collection
+
+from msgspec.structs import replace
 
 from stages.reasoning import without_reasoning
 from stages.repair.decoding import sound
-from stages.rescue.blanks import without_blanks
 from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import Names, names_of
-from stages.rescue.strays import STRAY_MARKUP
 from stages.rescue.surroundings import WINDOW
+from stages.rescue.tags import STRAY_MARKUP
 
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
@@ -24,6 +26,11 @@ _PER_CALL = 8
 """Additional cost if that may be a call: the sentences around it are read too."""
 _WASTE = 5
 """Characters that cost 1 if families read them in vain: others may read them again."""
+_BLANK = re.compile(
+    r':\s{0,8}"(<(?!(?:input|button|select|option|video|audio|script|details|dialog|form) )'
+    r'[A-Za-z]{1,30}(?:[ _][A-Za-z]{1,30}){1,6}>)"'
+)
+"""An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
 
@@ -58,7 +65,7 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
             patience -= (looked - start) // _WASTE
             continue
         family, read = readings[0] if len(readings) == 1 else cheapest(readings, names)
-        read = without_blanks(read)
+        read = _without_blanks(read)
         position = max(read.end, position)
         patience -= _PER_READ + max(0, looked - position) // _WASTE
         if read.claims or read.damage:
@@ -75,6 +82,15 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
         reads.append((family, read))
         floor = position
     return reads
+
+
+def _without_blanks(read: Read) -> Read:
+    """The calls up to the first with a blank, which is a form to fill in; for that one, what is wrong."""
+    for index, claim in enumerate(read.claims):
+        if '"<' in claim.arguments and (blank := _BLANK.search(claim.arguments)):
+            damage = f"the call of {claim.name[:60]} has {blank[1]} where a value belongs: call it once you know that."
+            return replace(read, claims=read.claims[:index], damage=damage)
+    return read
 
 
 def _is_shown(text: str, read: Read, floor: int, shown: int) -> bool:

@@ -37,7 +37,8 @@ class Openers(Struct, frozen=True, kw_only=True):
         tags = [tag.start() for tag in _OWN_TAG.finditer(text) if tag[1] in names.known] if self.untagged else []
         tags.reverse()
         search = (self.untagged or self.anywhere).search
-        found = search(text)
+        # Reasoning that came first is blank.
+        found = search(text, len(text) - len(text.lstrip()))
 
         def place(position: int) -> int:
             nonlocal found

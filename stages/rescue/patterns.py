@@ -5,11 +5,11 @@ Python tries one alternative after the other. Here what several of them begin wi
 
 import re
 
-_TOKEN = re.compile(
-    r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:[:=!>]|<[=!]|[a-z-]+:))?|[)|]|(?:[*+?]|\{\d*,?\d*\})[+?]?|.",
+_PIECE = re.compile(
+    r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:[:=!>]|<[=!]|[a-z-]+:))?|[)|]|(?:[*+?]|\{\d*+(?:,\d*+)?\})[+?]?|.",
     re.DOTALL,
 )
-_REPEATED = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[+?]?")
+_REPEATED = re.compile(r"(?:[*+?]|\{\d*+(?:,\d*+)?\})[+?]?")
 _LITERAL = re.compile(r"\^|\\w\+|\\[^\w\s]|[^\\\[\](){}.*+?|^$]")
 
 _Sequence = tuple[str, ...]
@@ -41,15 +41,15 @@ def _sequences(expression: str) -> list[_Sequence]:
     """The alternatives at the outermost bars, each taken apart."""
     found: list[list[str]] = [[]]
     depth = 0
-    for token in _TOKEN.findall(expression):
+    for piece in _PIECE.findall(expression):
         inside = depth > 0
-        depth += token.startswith("(") - (token == ")")
-        if token == "|" and not inside:
+        depth += piece.startswith("(") - (piece == ")")
+        if piece == "|" and not inside:
             found.append([])
-        elif inside or (found[-1] and _REPEATED.fullmatch(token)):
-            found[-1][-1] += token
+        elif inside or (found[-1] and _REPEATED.fullmatch(piece)):
+            found[-1][-1] += piece
         else:
-            found[-1].append(token)
+            found[-1].append(piece)
     return [*map(tuple, found)]
 
 

@@ -47,24 +47,16 @@ def in_blockquote(text: str, start: int) -> bool:
     return text[line : min(line + 4, start)].lstrip().startswith(">") and not text.startswith(">>>", line)
 
 
-def in_code_block(text: str, start: int) -> bool:
-    """Whether it begins an indented block after an empty line, which Markdown shows as code."""
-    line = _line(text, start, WINDOW)
-    indent = text[line:start]
-    return text[line - 2 : line] == "\n\n" and not indent.strip(" \t") and indent.startswith(("    ", "\t"))
-
-
 _LOGGED = re.compile(
-    r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|\[?(?:info|debug|warn(?:ing)?|error|trace)\b[\]:][^\n{}<]{0,80}|"
-    r"(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|(?!\w{1,20}\|>))[^\n]{0,100}|(?:return|yield|assert) |"
-    r"(?:const|let|var|final) [\w: ]{1,60}= ?|(?!\w{0,40}(?:call|tool|func|action))[a-z_]\w{0,40} = )\Z",
+    r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|(?!\w{1,20}\|>))[^\n]{0,100}|"
+    r"[A-Za-z_][\w.: ]{0,60}= ?)\Z",
     re.IGNORECASE,
 )
-"""What precedes it in a log: a time, a level, a speaker; or in a comment, a table row, a statement."""
+"""What precedes it in a log or in code: a time, a speaker; a comment, a cell of a table, an assignment."""
 
 
 def in_log(text: str, start: int) -> bool:
-    """Whether its line begins like that of a log, a comment, a table or a statement."""
+    """Whether its line begins like that of a log, a comment, a table or an assignment."""
     line = _line(text, start, 120)
     return start > line and _LOGGED.match(text[line:start]) is not None
 

@@ -31,6 +31,16 @@ MARKER = (
     "[\u3010\u3014\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u3015\u27e7\u300b\u25b7\u00bb])"
 )
 """A control token, a tag without attributes, or a word between brackets that no ordinary text has."""
+STRAY_MARKUP = re.compile(
+    rf"(?:{TAG}|{END_TAG})(?:tool_calls?|function_calls?|invoke|parameter){TAG_END}|"
+    r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"
+    r"(?:minimax|seed|longcat|antml|steptml)[:_]\w+)>|"
+    r"<[|\uff5c](?:im_end|im_start|eot_id|eom_id|end|end_of_text|endoftext|call|return|start|message|python_tag|sep|"
+    r"DSML[|\uff5c] ?[\w ]*|/?(?:tool|tools|action|plugin|START|END|Function)\w*|tool[\u2581_]\w+)[|\uff5c]?>|"
+    r"</[|\uff5c]DSML[|\uff5c] ?\w+>|<tool_call\|>|<(?:end|start)_function_call>|<\|python_(?:start|end)\|>|"
+    r"<tool[\u2581_]calls?[\u2581_](?:begin|end)>|\[/?TOOL_CALLS\]|\[(?:END_)?TOOL_REQUEST\]"
+)
+"""An opening, closing or empty tag or token of calls."""
 STEM = "(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Ii]nvoke|[Aa]ction|ACTION|[Pp]lugin)"
 """A part of the words in markers of calls."""
 _MARKER = re.compile(MARKER)
@@ -40,6 +50,7 @@ _TOKEN = re.compile(rf"</?{BAR}|<[^<>]{{1,60}}{BAR}>")
 _ENDS = re.compile(r"/|(?<![a-z])end|End|END|close|stop|suffix|eo[mt]|return|turn")
 
 
+_MARKER_ENDS = re.compile("[>\\]\u3011\u3015\u27e7\u300b\u25b7\u00bb]\\s*+\\Z")
 _BEFORE = re.compile(rf"(?:{MARKER}\s{{0,4}}){{1,4}}\Z")
 
 
@@ -60,8 +71,8 @@ def is_closing(marker: str) -> bool:
 
 def markers_before(text: str, start: int) -> int:
     """Where the control tokens and tags of calls begin that stand right before `start`; there, if none do."""
-    found = _BEFORE.search(text, max(0, start - 160), start)
-    if found is None:
+    found = _MARKER_ENDS.search(text, max(0, start - 5), start) and _BEFORE.search(text, max(0, start - 160), start)
+    if not found:
         return start
     begin = start
     for marker in _MARKER.finditer(found[0]):

@@ -3,8 +3,8 @@
 A new family is a module with a `Family` in it, and a line here.
 """
 
+from stages.rescue.driver import rescuer
 from stages.rescue.families import (
-    functionary,
     gemma,
     harmony,
     json_calls,
@@ -18,7 +18,7 @@ from stages.rescue.families import (
     xml_calls,
 )
 from stages.rescue.formats import FORMATS, family_of
-from stages.rescue.found import Family
+from stages.rescue.found import Family, Rescue
 
 FAMILIES: tuple[Family, ...] = (
     json_calls.FENCED,
@@ -26,29 +26,23 @@ FAMILIES: tuple[Family, ...] = (
     not_calls.ECHO,
     not_calls.ECHO_TOKEN,
     not_calls.TURN,
-    xml_calls.FUNCTION,
+    xml_calls.ELEMENT,
     minimax.MINIMAX,
-    xml_calls.INVOKE,
-    named_tags.TOOL_XML,
-    named_tags.SIBLINGS,
-    named_tags.ATTRIBUTE,
-    xml_calls.ARG_KEY,
-    xml_calls.ARG_KEY_UNOPENED,
+    named_tags.NAMED_ELEMENT,
     gemma.GEMMA,
-    gemma.GEMMA_CALL,
     tokens.NAMED,
     tagged.TAGGED,
     tokens.ARGS,
     harmony.MESSAGE,
     harmony.ADDRESSED_MESSAGE,
     gemma.K3,
-    gemma.K3_STRUCTURE,
-    functionary.FUNCTIONARY,
     pythonic.CALL_LIST,
     pythonic.WHOLE_REPLY,
     react.REACT,
     named_tags.ANY_WORDS,
     named_tags.OWN_TAG,
-    named_tags.OWN_ATTRIBUTES,
     *map(family_of, FORMATS),
 )
+
+rescue: Rescue = rescuer(FAMILIES)
+"""`rescue(text, names) -> Rescued`, with all families that forge knows."""

@@ -9,7 +9,6 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
 _HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=\{)")
-_CALL = re.compile(r"call:([A-Za-z_][\w.:/-]{0,120})\s{0,8}(?=\{)")
 _END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>|/>)")
 _CLOSED = re.compile(r"[^<]{0,400}(?:<tool_call\|>|<end_function_call>)")
 
@@ -26,10 +25,6 @@ def _gemma(text: str, start: int, _names: Names) -> Read | None:
         closed = _CLOSED.match(text, start + 1)
         end = closed.end() if closed else start + len("<|tool_call>")
         return Read(start=start, end=end, damage="what stands between the tags is no call.", keep="")
-    return _called(text, start, head)
-
-
-def _called(text: str, start: int, head: re.Match[str]) -> Read:
     found = json_at(text, head.end())
     if not isinstance(found, FoundJson):
         return Read(start=start, end=max(found.end, head.end()), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
@@ -40,14 +35,6 @@ def _called(text: str, start: int, head: re.Match[str]) -> Read:
     repairs = tuple(repair for repair in found.repairs if repair != "bare_key")
     claim = Claim(name=head[1], arguments=found.text, repairs=repairs, cost=found.cost)
     return Read(start=start, end=ended.end() if ended else found.end, claims=(claim,), keep="")
-
-
-def _unmarked(text: str, start: int, names: Names) -> Read | None:
-    """`call:f{…}` whose opening token was lost, at the beginning of a line or after another token."""
-    head = _CALL.match(text, start)
-    if head is None or text[start - 1 : start] not in ("", "\n", ">", " ", "<") or not names.knows(head[1]):
-        return None
-    return _called(text, start - (text[start - 1 : start] == "<"), head)
 
 
 def _element(text: str, start: int, _names: Names) -> Read | None:
@@ -78,12 +65,11 @@ def _typed(value: str, kind: str | None) -> str:
     return value if kind not in (None, "string") and is_json(value) else json_quoted(value)
 
 
-def _structure(text: str, start: int, _names: Names) -> Read | None:
-    found = _STRUCTURE.match(text, start)
-    return Read(start=start, end=found.end(), keep="") if found else None
+def _k3(text: str, start: int, names: Names) -> Read | None:
+    read = _element(text, start, names) if text.startswith("<|open|>call ", start) else None
+    structure = None if read else _STRUCTURE.match(text, start)
+    return Read(start=start, end=structure.end(), keep="") if structure else read
 
 
 GEMMA = Family(name="gemma", first="<", opener=r"<\|tool_call>|<start_function_call>", read=_gemma)
-GEMMA_CALL = Family(name="gemma", first="c", opener=r"call:(?=[A-Za-z_][\w.:/-]{0,120}\s{0,8}\{)", read=_unmarked)
-K3 = Family(name="k3", first="<", opener=r"<\|open\|>call ", read=_element)
-K3_STRUCTURE = Family(name="k3", first="<", opener=r"<\|open\|>|<\|close\|>", read=_structure)
+K3 = Family(name="k3", first="<", opener=r"<\|open\|>|<\|close\|>", read=_k3)

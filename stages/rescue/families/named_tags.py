@@ -161,23 +161,23 @@ def _closed(text: str, start: int, position: int, outer: str, claim: Claim) -> R
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
-TOOL_XML = Family(
+def _named_element(text: str, start: int, names: Names) -> Read | None:
+    return _tool_xml(text, start, names) or _attribute(text, start, names) or _siblings(text, start, names)
+
+
+def _own(text: str, start: int, names: Names) -> Read | None:
+    return _own_tag(text, start, names) or _own_attributes(text, start, names)
+
+
+NAMED_ELEMENT = Family(
     name="tool_xml",
     first="<",
-    opener=r"<(?:tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)",
-    read=_tool_xml,
-)
-SIBLINGS = Family(
-    name="tool_xml",
-    first="<",
-    opener=r"<(?:tool|action|function|tool_name|function_name)>(?=[^<]{1,120}</(?:tool|action|function))",
-    read=_siblings,
-)
-ATTRIBUTE = Family(
-    name="tool_xml",
-    first="<",
-    opener=r"<(?:tool_call|function_call|tool|function|call|tool_use)\s(?=[^>]{0,120}name=)",
-    read=_attribute,
+    opener=(
+        r"<(?:(?:tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)"
+        r"(?:>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)|\s(?=[^>]{0,120}name=))|"
+        r"(?:tool|action|function|tool_name|function_name)>(?=[^<]{1,120}</(?:tool|action|function)))"
+    ),
+    read=_named_element,
 )
 ANY_WORDS = Family(
     name="tool_xml",
@@ -185,11 +185,10 @@ ANY_WORDS = Family(
     opener=rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?\s{{1,8}}(?:name|tool|function|id|to|key)=)",
     read=_any_words,
 )
-OWN_TAG = Family(name="tool_tag", first="<", opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s?/?>)", read=_own_tag, own_tag=True)
-OWN_ATTRIBUTES = Family(
+OWN_TAG = Family(
     name="tool_tag",
     first="<",
-    opener=r"<(?=[A-Za-z_][\w.-]{0,120}\s[^<>]{1,2000}/>)",
-    read=_own_attributes,
+    opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\s[^<>]{1,2000}/>))",
+    read=_own,
     own_tag=True,
 )

@@ -1,4 +1,4 @@
-"""Families `function`, `invoke` and `arg_key`: a name, then parameters each in a tag of its own.
+"""Family `element`: a name, then parameters each in a tag of its own.
 
 Qwen3-Coder and Seed-OSS write `<function=f><parameter=k>v</parameter></function>`, MiniMax, DeepSeek 3.2, GigaChat and
 those who copy Anthropic `<invoke name="f"><parameter name="k">v</parameter></invoke>`, GLM, LongCat, K2 and iQuest
@@ -61,9 +61,10 @@ ELEMENTS = Grammar(
         r"(?P<typed>[^>\n]{0,80})(?:>|(?=\n))"
     ),
     value_end=re.compile(
+        r"(?=[<\n])(?:"
         rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
         rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|"
-        rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))"
+        rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN})))"
     ),
     end=re.compile(rf"{GAP}(?:{END_TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
 )
@@ -80,9 +81,10 @@ PAIRS = Grammar(
         rf"(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
     ),
     value_end=re.compile(
+        r"(?=[<\s])(?:"
         rf"{_PAIR_VALUE_END}(?={GAP}(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END}|{CLOSED}|<{BAR}|{_CUT_OFF}))|"
         rf"(?={CLOSED}\s*(?:\Z|{_PAIR_OPEN}))|"
-        rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG})"
+        rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}))"
     ),
     end=re.compile(rf"{GAP}(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
     strip=False,
@@ -96,21 +98,17 @@ _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
 _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
 
 
-def _function(text: str, start: int, names: Names) -> Read | None:
-    before = _WRAPPER_BEFORE.search(text, max(0, start - 40), start)
-    read = _element(text, start, before.start() if before else start, names)
-    wrapper = _WRAPPER_AFTER.match(text, read.end) if read and read.claims else None
-    return replace(read, end=wrapper.end()) if read and wrapper else read
-
-
-def _invoke(text: str, start: int, names: Names) -> Read | None:
-    return _element(text, start, start, names)
-
-
-def _element(text: str, start: int, begin: int, names: Names) -> Read | None:
+def _read(text: str, start: int, names: Names) -> Read | None:
     head = ELEMENTS.head.match(text, start)
     if head is None:
-        return None
+        return _pairs(text, start, names) or _unopened_pairs(text, start, names)
+    before = _WRAPPER_BEFORE.search(text, max(0, start - 40), start)
+    read = _element(text, head, before.start() if before else start, names)
+    wrapper = _WRAPPER_AFTER.match(text, read.end) if read.claims else None
+    return replace(read, end=wrapper.end()) if wrapper else read
+
+
+def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
     called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
     if head["name"].rstrip().endswith("/") or head[0].endswith("/>"):
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
@@ -157,7 +155,7 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
 
 def _unopened_pairs(text: str, start: int, names: Names) -> Read | None:
     """Keys and values after a name whose opening tag was lost."""
-    name = name_before(text, start)
+    name = name_before(text, start) if PAIRS.key.match(text, start) else ""
     if not name or not names.knows(name):
         return None
     begin = text.rfind(name, 0, start)
@@ -224,17 +222,16 @@ def _damaged(called: Called, end: int, names: Names) -> Read:
     return Read(start=called.begin, end=end, damage=why, keep="" if known else None)
 
 
-FUNCTION = Family(
-    name="function",
+_PAIR_BEGINS = (
+    rf"{GAP}[\w.:/-]{{1,200}}{GAP}<(?!/(?:tool|tool_use|action|function|invoke)>)|"
+    rf"{GAP}[\w.:/-]{{1,200}}\s{{1,8}}[\w.-]{{1,80}}</"
+)
+ELEMENT = Family(
+    name="element",
     first="<f",
-    opener=rf"{TAG}function\s{{0,4}}=|f(?<![\w<:]f)unction=(?=[\w.-]{{1,100}}>)",
-    read=_function,
+    opener=(
+        rf"{TAG}(?:{CALL}(?:(?={ATTRIBUTE})|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
+        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)"
+    ),
+    read=_read,
 )
-INVOKE = Family(name="invoke", first="<", opener=rf"{TAG}{CALL}(?={ATTRIBUTE})", read=_invoke)
-ARG_KEY = Family(
-    name="arg_key",
-    first="<",
-    opener=rf"{TAG}{CALL}{TAG_END}(?={GAP}[\w.:/-]{{1,200}}{GAP}<(?!/(?:tool|tool_use|action|function|invoke)>)|{GAP}[\w.:/-]{{1,200}}\s{{1,8}}[\w.-]{{1,80}}</)",
-    read=_pairs,
-)
-ARG_KEY_UNOPENED = Family(name="arg_key", first="<", opener=rf"{TAG}arg_key{TAG_END}", read=_unopened_pairs)
