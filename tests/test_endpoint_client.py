@@ -357,53 +357,46 @@ async def test_a_proxy_that_refuses_is_told_of_and_one_of_another_kind_is_refuse
         EndpointClient(Endpoint(base="http://a", root="http://a", headers={}, proxy="socks5://127.0.0.1:1"))
 
 
-def test_bytes_go_through_unchanged() -> None:
+async def test_bytes_go_through_unchanged() -> None:
     """Nothing is followed, unpacked, remembered or written otherwise, either way."""
-
-    async def go() -> None:
-        body = bytes(range(256)) * 5
-        packed = gzip.compress(b"not unpacked", mtime=0)
-        answer = (
-            b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\nset-cookie: a=b\r\ncontent-encoding: gzip\r\n"
-            b"x-Odd: \xe9\r\ncontent-length: %d\r\n\r\n%b" % (len(packed), packed)
-        )
-        async with site(answer) as (client, there, url):
-            for _ in range(2):
-                opened = await client.ask("POST", url + "/a%2Fb/%7Ec?q=%20x+y;z", "k", body, trace=(("x-Trace", "1"),))
-                async with opened as given:
-                    assert (given.status, given.headers["location"]) == (302, "/elsewhere")
-                    assert (given.headers["x-odd"], await given.read(1 << 20)) == ("\xe9", packed)
-            first, second = there.requests
-            assert first == second  # no cookie
-            head, _, sent = first.partition(b"\r\n\r\n")
-            assert head.startswith(b"POST /v1/chat/a%2Fb/%7Ec?q=%20x+y;z HTTP/1.1\r\n")
-            assert sent == body
-
-    run(go)
+    body = bytes(range(256)) * 5
+    packed = gzip.compress(b"not unpacked", mtime=0)
+    answer = (
+        b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\nset-cookie: a=b\r\ncontent-encoding: gzip\r\n"
+        b"x-Odd: \xe9\r\ncontent-length: %d\r\n\r\n%b" % (len(packed), packed)
+    )
+    async with site(answer) as (client, there, url):
+        for _ in range(2):
+            opened = await client.ask("POST", url + "/a%2Fb/%7Ec?q=%20x+y;z", "k", body, trace=(("x-Trace", "1"),))
+            async with opened as given:
+                assert (given.status, given.headers["location"]) == (302, "/elsewhere")
+                assert (given.headers["x-odd"], await given.read(1 << 20)) == ("\xe9", packed)
+        first, second = there.requests
+        assert first == second  # no cookie
+        head, _, sent = first.partition(b"\r\n\r\n")
+        assert head.startswith(b"POST /v1/chat/a%2Fb/%7Ec?q=%20x+y;z HTTP/1.1\r\n")
+        assert sent == body
 
 
 @pytest.mark.soak
-def test_a_request_that_is_cancelled_is_closed_within_a_tenth_of_a_second() -> None:
-    async def go() -> None:
-        took = list[float]()
-        for begun in (False, True) * 10:
-            asked, loop = asyncio.Event(), asyncio.get_running_loop()
+async def test_a_request_that_is_cancelled_is_closed_within_a_tenth_of_a_second() -> None:
+    took = list[float]()
+    for begun in (False, True) * 10:
+        asked, loop = asyncio.Event(), asyncio.get_running_loop()
 
-            async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                await there.read(reader)
-                if begun:  # noqa: B023 - it is called in this round
-                    writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n")
-                asked.set()  # noqa: B023
-                await reader.readexactly(1)
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await there.read(reader)
+            if begun:  # noqa: B023 - it is called in this round
+                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n")
+            asked.set()  # noqa: B023
+            await reader.readexactly(1)
 
-            async with site(talk) as (client, there, url):
-                task = asyncio.create_task(said(client, url))
-                await asked.wait()
-                await asyncio.sleep(0.01)
-                since = loop.time()
-                task.cancel()
-                await there.closed.wait()
-                took.append(loop.time() - since)
-        assert sorted(took)[len(took) // 2] < 0.1
-
-    run(go)
+        async with site(talk) as (client, there, url):
+            task = asyncio.create_task(said(client, url))
+            await asked.wait()
+            await asyncio.sleep(0.01)
+            since = loop.time()
+            task.cancel()
+            await there.closed.wait()
+            took.append(loop.time() - since)
+    assert sorted(took)[len(took) // 2] < 0.1
