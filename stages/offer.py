@@ -16,6 +16,7 @@ from stages.candidates import (
     limited_to,
     put_right,
     refused_call,
+    values_to_try,
     without_call,
 )
 from stages.rules import (
@@ -204,8 +205,10 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
 
     A value that a tool refused with an example of how to write it is offered written like that, and no other: a small
     model repeats what it wrote. A tool without arguments is left out, unless nothing but writes is left. Of a look-up
-    with one text, that text is; where all that was said is ASCII, for what is offered instead is ASCII too. Anything
-    else may be right with other arguments, and for a write, others are not to be suggested.
+    with one text, that text is; where all that was said is ASCII, for what is offered instead is ASCII too. Every
+    second time, it is offered the values that were seen and not used, if there are any: left alone, a small model goes
+    on to write `Lund-Lund`, `Lund-Lund-Lund`. Anything else may be right with other arguments, and for a write, others
+    are not to be suggested.
     """
     if replies_without_progress(state.ledger):
         right = {tool.name: values for tool in so_far.tools if (values := put_right(tool, state))}
@@ -219,6 +222,9 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     if not _takes_arguments(spec):
         left = _only(so_far, lambda tool: tool.name != spec.name)
         return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
+    again = spec.effect == "read" and replies_without_progress(state.ledger) % 2 == 0
+    if again and (values := values_to_try(spec, state)):
+        return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
     # A grounded value is chosen from a list, which `refused_values` takes it from.
     if spec.grounded or not all(message.text.isascii() for message in state.history):
         return so_far

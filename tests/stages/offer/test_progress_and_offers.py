@@ -423,6 +423,12 @@ def test_a_look_up_that_was_refused_is_offered_with_any_other_text(part: str) ->
     assert re.fullmatch(pattern, f"{part}s")
 
 
+def test_every_second_time_a_refused_look_up_is_offered_what_was_seen_and_not_used() -> None:
+    refused = [call("find", part=part) for part in ("p1", "p1 p1", "p2", "p1 p1 p1")]
+    offers = [one["find"]["properties"]["part"] for one in Plant().offers(*refused, message="Find 'p2', or else 'p3'.")]
+    assert [one.get("enum") for one in offers] == [None, None, ["p2", "p3"], None, ["p3"]]
+
+
 KEPT: dict[str, tuple[list[Reply], dict[str, Any]]] = {
     "what raised may work the next time": ([call("find", part="odd")], {}),
     "its answer may change by itself": ([call("poll")], {}),
