@@ -122,7 +122,7 @@ def test_a_mistake_is_said_in_a_sentence(options: dict[str, object], says: str) 
         (Limits, {"max_seconds": -1.5}, "max_seconds is -1.5; it must be a number, over 0"),
         (Limits, {"max_seconds": float("nan")}, "max_seconds is nan; it must be a number, over 0 or None"),
         (Limits, {"price": 3}, "price is 3; it must be a Price or None"),
-        (Limits, {"price": Price(prompt=-1)}, "price is Price("),
+        (Limits, {"price": Price(prompt=-1)}, f"price is {Price(prompt=-1)}; no price is negative"),
         (Limits, {"max_cost": 1.0}, "max_cost needs price="),
         (Limits, {"max_tool_errors": -1}, "max_tool_errors is -1; it must be a whole number, at least 0"),
         (Context, {"compactor": TieredCompact}, "compactor is the class TieredCompact; write TieredCompact()"),

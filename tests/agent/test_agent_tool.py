@@ -152,6 +152,14 @@ def test_its_question_is_its_callers_and_the_answer_goes_to_it() -> None:
     assert expert.state is None
 
 
+def test_an_expert_that_fails_after_the_answer_says_what_it_had_asked() -> None:
+    boss, _ = two(WHICH, call("nothing"), parent=(TASK, "Sorry."), expert={"limits": Limits(max_iterations=1)})
+    boss.process_sync("Is my order paid?").unwrap()
+    boss.process_sync("A-17").unwrap()
+    assert "[The user was asked: Which order? The answer: A-17]\n" in told(boss)
+    assert "budget of calls is spent" in told(boss)
+
+
 def test_the_expert_goes_on_with_all_that_was_said() -> None:
     model = Scripted([WHICH, "A-17 is paid."])
     tools = [agent_tool(Agent("expert", backend=model, built_in_tools=["ask_question"]), description="Knows.")]
