@@ -11,9 +11,15 @@ import trustme
 
 from forge.connection import Endpoint
 from forge.errors import ForgeError
-from forge.proxy.endpoint_client import EndpointClient, endpoint_client
-from forge.proxy.http_answer import HEAD_LIMIT, HELD, BrokenAnswerError, UnansweredError
-from forge.proxy.http_connector import UnreachableError
+from forge.proxy.endpoint_client import (
+    HEAD_LIMIT,
+    HELD,
+    BrokenAnswerError,
+    EndpointClient,
+    UnansweredError,
+    UnreachableError,
+    endpoint_client,
+)
 from tests.forward_proxy import ForwardProxy
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

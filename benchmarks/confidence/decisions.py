@@ -1,6 +1,6 @@
 """Ninety decisions of one call each, for what a model's confidence is worth: each seed is one text of each kind.
 
-forge eval run benchmarks/confidence/decisions.py --unsure measure --runs 30 --backend …
+forge eval run benchmarks/confidence/decisions.py --runs 30 --backend …, with a player that sets `unsure` (README.md).
 """
 
 from collections.abc import Mapping

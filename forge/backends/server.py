@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, TypedDict, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 import httpx
 from msgspec.structs import replace
@@ -99,40 +99,28 @@ class Server:
         *,
         profile: Profile | Path | str | None = None,
         model: str = "",
-        mode: Mode | Literal["auto"] = "auto",
-        api_key: str = "",
-        sampling: Sampling | None = None,
-        model_sampling: bool = False,
-        context_tokens: Tokens | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout: Seconds = 300.0,
-        total_timeout: Seconds | None = TOTAL,
-        retry: RetryPolicy | None = None,
-        form: FormName = "json",
-        proxy: str | None = None,
-        verify: Verify = True,
-        probe: bool = True,
+        **options: Unpack[Options],
     ) -> None:
         self._base = base_url(url, given_profile(profile))
         self._profile = given_profile(profile) or addressed(self._base)
         if self._profile and not WIRES[self._profile.wire].lists_models and not model:
             name = self._profile.name
             raise ForgeError(f"{name} has to be told the model: give model=…, on the command line write {name}:MODEL")
-        check_mode(mode, self._profile)
         self._model = model
-        self._mode: Mode | Literal["auto"] = mode
+        self._mode: Mode | Literal["auto"] = options.get("mode", "auto")
+        check_mode(self._mode, self._profile)
         # Without a profile there is no address of its own, so no environment is read for a server that is recognised.
         known = self._profile or named_profile("openai-compatible")
-        self._headers = headers_for(self._base, known, api_key, headers or {})
+        self._headers = headers_for(self._base, known, options.get("api_key", ""), options.get("headers") or {})
         self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
-        self._sampling = sampling or Sampling()
+        self._sampling = options.get("sampling") or Sampling()
         check_sampling(self._sampling, known)
-        self._model_sampling = model_sampling
-        self._context_tokens = context_tokens
-        self._form = form
-        self._timeout, self._total, self._retry = timeout, total_timeout, retry
-        self._proxy, self._verify = proxy, verify
-        self._probe = probe
+        self._model_sampling = options.get("model_sampling", False)
+        self._context_tokens = options.get("context_tokens")
+        self._form: FormName = options.get("form", "json")
+        self._timeout, self._total = options.get("timeout", 300.0), options.get("total_timeout", TOTAL)
+        self._retry, self._probe = options.get("retry"), options.get("probe", True)
+        self._proxy, self._verify = options.get("proxy"), options.get("verify", True)
 
     def __repr__(self) -> str:
         """Its address, and what is known of it; never a key."""

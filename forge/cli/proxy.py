@@ -231,20 +231,11 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", 
 def _options(options: argparse.Namespace) -> "ProxyOptions":
     from forge.proxy import Policy, ProxyOptions  # noqa: PLC0415 - an extra
 
+    given = {name: value for name, value in vars(options).items() if name in ProxyOptions.__struct_fields__}
+    given |= {"api_key": key_of(options.api_key_env), "origins": tuple(options.origin)}
+    given["policy"] = options.policy or Policy()
     try:
-        return ProxyOptions(
-            host=options.host,
-            port=options.port,
-            max_retries=options.max_retries,
-            rescue=options.rescue,
-            slots=options.slots,
-            queue=options.queue,
-            grace=options.grace,
-            api_key=key_of(options.api_key_env),
-            insecure=options.insecure,
-            origins=tuple(options.origin),
-            policy=options.policy or Policy(),
-        )
+        return ProxyOptions(**given)
     except OptionError as error:
         said = "; ".join(problem.removeprefix("ProxyOptions: ") for problem in error.problems)
         raise ForgeError(said) from None

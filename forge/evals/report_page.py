@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from forge.errors import quantity
-from forge.evals.report import Column, Conclusion, EvalReport, harm_claim, right_claim
+from forge.evals.report import Column, Conclusion, EvalReport
 from forge.evals.row import Row
 from forge.evals.statistics import Metrics, Proportion, metrics_of
 
@@ -142,7 +142,7 @@ def _shade(share: Proportion) -> str:
     return f"q{round(_STEPS * share.count / share.of)}" if share.of else "none"
 
 
-# What the script of a report's page works on: every run, every pair's verdict, and the timelines, as JSON.
+# What the script of a report's page works on: every run and the timelines, as JSON.
 
 TimelineSection = tuple[str, tuple[tuple[str, str], ...]]
 """A turn of a run: its title and its lines, each a label and a text."""
@@ -159,16 +159,10 @@ def _page_json(report: EvalReport, timelines: Timelines) -> str:
         for number, column in enumerate(report.columns)
         for name, cell in column.runs.items()
     }
-    pairs: dict[str, object] = {}
-    for one in report.matchups:
-        each = {names.index(part.part): (part.only_first, part.only_second, part.finding) for part in one.scenarios}
-        claims = (right_claim(one), harm_claim(one))
-        pairs[f"{one.first},{one.second}"] = {"claims": claims, "alone": one.pairing.alone, "scenarios": each}
     made = {
-        "columns": [(column.label, column.name, column.configuration.model) for column in report.columns],
+        "columns": [column.label for column in report.columns],
         "scenarios": names,
         "runs": runs,
-        "pairs": pairs,
         "timelines": timelines,
     }
     # These characters occur only in its strings.
@@ -191,7 +185,7 @@ def _run(row: Row) -> dict[str, object]:
     }
 
 
-# A report as one HTML page: claims, metrics, a heat map whose cells open their runs, two configurations side by side.
+# A report as one HTML page: claims, metrics, a heat map whose cells open their runs.
 #
 # It needs no network, and runs no script but its own: what models and files said is text, and the page's policy names
 # the hash of the one script and the one style that it has.
@@ -211,7 +205,7 @@ _PAGE = """<!doctype html>
 <body>
 <a class="skip" href="#map">To the heat map</a>
 <header><h1>{title}</h1><p>{facts}</p>
-<p id="plain">Without JavaScript the tables are complete; filters, runs and pairs need it.</p></header>
+<p id="plain">Without JavaScript the tables are complete; filters and runs need it.</p></header>
 <main>
 {sections}
 </main>
@@ -262,7 +256,6 @@ def _sections(report: EvalReport) -> Iterator[str]:
     yield _section("claims", "What may be claimed", "".join(_claims(report)))
     yield _section("metrics", "Configurations", "".join(_metrics(report)))
     yield _section("map", "Scenarios", _heat_map_of(report) + few)
-    yield _section("pair", "Two side by side", _pair(report))
     yield _section("notes", "How to read this", "".join(_notes(report)))
 
 
@@ -291,18 +284,6 @@ def _split(claim: Conclusion) -> str:
         f'<rect class=second x="{50 - left:.1f}" y=1 width="{left:.1f}" height=8 />'
         f'<rect class=first x=50 y=1 width="{right:.1f}" height=8 />'
         "<rect class=middle x=49.7 width=.6 height=10 /></svg>"
-    )
-
-
-def _pair(report: EvalReport) -> str:
-    options = "".join(
-        f'<option value="{number}">{escape(column.label)}</option>' for number, column in enumerate(report.columns)
-    )
-    return (
-        "<form class=filters id=pair-form aria-controls=pair-out>"
-        f"<p><label for=first>First</label><select id=first>{options}</select></p>"
-        f"<p><label for=second>Second</label><select id=second>{options}</select></p></form>"
-        "<div id=pair-out aria-live=polite></div>"
     )
 
 

@@ -12,10 +12,15 @@ from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
 from forge.interpreters.http import STREAM_LIMIT, retry_after, tls_reason
-from forge.proxy.endpoint_client import EndpointClient, OpenRequest
+from forge.proxy.endpoint_client import (
+    BrokenAnswerError,
+    EndpointClient,
+    HttpAnswer,
+    OpenRequest,
+    UnansweredError,
+    UnreachableError,
+)
 from forge.proxy.hearing import EVENT_LIMIT, Hearing, TooLongError, streamed_reply
-from forge.proxy.http_answer import BrokenAnswerError, HttpAnswer, UnansweredError
-from forge.proxy.http_connector import UnreachableError
 from forge.proxy.options import BODY_LIMIT
 from forge.proxy.upstream import Caller, Heard, Post, Refusal, Whole
 from stages.effect import Fault

@@ -37,7 +37,7 @@ _NO_LOGPROBS = (
 )
 _NO_LARGER = (
     "the workflow hands unsure calls to a larger model (AskLarger), and this backend has none; "
-    "use Cascade(small, larger) of forge.backends, on the command line --larger, or leave AskLarger out"
+    "run it from Python with Cascade(small, larger) of forge.backends, or leave AskLarger out"
 )
 
 
@@ -53,7 +53,7 @@ def _refuse_unable(when: WhenUnsure, setup: Setup) -> None:
     if when.priors and when.priors.model != setup.model:
         raise ForgeError(
             f"the priors of the workflow are those of the model {when.priors.model!r}, and this is {setup.model!r}; "
-            "measure them with this one (forge priors), or leave priors out"
+            "measure them with this one (forge.journal.measured_priors), or leave priors out"
         )
 
 

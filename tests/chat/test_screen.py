@@ -4,8 +4,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from forge.cli.chat.screen import Printed, RunningTool, Screen, Spelled, followed_by, under_way
-from forge.cli.chat.wording import ComingReply, excerpt
+from forge.cli.chat.screen import ComingReply, Printed, RunningTool, Screen, Spelled, excerpt, followed_by, under_way
 from forge.errors import explain
 from stages import events
 from stages.effect import (

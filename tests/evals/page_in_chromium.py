@@ -1,4 +1,4 @@
-"""The page of a report in a real Chromium: filters, runs, timelines, pairs, keyboard, phone, dark, hostile texts.
+"""The page of a report in a real Chromium: filters, runs, timelines, keyboard, phone, dark, hostile texts.
 
 Run by `make pages`. Not part of `make test`, which needs no browser; where there is none, this fails and says so.
 """
@@ -158,20 +158,6 @@ def test_everything_can_be_done_with_the_keyboard(opened: Page) -> None:
     opened.get_by_label("Tag", exact=True).focus()
     opened.keyboard.press("ArrowDown")
     expect(opened.locator("#shown")).not_to_have_text("12 of 12 scenarios, 12 of 12 configurations")
-
-
-def test_two_configurations_stand_side_by_side_with_their_verdict(opened: Page) -> None:
-    opened.get_by_label("First", exact=True).select_option("plain (qwen2.5-coder-1.5b)")
-    opened.get_by_label("Second", exact=True).select_option("forge auto (qwen2.5-coder-1.5b)")
-    verdict = opened.locator("#pair-out .claims li").first
-    expect(verdict).to_contain_text("forge auto is better than plain: in ")
-    expect(verdict).to_have_class("better")
-    expect(opened.locator("#pair-out tbody tr")).to_have_count(12)
-    opened.locator("#pair-out tbody button").first.click()
-    expect(opened.get_by_role("dialog")).to_be_visible()
-    opened.keyboard.press("Escape")
-    opened.get_by_label("Second", exact=True).select_option("plain (qwen2.5-coder-1.5b)")
-    expect(opened.locator("#pair-out")).to_have_text("Choose two configurations.")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

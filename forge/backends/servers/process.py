@@ -90,7 +90,6 @@ class Occupant(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     path: str = ""
     context_tokens: int = 0
-    slots: int = 0
 
     def __str__(self) -> str:
         """For people."""
@@ -121,7 +120,6 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
         models=tuple(dict.fromkeys(name for name in names if name)),
         path=props.model_path if props else "",
         context_tokens=context_of(about).tokens or 0,
-        slots=(props.total_slots if props else None) or 0,
     )
 
 

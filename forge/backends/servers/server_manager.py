@@ -64,11 +64,11 @@ _INSTALL = {
 
 
 class Running(Struct, frozen=True):
-    """A server that is ready. `owner` is what forge started, None for somebody else's."""
+    """A server that is ready. `owner` is what forge started."""
 
     url: str
     found: Occupant
-    owner: Process | LlamaCpp | None
+    owner: Process | LlamaCpp
 
 
 def _executable(launch: Launch, model: Path | str) -> str:
@@ -91,9 +91,8 @@ class ServerManager:
     """A backend whose server forge starts and stops.
 
     `async with ServerManager(Launch(…)) as server` keeps it running for all runs inside; passed to a run by itself,
-    it runs for that one; started by hand before, it runs until `stop`. Where `launch.port` is given and the very model
-    is served there already, that server is used, and left alone. Whatever ends this process ends the server that it
-    started.
+    it runs for that one; started by hand before, it runs until `stop`. Whatever ends this process ends the server that
+    it started.
 
     `budget` says who decides on the context: by default `launch.context_tokens` if given, else the server.
     `environment` is added to the server's. `load_timeout` and `grace`, which it has to end by itself, are in seconds.
@@ -174,15 +173,14 @@ class ServerManager:
             return self.budget
 
     async def _ready(self) -> None:
-        # Ours may have died, and somebody else's is looked for anew.
         owner = self._running.owner if self._running else None
-        if self._running and (owner is None or (isinstance(owner, Process) and owner.code is not None)):
+        if isinstance(owner, Process) and owner.code is not None:  # it has died
             await self._end()
         if self._running is None:
             self._running = await self._begun(await self._fitted())
 
     async def _begun(self, launch: Launch) -> Running:
-        """A server that is ready: a running one, one inside this process, or the program started and waited for.
+        """A server that is ready: one inside this process, or the program started and waited for.
 
         Leaves nothing behind when it fails, or is cancelled. BackendError says why there is none.
         """
@@ -190,7 +188,13 @@ class ServerManager:
         if isinstance(model, models.KnownModel):
             model = await fetched(model, self._download)
         if port and not is_free(port):
-            return await self._attached(launch, port, model)
+            url = f"http://{HOST}:{port}"
+            async with client(url) as http:
+                found = await occupant(http, url) or "something that takes no connections"
+            raise BackendError(
+                f"port {port} is in use by {found}. Choose another port, or 0 for a free one; to use what runs there, "
+                f"pass its address: Server({url!r})"
+            )
         async with AsyncExitStack() as undo:
             if launch.program == "local":
                 inside = await asyncio.to_thread(LlamaCpp, Settings.of(launch, Path(model), port), self.api_key)
@@ -214,26 +218,6 @@ class ServerManager:
                     )
             undo.pop_all()
         return running
-
-    async def _attached(self, launch: Launch, port: int, model: Path | str) -> Running:
-        """Somebody else's server, if it serves this very model as it was asked for."""
-        url = f"http://{HOST}:{port}"
-        async with client(url) as http:
-            found = await occupant(http, url)
-        if found is None:
-            raise BackendError(f"port {port} is in use, by something that takes no connections; choose another, or 0")
-        wrong = ""
-        if not serves(found, model):
-            wrong = f"it does not serve {model}"
-        elif launch.context_tokens and found.context_tokens != launch.context_tokens:
-            has = found.context_tokens or "an unknown number of"
-            wrong = f"it has {has} tokens of context, not {launch.context_tokens}"
-        elif launch.slots and found.slots and found.slots < launch.slots:
-            wrong = f"it has {found.slots} slots, not {launch.slots}"
-        if wrong:
-            raise BackendError(f"port {port} is in use by {found}; {wrong}. Choose another port, or 0 for a free one")
-        logging.getLogger("forge").info("%s serves %s already; it is used, and left running", url, model)
-        return Running(url, found, None)
 
     def _process(self, launch: Launch, model: Path | str, port: int) -> tuple[Process, str]:
         """The program, started, and its address."""

@@ -10,7 +10,6 @@
     made.append(...children);
     return made;
   };
-  const broken = (name) => name.split(/(?<=_)/).flatMap((part) => [part, make("wbr", "")]);
   const count = (number, thing) => `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
 
   // The filters of the heat map.
@@ -80,7 +79,7 @@
     const runs = data.runs[key];
     if (!runs) return;
     const [column, scenario] = key.split(",");
-    by("runs-title").textContent = `${data.scenarios[scenario]} · ${data.columns[column][0]}`;
+    by("runs-title").textContent = `${data.scenarios[scenario]} · ${data.columns[column]}`;
     const more = runs.length - most;
     const rest = more > 0 ? [make("p", "none", `${count(more, "run")} more, which the file of results has.`)] : [];
     by("runs-list").replaceChildren(...runs.slice(0, most).map(run), ...rest);
@@ -95,51 +94,6 @@
   });
   by("runs").addEventListener("close", () => history.replaceState(null, "", " "));
 
-  // Two configurations side by side.
-  const signs = { better: "▲", worse: "▼" };
-  const said = ({ headline, grounds, finding }) =>
-    make("li", finding.split(" ")[0], make("span", "sign", signs[finding] || "="), make("p", "", make("b", "", headline, make("span", "hidden", ":")), " ", grounds));
-  const compared = (first, second, pair) => {
-    const sides = [data.columns[first], data.columns[second]];
-    const short = sides[0][2] === sides[1][2] ? 1 : 0; // within a model its name says nothing
-    const heading = ["scenario", ...sides.map((side) => side[short]), "only first right", "only second right", "shown"];
-    const head = make("tr", "names", ...heading.map((text) => make("th", "", text)));
-    for (const cell of head.children) cell.scope = "col";
-    const body = make("tbody", "");
-    const cell = (column, scenario) => {
-      const found = document.querySelector(`#scenarios [data-runs="${column},${scenario}"]`);
-      if (!found) return make("td", "none");
-      const copy = found.parentElement.cloneNode(true);
-      copy.hidden = false;
-      return copy;
-    };
-    data.scenarios.forEach((name, scenario) => {
-      const [one, other, finding] = pair.scenarios[scenario] || ["", "", "not paired"];
-      const title = make("th", "", ...broken(name));
-      title.scope = "row";
-      const shown = make("td", "count", finding in signs ? make("b", finding, `${signs[finding]} ${finding}`) : finding);
-      body.append(make("tr", "", title, cell(first, scenario), cell(second, scenario), make("td", "count", String(one)), make("td", "count", String(other)), shown));
-    });
-    const wide = make("div", "wide", make("table", "heat", make("thead", "", head), body));
-    wide.tabIndex = 0;
-    wide.setAttribute("role", "region");
-    wide.setAttribute("aria-label", "The two configurations by scenario");
-    return wide;
-  };
-  const pair = () => {
-    let [first, second] = [by("first").value, by("second").value];
-    if (first === second) return by("pair-out").replaceChildren(make("p", "", "Choose two configurations."));
-    if (!data.pairs[`${first},${second}`]) [first, second] = [second, first];
-    const found = data.pairs[`${first},${second}`];
-    const alone = found.alone ? [make("p", "", `${count(found.alone, "run")} without a partner left out.`)] : [];
-    by("pair-out").replaceChildren(make("ul", "claims", ...found.claims.map(said)), ...alone, compared(first, second, found));
-  };
-  const start = Object.keys(data.pairs)[0];
-  if (start) {
-    [by("first").value, by("second").value] = start.split(",");
-    for (const id of ["first", "second"]) by(id).addEventListener("change", pair);
-    pair();
-  } else by("pair").hidden = true;
   for (const form of all("form.filters")) form.addEventListener("submit", (event) => event.preventDefault());
 
   by("plain").remove();
