@@ -26,7 +26,7 @@ _log = logging.getLogger("forge.serve")
 _POLL = 0.2
 """Seconds between looks for what other processes have recorded."""
 
-_AT_ONCE = 256 * 1024
+_AT_ONCE = 64 * 1024
 """Bytes after which a reader is given no more at once: it may not take them, and there may be hundreds of readers."""
 
 Sequence = tuple[int, int]
@@ -220,7 +220,7 @@ class Reading:
         self._begun = False
 
     def take(self) -> bytes:
-        """What there is for the reader now, some hundred KiB at a time; empty: nothing."""
+        """What there is for the reader now, some 64 KiB at a time; empty: nothing."""
         one = self._followed
         parts: list[bytes] = []
         if not self._begun:
