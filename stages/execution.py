@@ -240,13 +240,18 @@ def paused_call(batch: Batch) -> Paused | None:
 def without_lost_pauses(batch: Batch, tools: Collection[str]) -> Batch:
     """The batch, in which calls with a question are given up whose tool is gone meanwhile."""
     gone = {call.id for call in batch.calls if call.name not in tools}
-    lost = {
-        r.call_id: f"There is no such tool any more. {after_answer(r.asks.question, r.answer)}"
-        for r in batch.results
+    if not gone:
+        return batch
+    told = (
+        NotRun(
+            call_id=r.call_id,
+            reason=f"There is no such tool any more. {after_answer(r.asks.question, r.answer)}",
+        )
         if isinstance(r, Paused) and r.call_id in gone
-    }
-    told = (NotRun(call_id=r.call_id, reason=lost[r.call_id]) if r.call_id in lost else r for r in batch.results)
-    return replace(batch, results=tuple(told)) if lost else batch
+        else r
+        for r in batch.results
+    )
+    return replace(batch, results=tuple(told))
 
 
 def without_pause(batch: Batch, paused: Paused) -> Batch:

@@ -132,53 +132,81 @@ def wrong_options(
     return {name: sentences for name, sentences in found.items() if sentences}
 
 
-def _fits(value: object, hint: Hint, *, deep: bool = True) -> bool:
+Test: TypeAlias = Callable[[object], bool]
+"""Whether a value matches an annotation."""
+
+
+def _fits(value: object, hint: Hint, *, deep: bool) -> bool:
     """Whether the value matches the annotation. A bool is no number, and nan is not accepted."""
-    return any(_is(value, kind, deep=deep) for kind in _kinds(hint))
+    return _test(hint, deep)(value)
 
 
-def _is(value: object, kind: Hint, *, deep: bool) -> bool:
-    origin, inside = _parts(kind)
+@cache
+def _test(hint: Hint, deep: bool) -> Test:
+    """The test of an annotation, made once: to take an annotation apart takes longer than most tests."""
+    tests = tuple(_test_of(kind, deep=deep) for kind in _kinds(hint))
+    return tests[0] if len(tests) == 1 else lambda value: any(test(value) for test in tests)
+
+
+def _test_of(kind: Hint, *, deep: bool) -> Test:
+    origin, inside = get_origin(kind), get_args(kind)
     if kind is object or kind is Any or isinstance(kind, TypeVar):
-        return True
+        return lambda _: True
     if isinstance(kind, ForwardRef):
         name = kind.__forward_arg__
-        return not name.isidentifier() or any(base.__name__ == name for base in type(value).__mro__)
+        return lambda value: not name.isidentifier() or any(base.__name__ == name for base in type(value).__mro__)
     if origin is Annotated:
-        return _fits(value, inside[0], deep=deep) and all(_within(value, meta) for meta in inside[1:])
+        bare, metas = _test(inside[0], deep), inside[1:]
+        return lambda value: bare(value) and all(_within(value, meta) for meta in metas)
     if origin is Literal:
-        return any(value == one and type(value) is type(one) for one in inside)
+        return lambda value: any(value == one and type(value) is type(one) for one in inside)
     if origin is Callable:
         # A class is given where its instance is meant, unless anything at all may be called.
-        return callable(value) and (inside[0] is ... or not isinstance(value, type))
+        return lambda value: callable(value) and (inside[0] is ... or not isinstance(value, type))
     if origin is tuple and inside[1:] != (...,):
-        several = _is_list(value) and len(value) == len(inside) and zip(value, inside, strict=True)
-        return bool(several) and all(_fits(one, hint, deep=deep) for one, hint in several or ())
+        each = tuple(_test(one, deep) for one in inside)
+        return lambda value: (
+            _is_list(value)
+            and len(value) == len(each)
+            and all(test(one) for test, one in zip(each, value, strict=True))
+        )
     if is_typeddict(kind):
-        return isinstance(value, dict)
+        return lambda value: isinstance(value, dict)
     if origin in _LISTS:
-        return _is_list(value) and _all_fit(value, inside[0], deep=deep)
+        listed = _test_of_all(inside[0], deep=deep)
+        return lambda value: _is_list(value) and listed(value)
     if origin is Mapping:
-        return isinstance(value, Mapping) and _all_fit(value.values(), inside[1], deep=deep)
-    if kind in (int, float) and isinstance(value, int):
-        return not isinstance(value, bool)
-    wanted = origin or kind
+        mapped = _test_of_all(inside[1], deep=deep)
+        return lambda value: isinstance(value, Mapping) and mapped(value.values())
+    return _test_of_class(kind, origin or kind, deep=deep)
+
+
+def _test_of_class(kind: Hint, wanted: object, *, deep: bool) -> Test:
     if getattr(wanted, "_is_protocol", False) and isinstance(wanted, type):
-        return not isinstance(value, type) and all(hasattr(value, name) for name in get_protocol_members(wanted))
-    if not isinstance(wanted, type) or not isinstance(value, wanted):
-        return False
-    if deep and isinstance(value, Struct) and not isinstance(value, Options):  # those have checked themselves
-        return all(_fits(getattr(value, inner.name), inner.type) for inner in structs.fields(value))
-    return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
+        members = get_protocol_members(wanted)
+        return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in members)
+    if not isinstance(wanted, type):
+        return lambda _: False
+
+    def test(value: object) -> bool:
+        if kind in (int, float) and isinstance(value, int):
+            return not isinstance(value, bool)
+        if not isinstance(value, wanted):
+            return False
+        if deep and isinstance(value, Struct) and not isinstance(value, Options):  # those have checked themselves
+            return all(_fits(getattr(value, inner.name), inner.type, deep=True) for inner in structs.fields(value))
+        return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
+
+    return test
 
 
 _LISTS = (Sequence, Collection, tuple)
 """Kinds of lists in annotations; a set will do for any of them."""
 
 
-def _all_fit(values: Collection[object], hint: Hint, *, deep: bool) -> bool:
-    alike = not deep and {*map(type, values)} <= plain_classes(hint)
-    return alike or all(_fits(value, hint, deep=deep) for value in values)
+def _test_of_all(hint: Hint, *, deep: bool) -> Callable[[Collection[object]], bool]:
+    test, plain = _test(hint, deep), frozenset[Hint]() if deep else plain_classes(hint)
+    return lambda values: ({*map(type, values)} <= plain) or all(map(test, values))
 
 
 def _within(value: object, meta: object) -> bool:
@@ -441,10 +469,12 @@ class _Parameters(Struct, frozen=True):
 def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[str, ...]:
     """A sentence for each argument that does not match its annotation."""
     given = {**dict(zip(known.positional, args, strict=False)), **kwargs}
+    hints = known.hints
     if known.rest:
-        given |= {f"{known.rest}[{i}]": one for i, one in enumerate(args[len(known.positional) :])}
-    hinted = {name: known.hints[key] for name in given if (key := name.partition("[")[0]) in known.hints}
-    wrong = wrong_options({name: given[name] for name in hinted}, hinted, deep=False)
+        rest = {f"{known.rest}[{i}]": one for i, one in enumerate(args[len(known.positional) :])}
+        given |= rest
+        hints = {**hints, **dict.fromkeys(rest, hints.get(known.rest, object))}
+    wrong = wrong_options({name: one for name, one in given.items() if name in hints}, hints, deep=False)
     return tuple(sentence for several in wrong.values() for sentence in several)
 
 

@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Generic, TypeVar, get_args, overload
 
 from msgspec import Struct
-from returns.pointfree import bind
 from returns.result import Failure, Result, Success
 from toolz import compose_left
 
@@ -78,6 +77,12 @@ def pipeline(*stages: Stage) -> Stage:
         raise StageError("\n".join(wrong))
     parts = tuple(chain.from_iterable(map(_parts, stages)))
     return Composed(parts, compose_left(Success, *map(bind, map(_checked, parts))))
+
+
+def bind(stage: Stage) -> Callable[[Result[State, Halt]], Result[State, Halt]]:
+    """The stage as a function of a Result; a Failure passes by it."""
+    # `returns.pointfree.bind` is the same, but its package takes a seventh of the time that `import forge` takes.
+    return lambda result: result.bind(stage)
 
 
 def _parts(stage: Stage) -> tuple[Stage, ...]:

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from types import MappingProxyType
 from typing import Literal, TypeGuard, assert_never
 
@@ -575,42 +575,39 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
 
     All successes are kept in `successes`, new or not: steps are judged by them.
     """
-    repeats = _answered_again(done, tools, ledger.seen)
+    new = tuple(map(digests, done))
+    repeats = _answered_again(zip(done, new, strict=True), tools, ledger.seen)
     return replace(
         ledger,
         successes=ledger.successes + done,
-        seen=ledger.seen + b"".join(digests(done)),
+        seen=ledger.seen + b"".join(chain.from_iterable(new)),
         attempts=ledger.attempts + repeats + vain,
         progress=ledger.turn if len(repeats) < len(done) else ledger.progress,
     )
 
 
-def _answered_again(done: Sequence[Success], tools: Repeating, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
+def _answered_again(
+    done: Iterable[tuple[Success, tuple[bytes, bytes]]], tools: Repeating, seen: bytes | set[bytes]
+) -> tuple[Attempt, ...]:
     """The successes that brought nothing new, as attempts: they, or their answers, are among what was `seen` before."""
-    again = [s for s in done if s.name not in tools.free and _what_is_new(s, tools) in seen]
+    again = [
+        success
+        for success, (answer, call) in done
+        if success.name not in tools.free and (call if success.name in tools.once else answer) in seen
+    ]
     return tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
-
-
-def _what_is_new(success: Success, tools: Repeating) -> bytes:
-    return (
-        _call_digest(success.name, success.arguments) if success.name in tools.once else bytes.fromhex(success.answer)
-    )
 
 
 def _call_digest(name: str, arguments: str) -> bytes:
     return bytes.fromhex(answer_digest(name, arguments, "\0"))
 
 
-def digests(done: Sequence[Success]) -> tuple[bytes, ...]:
-    """What `Ledger.seen` grows by: of each success the answer and the call.
+def digests(success: Success) -> tuple[bytes, bytes]:
+    """What `Ledger.seen` grows by with a success: the digests of its answer and of the call.
 
     Searching it for 8 bytes costs next to nothing, however long the run is.
     """
-    return tuple(
-        digest
-        for success in done
-        for digest in (bytes.fromhex(success.answer), _call_digest(success.name, success.arguments))
-    )
+    return bytes.fromhex(success.answer), _call_digest(success.name, success.arguments)
 
 
 _DIGESTS = 16
@@ -1106,10 +1103,11 @@ def recount(
     for turn, answered in _batches(history):
         outcomes = [(call, answer, _status(call, answer, is_error)) for call, answer in answered]
         new = [_success(call, answer, turn, rules.order) for call, answer, status in outcomes if status == "succeeded"]
-        again = _answered_again(new, repeating, seen)
+        known = [*map(digests, new)]
+        again = _answered_again(zip(new, known, strict=True), repeating, seen)
         vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
         done += new
-        seen.update(digests(new))
+        seen.update(chain.from_iterable(known))
         progress = max(progress, turn if len(again) < len(new) else 0)
         # Not what a result says of itself: a tool could begin it with forge's mark for a call that was not run.
         ran += sum(answer.kind is Kind.TOOL_RESULT and answer.status != "not_run" for _, answer in answered)
@@ -1118,7 +1116,7 @@ def recount(
         turn=max(map(turn_of, history), default=0),
         successes=tuple(done),
         attempts=tuple(vain),
-        seen=b"".join(digests(done)),
+        seen=b"".join(chain.from_iterable(map(digests, done))),
         progress=progress,
     )
 

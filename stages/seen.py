@@ -618,8 +618,9 @@ def _more_numbers(known: tuple[Decimal, ...] | None, more: Iterable[Decimal] | N
 
 # Lists of values: the schema of a grounded argument, limited to values that were seen.
 #
-# It never leaves out a value that the guard accepts. Of a text any words may be the value, so a pattern allows each
-# sequence of them; after some words in a row the rest is free. Case and spaces are as they were seen.
+# It never leaves out a value that the guard accepts, but for signs at its end that no id or number has. Of a text any
+# words may be the value, so a pattern allows each sequence of them; after some words in a row the rest is free. Case
+# and spaces are as they were seen.
 
 _IN_A_ROW = 6
 """Words of a text that a pattern spells out; longer values may end in anything."""
@@ -694,7 +695,7 @@ def _parts(words: list[re.Match[str]], tried: frozenset[str], echo: frozenset[st
         if word[0] in _CLOSING or True not in telling[place:]:
             continue
         again = normalized(word[0]) in tried
-        least = max(telling.index(True, place), place + again)
+        least = _past_stops(words, max(telling.index(True, place), place + again))
         if least < len(words):
             yield _sequence(words, place, least, _IN_A_ROW)
 
@@ -702,12 +703,28 @@ def _parts(words: list[re.Match[str]], tried: frozenset[str], echo: frozenset[st
 def _sequence(words: list[re.Match[str]], place: int, least: int, most: int) -> str:
     """The words from there on: those up to the one at `least`, and any number of those after it."""
     here = _spelt(words[place][0])
-    if place + 1 == len(words):
+    needed = _past_stops(words, place + 1)
+    if needed == len(words):
         return here
     blank = " " if words[place].end() < words[place + 1].start() else ""
-    rest = blank + _sequence(words, place + 1, least, most - 1) if most > 1 else _REST
+    rest = blank + _sequence(words, place + 1, max(least, needed), most - 1) if most > 1 else _REST
     return here + (rest if place < least else f"({rest})?")
 
+
+def _past_stops(words: list[re.Match[str]], place: int) -> int:
+    """That place, or the next behind the signs there, where they only end a sentence: those right after `X-99`.
+
+    A small model that may end an id with the full stop of the text often does.
+    """
+    before = words[place - 1]
+    if place < len(words) and before.end() == words[place].start() and any(map(str.isdigit, before[0])):
+        while place < len(words) and words[place][0] in _STOPS:
+            place += 1
+    return place
+
+
+_STOPS = frozenset(",.;:!?")
+"""Signs with which no id and no number ends."""
 
 _CLOSING = frozenset(",.;:!?)]}'%")
 """Signs with which no value begins."""

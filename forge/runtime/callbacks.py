@@ -108,7 +108,7 @@ def _own_name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__qualname__", None) or name_of(function))
 
 
-_OURS = ("stages.pipeline", "forge.runtime.callbacks", "toolz.functoolz", "returns.pointfree.bind", "returns.result")
+_OURS = ("stages.pipeline", "forge.runtime.callbacks", "toolz.functoolz", "returns.result")
 """Modules that call users' functions on behalf of others."""
 
 

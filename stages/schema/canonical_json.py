@@ -1,5 +1,7 @@
 """Canonical JSON: one text for arguments that mean the same, so that calls can be compared and counted."""
 
+import re
+
 import msgspec
 
 from stages.repair.decoding import decode
@@ -15,8 +17,7 @@ def canonical(text: str) -> str:
         value = decode(_read, text)
     except msgspec.DecodeError:
         return text
-    fractions = "." in text or "e" in text or "E" in text
-    return _sorted.encode(_whole(value) if fractions else value).decode()
+    return _sorted.encode(_whole(value) if _FRACTION.search(text) else value).decode()
 
 
 def canonical_value(value: Json) -> str:
@@ -35,6 +36,9 @@ def _whole(value: Json) -> Json:
         case _:
             return value
 
+
+_FRACTION = re.compile(r"[0-9][.eE]")
+"""What every number has that is read as a float; most arguments have none, and need not be gone through."""
 
 _read: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _sorted = msgspec.json.Encoder(order="sorted")

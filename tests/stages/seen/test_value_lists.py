@@ -56,6 +56,15 @@ def test_what_was_not_seen_may_not(value: str) -> None:
     assert not takes(listed(TEXT, ASKED, *LOOKED), value)
 
 
+def test_an_id_ends_before_the_full_stop() -> None:
+    kind = listed(TEXT, User(text="I ordered it with X-98, a green one; now cancel my second order X-99."))
+    tried = ("X-98", "X-98,", "X-98, a green one", "X-99", "X-99.", "order X-99", "order X-99.")
+    assert [one for one in tried if takes(kind, one)] == ["X-98", "X-98, a green one", "X-99", "order X-99"]
+    assert takes(listed(TEXT, User(text="It was sold to Smith and his two Sons Inc.")), "Sons Inc."), (
+        "a name may have one"
+    )
+
+
 def test_numbers_are_those_that_were_seen_and_fit() -> None:
     number, whole = listed({"type": "number"}, ASKED, *LOOKED), listed({"type": "integer"}, ASKED, *LOOKED)
     assert number == {"type": "number", "enum": [64, 129.9]}
