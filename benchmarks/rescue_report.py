@@ -4,6 +4,7 @@ python -m benchmarks.rescue_report
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import msgspec
 
 from tests.canitoolcall_score import fixtures, judged
 from tests.rescue_corpus import FOLDER, cases
+from tests.stages.rescue.test_fresh import CASES, is_right
 
 HEAD = """\
 # Rescue, measured
@@ -27,21 +29,32 @@ and nothing comes of a torn call. *Exact*: text and reasoning too.
 |---|---:|---:|---:|
 """
 
+LISTS = """
+## Two lists that were scored before they were looked at
+
+Calls exactly as meant with tools that read; texts without a call from which no tool that writes runs at once. \
+`fresh.jsonl`: 925 replies from the parsers and tests of vLLM and SGLang and from issues, 22 invented formats among \
+them, one half tuned on, one held back. `third.jsonl`: 203 replies in what models of 2026 write that was in no list, \
+12 invented formats, and texts that quote calls: patches, transcripts, exports, refusals, documentation in nine \
+languages, tables, logs, fixtures, issues, escaped JSON.
+
+| right now | first, tuned on | first, held back | second |
+|---|---:|---:|---:|
+"""
+KINDS = {
+    "clean": "replies with calls",
+    "damage": "damaged ones",
+    "negative": "texts without a call",
+    "invented": "replies in invented formats",
+}
+
 BY_HAND = """
+Before they were tuned on: 94.1 % and 98.1 % of the calls of the first list (tuned on, held back), 80.6 % and 80.2 % \
+of the damaged ones, 77.0 % and 77.6 % of the texts, 15 of 22 invented formats. Its held half of the damaged ones \
+stood at 81.9 % when only the other had been tuned; then it was tuned too. Of the second list, before anything was \
+changed for it: 51 of 56 calls, 32 of 34 damaged ones, 12 of 12 invented formats, and 76 of 77 texts.
+
 ## Measured once
-
-A second list (`tests/data/rescue/fresh.jsonl`: 925 replies from the parsers and tests of vLLM and SGLang and from \
-issues, 22 invented formats among them) was written before its results were seen, and split in two: calls exactly as \
-meant with tools that read, texts without a call from which no tool that writes runs at once.
-
-| | before: tune, held | after: tune, held |
-|---|---:|---:|
-| 400 replies with calls | 94.1 %, 98.1 % | 98.9 %, 100 % |
-| 219 damaged ones | 80.6 %, 80.2 % | 93.2 %, 94.0 % |
-| 240 texts without a call | 77.0 %, 77.6 % | 99.2 %, 99.1 % |
-| 22 invented formats, all three replies right | 15 | 19 |
-
-The held half of the damaged ones stood at 81.9 % when only the other half had been tuned; then it was tuned too.
 
 In the loop (`on_text="accept"`, tools that write), of the 331 negatives of the project's own corpus:
 
@@ -57,11 +70,48 @@ worded now; 2 of 30 and 2 of 7 with 'If not, reply "no"'; 8 of 12 and 5 of 12 wi
 10 of 11 and 10 of 12 with "To run it now, reply with the call". So it does not tell the two apart, and the question \
 is worded for safety. The 1.5B model was not asked.
 
-Time is linear for well-formed calls of the shapes and for runs of single signs (100 kB against 10 kB: 8 to 13 \
-times). \
-The aim of 1 ms for 20 kB of anything is not met: 10 kB of calls took 4 to 18 ms and 10 kB of `<` 10 ms, on a machine \
-with other work.
+Processor time of `rescue` in µs, the least of three runs of 60, on a machine with much other work (some 2.5 times as \
+slow as a quiet one). *Then* is 72d9f1d0; *peer* is the parser of forge-guardrails 0.10.0 in the same runs, which does \
+not read all of them.
+
+| text | then | now | peer |
+|---|---:|---:|---:|
+| a call in a fence | 30 | 33 | 12 |
+| a call, nothing else | 23 | 25 | 9 |
+| Hermes | 60 | 41 | 11 |
+| Hermes after 0.8 kB of thought | 248 | 83 | 20 |
+| Qwen3-Coder | 90 | 80 | 28 |
+| Mistral | 52 | 29 | 18 |
+| 20 kB of thought and a call | 4,038 | 215 | 252 |
+| 20 kB of prose | 289 | 384 | 2,544 |
+| 20 kB of code | 633 | 661 | 4,250 |
+| 20 kB of a log | 1,401 | 875 | 3,673 |
+| 20 kB of HTML | 3,448 | 2,017 | 2,267 |
+| 20 kB of lines of JSON that call nothing | 8,179 | 4,617 | 3,373 |
+| 20 kB of calls, Hermes, in lines | 9,347 | 6,971 | 4,015 |
+| 20 kB of calls, Hermes, on one line | 12,343 | 10,258 | 2,229 |
+| 20 kB of calls, Qwen3-Coder | 11,416 | 10,140 | 3,382 |
+| 20 kB of `<` | 17,602 | 9,042 | 2,189 |
+| 20 kB of `<a>` | 13,137 | 6,945 | 2,127 |
+| 4 kB of `{` | 372 | 219 | 685,684 |
+
+So two aims are not met: a clean call takes 1.6 to 3.6 times what the peer takes, not 2, one after a short thought 4 \
+times (after a long one less than the peer), and 20 kB of calls, of tags or of `<` take more than 1 ms. Nothing stands \
+out any more in what a call costs: some thirty functions of a microsecond each.
+
+Time is linear for repeated calls of every format and damage in the lists, on one line and on many \
+(`tests/soak/test_rescue_cost.py`), and for runs of single signs.
 """
+
+
+def _list_rows() -> Iterator[str]:
+    """A row for each kind of case in the two lists: how many of each part are right."""
+    for kind, label in KINDS.items():
+        columns: list[str] = []
+        for half in ("tune", "held", "third"):
+            right = [is_right(case) for case in CASES if (case.kind, case.half) == (kind, half)]
+            columns.append(f"{sum(right)} of {len(right)}")
+        yield f"| {label} | {' | '.join(columns)} |"
 
 
 def main() -> None:
@@ -93,6 +143,7 @@ def main() -> None:
             "\n## Own corpus (`tests/data/rescue/`), all of it right in every test run\n",
             *corpus,
             f"\nOf the recorded replies, {quiet} mean no call.",
+            LISTS + "\n".join(_list_rows()),
             BY_HAND.rstrip(),
         )
     )

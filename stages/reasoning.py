@@ -70,7 +70,7 @@ _TAGGED = re.compile(factored(f"{_OPEN}|{_CLOSE}|{_ANALYSIS}"))
 
 def may_hold_reasoning(text: str) -> bool:
     """Whether any tag of reasoning is in the text."""
-    return _TAGGED.search(text) is not None
+    return ("<" in text or "[" in text or "\u25c1" in text) and _TAGGED.search(text) is not None
 
 
 _ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")

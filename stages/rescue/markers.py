@@ -34,7 +34,8 @@ class Openers(Struct, frozen=True, kw_only=True):
 
     def places(self, text: str, names: Names) -> Callable[[int], int]:
         """A function from a position to the next place where a family may begin, -1 for none. Positions must grow."""
-        tags = [tag.start() for tag in _OWN_TAG.finditer(text) if tag[1] in names.known] if self.untagged else []
+        tagged = _OWN_TAG.finditer(text) if self.untagged and "<" in text else ()
+        tags = [tag.start() for tag in tagged if tag[1] in names.known]
         tags.reverse()
         search = (self.untagged or self.anywhere).search
         # Reasoning that came first is blank.

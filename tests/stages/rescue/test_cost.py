@@ -7,6 +7,7 @@ driver adds that up.
 
 import re
 import sys
+from collections.abc import Mapping
 from functools import cache
 from types import FrameType
 
@@ -19,7 +20,7 @@ from stages.rescue.chat_template import Markers, template_family
 from stages.rescue.markers import openers
 from tests.automaton import examples
 
-TOOLS = {"pay": ("to", "amount"), "find": ("q",), "wait": ()}
+TOOLS: Mapping[str, tuple[str, ...]] = {"pay": ("to", "amount"), "find": ("q",), "wait": ()}
 CALL = '{"name": "pay", "arguments": {"to": "x"}}'
 TEMPLATES = (
     template_family(Markers(opening="CALL:")),
@@ -134,7 +135,7 @@ def _counted(family: Family, looks: list[int]) -> Family:
     return replace(family, read=read)
 
 
-def work(text: str) -> int:
+def work(text: str, tools: Mapping[str, tuple[str, ...]] = TOOLS) -> int:
     """Calls of functions while the text is read, and the characters that families looked at."""
     looks: list[int] = []
     calls = 0
@@ -148,7 +149,7 @@ def work(text: str) -> int:
     sys.setprofile(called)
     try:
         split_reasoning(text)
-        read(text, TOOLS)
+        read(text, tools)
     finally:
         sys.setprofile(before)
     return calls + sum(looks)
