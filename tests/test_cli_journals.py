@@ -1,6 +1,7 @@
 """`forge replay`, `forge bisect`, `forge ablate`: in processes of their own, on a journal of a scripted run."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -143,6 +144,25 @@ def test_ablation_as_a_table_and_as_json(folder: Path) -> None:
     rows = json.loads(forge(folder, "ablate", "run.jsonl", "--workflow", "flow.py:workflow", "--json").stdout)
     acted = {row["guardrail"]: [one["turn"] for one in row["acted"]] for row in rows if row["acted"]}
     assert acted == {"rescue": [2], "retry nudges": [1]}
+
+
+def test_a_page_with_the_timeline_on_which_nothing_that_was_said_is_markup(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.html"
+    evil = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\u202e'
+    workflow = load_workflow(f"{folder / 'running.py'}:workflow")
+    script: list[Line] = [evil, call("look", what=evil), call("finish", result=evil)]
+    run_sync(workflow, evil, backend=Scripted(script), journal=str(tmp_path / "run.jsonl"))
+    done = forge(
+        tmp_path, "replay", "run.jsonl", "--workflow", str(folder / "flow.py") + ":workflow", "--html", str(out)
+    )
+    assert (done.returncode, out.stat().st_mode & 0o777) == (0, 0o600), done.stderr
+    page = out.read_text()
+    tags = "html head meta title style body h1 p section h2 small div dl dt dd"
+    assert {*re.findall(r"<(\w+)", page)} == {*tags.split()}
+    assert "http" not in page.replace("http-equiv", "")
+    assert "\u202e" not in page
+    for part in ("Turn 1", "Turn 3", 'class="nudge"', 'class="runs"', "&lt;script&gt;", 'class="done"'):
+        assert part in page
 
 
 @pytest.mark.parametrize("command", ["replay", "bisect", "ablate"])

@@ -216,6 +216,7 @@ def fill_replay(parser: Parser) -> None:
     )
     add("--to", type=whole_number, metavar="N", help="stop at state N and show it in full")
     add("--json", action="store_true", help="one line of JSON per state; the last includes the state itself")
+    add("--html", type=Path, metavar="OUT", help="write the timeline of the run as an HTML page")
     parser.set_defaults(command=command_of("forge.cli.replay", "run_replay"))
 
 

@@ -223,6 +223,7 @@ COMMANDS = (
         examples=(
             "forge replay run.jsonl",
             "forge replay run.jsonl --workflow flow.py:support --to 12",
+            "forge replay run.jsonl --workflow flow.py:support --html run.html",
         ),
         fill=takes.fill_replay,
     ),

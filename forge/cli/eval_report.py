@@ -114,7 +114,7 @@ def _timeline(row: Row) -> tuple[TimelineSection, ...]:
         of = f", message {number}" if len(row.journals) > 1 else ""
         for section in sections:
             items = tuple((item.label, _cut(item.text)) for item in section.items)
-            made.append((f"{section.title}{of}", items))
+            made.append((f"{section.title}{of}", section.note, items))
     return tuple(made)
 
 

@@ -12,7 +12,7 @@ from forge.cli.console import Console, printable, readable
 from forge.cli.eval_journals import judged_run, workflow_of
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
-from forge.cli.timelines import recorded_timeline
+from forge.cli.timelines import page, recorded_timeline, save_page
 from forge.errors import ForgeError
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import DivergenceError, Step, states
@@ -26,8 +26,8 @@ def run_replay(options: argparse.Namespace) -> int:
     journal = read_journal(options.file)
     console = Console(highlight=False)
     if not options.workflow:
-        if options.to is not None or options.json:
-            needs = "--to and --json need states, which only a workflow can reproduce"
+        if options.to is not None or options.json or options.html:
+            needs = "--to, --json and --html need states, which only a workflow can reproduce"
             raise ForgeError(f"{needs}; add --workflow")
         _header(console, journal)
         _print(console, recorded(journal))
@@ -40,6 +40,10 @@ def run_replay(options: argparse.Namespace) -> int:
             console.print(Text(f"replayed as another workflow: {printable(workflow.name)}", style="yellow"))
     steps = states(journal, workflow)
     try:
+        if options.html:
+            save_page(options.html, page(journal, steps))
+            console.print(f"written: {options.html}", markup=False, soft_wrap=True)
+            return 0
         if options.json:
             for step, last in _with_last(steps, options.to):
                 line = _Line(

@@ -1,4 +1,4 @@
-"""What is said of each event of a run, as a row of text. `lines.py` prints the rows."""
+"""What is said of each event of a run, as a row of text. `lines.py` prints the rows, `timelines.py` is their page."""
 
 from collections.abc import Iterator
 from types import MappingProxyType

@@ -13,9 +13,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 from returns.result import Failure
 from rich.text import Text
 
@@ -44,6 +46,7 @@ from forge.runtime.runs import run
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages import events
+from stages.effect import Outcome, Replied, Results, Undelivered, Usage
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
 from stages.options import did_you_mean
@@ -155,6 +158,53 @@ def imported(file: str, written: str) -> ModuleType:
         at = next((f" (line {one.lineno})" for one in reversed(trace) if one.filename == str(path.resolve())), "")
         raise ForgeError(f"{path} cannot be imported: {what}{at}") from error
     return module
+
+
+# Durations and tokens of a recorded run.
+
+
+class Took(Struct, frozen=True, kw_only=True):
+    """Seconds spent, and tokens as the server counts them."""
+
+    model: float = 0.0
+    tools: float = 0.0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+    def more(self, outcome: Outcome) -> Self:
+        """With this outcome added."""
+        match outcome:
+            case Replied(reply=reply, seconds=seconds):
+                usage = reply.usage or Usage()
+                return replace(
+                    self,
+                    model=self.model + seconds,
+                    prompt=self.prompt + usage.prompt,
+                    completion=self.completion + usage.completion,
+                    cached=self.cached + usage.cached,
+                )
+            case Undelivered(seconds=seconds):
+                return replace(self, model=self.model + seconds)
+            case Results(seconds=seconds):
+                return replace(self, tools=self.tools + seconds)
+            case _:
+                return self
+
+    def facts(self) -> tuple[str, ...]:
+        """As texts."""
+        seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
+        if not self.prompt and not self.completion:
+            return seconds
+        cached = f" ({self.cached:,} of them cached)" if self.cached else ""
+        return (*seconds, f"{self.prompt:,} prompt tokens{cached}", f"{self.completion:,} reply tokens")
+
+
+def seconds_of(number: float) -> str:
+    """A duration as a text."""
+    if number < 0.001:
+        return "under 1 ms"
+    return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
 
 
 # A run in the terminal: connects, shows each turn, handles signals, reports the end.

@@ -144,8 +144,8 @@ def _shade(share: Proportion) -> str:
 
 # What the script of a report's page works on: every run and the timelines, as JSON.
 
-TimelineSection = tuple[str, tuple[tuple[str, str], ...]]
-"""A turn of a run: its title and its lines, each a label and a text."""
+TimelineSection = tuple[str, str, tuple[tuple[str, str], ...]]
+"""A turn of a run: its title, a note, and its lines, each a label and a text."""
 
 Timelines = Mapping[str, tuple[TimelineSection, ...]]
 """The timelines that a page has, by the first journal of the run."""

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from forge import Limits, Workflow, follow, tool
 from forge.agent import Agent, agent_tool
 from forge.agent.memory import InProcessStore, Session, SQLiteStore
-from forge.cli.timelines import recorded_timeline
+from forge.cli.timelines import timeline
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from forge.journal import journal_parts, read_journal, replay, resume_journal
+from forge.journal import journal_parts, read_journal, replay, resume_journal, states
 from forge.outcome import Finished
 from forge.runtime.runs import resume, run
 from stages.effect import Approved, Ask, Budget, Execute, Fault, NeedsInput, Price, Reply, Said, Usage
@@ -301,7 +301,9 @@ def test_a_journal_holds_the_question_and_another_the_answer(tmp_path: Path) -> 
     boss.process_sync("Is my order paid?", journal=tmp_path / "1.jsonl").unwrap()
     boss.process_sync("A-17", journal=tmp_path / "2.jsonl").unwrap()
     journal = read_journal(tmp_path / "1.jsonl")
-    shown = [item.text for section in recorded_timeline(journal) for item in section.items]
+    shown = [
+        item.text for section in timeline(journal, states(journal, boss.workflow)).sections for item in section.items
+    ]
     assert "asks the user: Which order?" in shown
     assert isinstance(replay(tmp_path / "1.jsonl", boss.workflow).unwrap().value, NeedsInput)
     assert replay(tmp_path / "2.jsonl", boss.workflow).unwrap().value == "It is paid."

@@ -41,8 +41,8 @@ def with_journals(rows: list[Row]) -> list[Row]:
 ROWS = with_journals(suite(seeds=5))
 TIMELINES = {
     ROWS[0].journals[0]: (
-        ("Model call 1", (("user", "What is the capital?"), ("called", 'look {"country":"France"}'))),
-        ("Model call 2", (("tool", "Paris"), ("said", "Paris."))),
+        ("Model call 1", "", (("user", "What is the capital?"), ("called", 'look {"country":"France"}'))),
+        ("Model call 2", "", (("tool", "Paris"), ("said", "Paris."))),
     )
 }
 
@@ -236,7 +236,7 @@ def test_hostile_texts_are_shown_and_never_run(browser: Browser, tmp_path: Path)
     )
     rows = [evil, replace(evil, configuration=PLAIN, why=f"javascript:{EVIL}", journals=("__proto__",))]
     path = tmp_path / "evil.html"
-    made = page_of(report_of(rows), {EVIL: ((EVIL, ((EVIL, EVIL),)),)}, title="Evals")
+    made = page_of(report_of(rows), {EVIL: ((EVIL, EVIL, ((EVIL, EVIL),)),)}, title="Evals")
     path.write_text(made, encoding="utf-8")
     for tab in shown(browser, path):
         tab.locator("#scenarios [data-runs]").first.click()

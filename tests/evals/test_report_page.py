@@ -89,7 +89,7 @@ def test_hostile_texts_are_text() -> None:
         journals=(EVIL,),
     )
     rows = [evil, replace(evil, configuration=PLAIN), replace(evil, verdict="unjudged", seed=9)]
-    content = page_of(report_of(rows), {EVIL: ((EVIL, ((EVIL, EVIL),)),)}, title=EVIL)
+    content = page_of(report_of(rows), {EVIL: ((EVIL, EVIL, ((EVIL, EVIL),)),)}, title=EVIL)
     document = Document(content)
     plain = Document(page_of(report_of(suite(seeds=1)), {}))
     assert {tag for tag, _ in document.elements} <= {tag for tag, _ in plain.elements} | {"li", "ul", "h3"}
@@ -99,7 +99,7 @@ def test_hostile_texts_are_text() -> None:
     assert "<!--" not in content
     data = json.loads("".join(text for tag, text in document.texts if tag == "script").partition('"use strict"')[0])
     assert data["scenarios"] == [EVIL]
-    assert data["timelines"][EVIL] == [[EVIL, [[EVIL, EVIL]]]]
+    assert data["timelines"][EVIL] == [[EVIL, EVIL, [[EVIL, EVIL]]]]
 
 
 def test_every_control_has_a_name_and_every_id_is_there_once() -> None:

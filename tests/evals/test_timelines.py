@@ -140,12 +140,12 @@ def test_long_texts_are_cut_and_a_conversation_is_one_timeline(tmp_path: Path) -
         recorded(tmp_path / journal, script)
     read = shown_rows([written(tmp_path / "results.jsonl", [replace(row(), journals=journals)])])
     ((_, sections),) = worst_timelines(read, 10_000_000).items()
-    assert [title for title, _ in sections] == [
+    assert [title for title, _, _ in sections] == [
         "Model call 1, message 1",
         "Model call 2, message 1",
         "Model call 1, message 2",
         "Model call 2, message 2",
     ]
-    texts = [text for _, items in sections for _, text in items]
+    texts = [text for _, _, items in sections for _, text in items]
     assert max(map(len, texts)) < 3_100
     assert [text for text in texts if text.endswith("characters more)")]

@@ -44,10 +44,10 @@
   const timeline = (sections) => {
     const made = make("details", "", make("summary", "", "Timeline"));
     const fill = () => {
-      for (const [title, items] of sections) {
+      for (const [title, note, items] of sections) {
         const list = make("dl", "");
         for (const [label, text] of items) list.append(make("dt", "", label), make("dd", "", text));
-        made.append(make("section", "", make("h3", "", title), list));
+        made.append(make("section", "", make("h3", "", title, " ", make("small", "", note)), list));
       }
     };
     made.addEventListener("toggle", fill, { once: true });
