@@ -9,7 +9,6 @@ import pytest
 
 import forge
 import forge.journal
-import forge.runtime
 import forge.tools
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +53,7 @@ def test_every_public_name_is_there() -> None:
     code = "from forge import *; from forge.journal import *; print(run.__name__, ToolDef.__name__, Redact.__name__)"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert said.stdout.split() == ["run", "ToolDef", "Redact"]
-    for room in (forge, forge.journal, forge.runtime, forge.tools):
+    for room in (forge, forge.journal, forge.tools):
         assert all(hasattr(room, name) for name in room.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = forge.nothing  # type: ignore[attr-defined]  # that it is not there is what is tested
