@@ -17,7 +17,7 @@ from forge.journal.replaying import Step, as_lines, differences, states
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
 from forge.runtime.loop import checked_options
-from forge.runtime.runs import Recording, performed
+from forge.runtime.runs import Recording, driven
 from forge.runtime.watching import Watching, emitting
 from forge.workflow.differences import changed_since
 from forge.workflow.workflow import Workflow
@@ -66,9 +66,7 @@ async def resume_journal(
             return last.state, lambda interpret: continuing(_careful(interpret, journal.pending), path, journal)
 
         recorded_in: Watching = {**watching, "journal": path}
-        return await performed(
-            workflow, last.state, backend=backend, watching=recorded_in, emitter=emitter, ready=ready
-        )
+        return await driven(workflow, last.state, backend=backend, watching=recorded_in, emitter=emitter, ready=ready)
 
 
 def _unanswered(journal: Journal) -> Journal:

@@ -195,14 +195,14 @@ async def carried_on(
                 known = await counted(workflow, state, connection)
             return known, partial(_recorded, workflow, known, connection, watching)
 
-        return await performed(workflow, state, backend=backend, watching=watching, emitter=emitter, ready=ready)
+        return await driven(workflow, state, backend=backend, watching=watching, emitter=emitter, ready=ready)
 
 
 Recording = Callable[[Interpreter], AbstractContextManager[Interpreter]]
 """Makes the interpreter that also writes the run's journal, for as long as the run lasts."""
 
 
-async def performed(
+async def driven(
     workflow: Workflow[_R],
     state: State,
     *,
