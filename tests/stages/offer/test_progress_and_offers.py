@@ -1,7 +1,6 @@
 """What is offered next: at the end of a budget, after what was refused or repeated; what counts as progress."""
 
 import re
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -72,7 +71,7 @@ def test_a_run_that_never_comes_to_an_end_by_itself_is_offered_nothing_else_at_l
 
 def as_run(ledger: Ledger) -> Ledger:
     """The ledger as a run has it: with the digests of what succeeded."""
-    return replace(ledger, seen=b"".join(chain.from_iterable(map(digests, ledger.successes))))
+    return replace(ledger, seen=digests(ledger.successes))
 
 
 def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str = "no") -> Attempt:
