@@ -1,4 +1,4 @@
-"""Three more lists of formats, damage, invented formats and texts without calls, written before their results were seen.
+"""Three more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
