@@ -20,6 +20,7 @@ from stages.rescue.found import Claim
 from stages.rescue.names import Names, bare_name
 
 NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
+_NAME_KEYS = frozenset(NAME_KEYS)
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
 _PARALLEL = "multi_tool_use.parallel"
 """OpenAI's models write several calls as arguments of a tool of this name, even if no such tool was given."""
@@ -130,11 +131,14 @@ _TYPED = re.compile(
 
 def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
     """`{"name": …, "arguments": {…}}` at once: what most models write needs none of the other checks."""
-    named, given = value if next(iter(value)) in NAME_KEYS else reversed(value)
-    if named not in NAME_KEYS or given not in ARGUMENT_KEYS:
+    named, given = value
+    if named not in _NAME_KEYS:
+        named, given = given, named
+    if named not in _NAME_KEYS or given not in ARGUMENT_KEYS:
         return None
-    name, arguments = string_value(value[named]), bytes(value[given])
-    if name is None or name not in names.known or not arguments.startswith(b"{"):
+    arguments = bytes(value[given])
+    name = string_value(value[named]) if arguments.startswith(b"{") else None
+    if name is None or name not in names.known:
         return None
     described = b'"type"' in arguments if given == "arguments" else _TYPED.search(arguments) is not None
     return None if described else Claim(name=name, arguments=arguments.decode())
