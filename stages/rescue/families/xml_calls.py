@@ -26,6 +26,7 @@ from stages.rescue.tags import (
     END_TAG,
     GAP,
     KEY,
+    OPENS,
     PARAMETER,
     TAG,
     TAG_END,
@@ -244,7 +245,7 @@ ELEMENT = Family(
     name="element",
     first="<f",
     opener=(
-        rf"{TAG}(?:{CALL}(?:(?={ATTRIBUTE})|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
+        rf"{OPENS}{TAG[1:]}(?:{CALL}(?:(?={ATTRIBUTE})|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
         r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)"
     ),
     read=_read,
