@@ -120,9 +120,8 @@ def array_elements(text: str) -> list[Raw] | None:
 
 def string_value(value: Raw | None) -> str | None:
     """The string that a JSON value is; None for any other."""
-    if value is None or not bytes(value).startswith(b'"'):
-        return None
-    return _text.decode(value)
+    written = bytes(value or b"")
+    return _text.decode(written) if written.startswith(b'"') else None
 
 
 def json_source(value: Raw) -> str:

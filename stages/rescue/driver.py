@@ -38,7 +38,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
     """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts."""
     known = families if isinstance(families, Openers) else openers(families)
 
-    def rescue(text: str, names: Collection[str]) -> Rescued:
+    def rescue(text: str, names: Collection[str] | Names) -> Rescued:
         # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
         visible = without_reasoning(sound(text))
         tools = names_of(names)

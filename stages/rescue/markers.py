@@ -1,7 +1,7 @@
 """Where families may begin: one pattern finds the places in a text, each family's own tells whether it is for it."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -35,7 +35,8 @@ class Openers(Struct, frozen=True, kw_only=True):
 
         Positions must grow, from `begin` on.
         """
-        tags = _OWN_TAG.finditer(text) if self.untagged and "<" in text else iter(())
+        tagged = self.untagged and any(map(names.known.__contains__, {*_OWN_TAG.findall(text, begin)}))
+        tags = _OWN_TAG.finditer(text, begin) if tagged else iter(())
         tag = next(tags, None)
         search = (self.untagged or self.anywhere).search
         found = search(text, begin)
@@ -60,8 +61,8 @@ class Openers(Struct, frozen=True, kw_only=True):
         """
         readings: list[tuple[str, Read]] = []
         looked = start
-        for family in self.opened(text, start):
-            read = family.read(text, start, names)
+        for opener, family in self.which[text[start]]:
+            read = family.read(text, start, names) if opener.match(text, start) else None
             if read is None:
                 continue
             looked = max(looked, read.end, read.looked)
@@ -77,10 +78,6 @@ class Openers(Struct, frozen=True, kw_only=True):
                 # There is no better reading.
                 break
         return readings, looked
-
-    def opened(self, text: str, start: int) -> Iterator[Family]:
-        """The families whose opener is at `start`, each looked for when the ones before it have been asked."""
-        return (family for opener, family in self.which[text[start]] if opener.match(text, start))
 
 
 def openers(families: tuple[Family, ...]) -> Openers:

@@ -24,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     json_calls.FENCED,
     json_calls.BARE,
     tagged.TAGGED_JSON,
+    xml_calls.WRAPPED_ELEMENT,
     not_calls.ECHO,
     not_calls.ECHO_TOKEN,
     not_calls.TURN,
