@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from forge.proxy.admission import Admission, is_said, shown_text
+from forge.proxy.admission import is_said, shown_text
 from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
 from forge.proxy.exchange import Exchange
@@ -49,7 +49,7 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
     """Ask until there is a reply, and give it to the client; `notes` are told how it came about."""
     post, notes.attempts = exchange.first, 0
     notes.compacted, notes.left_out = exchange.shaped.compacted, exchange.left_out
-    asked = exchange.guarded.first if exchange.guarded else None
+    asked = exchange.asked
     while True:
         notes.attempts += 1
         got = await sink.ask(exchange, post, first=notes.attempts == 1)
@@ -151,8 +151,7 @@ class StreamedAnswer:
 
     async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:
         """The whole reply, some of it shown; of a retry, nothing is."""
-        guarded = exchange.guarded
-        admission = guarded.admission() if guarded else Admission(None)
+        judged, admission = exchange.asked is not None, exchange.admission()
         pieces: list[Piece | Fault] = []
         async with aclosing(exchange.upstream.stream(post)) as events:
             async for heard in events:
@@ -162,13 +161,13 @@ class StreamedAnswer:
                 if fault is not None and not _is_ended(pieces):
                     return Refusal(fault)
                 pieces += heard.pieces
-                if guarded is None:
+                if not judged:
                     del pieces[:-3]  # of a reply that is not judged it matters how it ends
                 if not first:
                     continue
                 admission, shown = admission.advance(heard)
                 await self.relay.show(shown)
-                if guarded is not None and shown:
+                if judged and shown:
                     self.text += shown_text(shown)
                     self._thought = self._thought or any(map(is_said, shown))
         reply = gather_reply(pieces)

@@ -34,7 +34,7 @@ from forge.backends.servers.launch import (
     served_name,
     source,
 )
-from forge.backends.servers.llama_cpp import LlamaCpp, Settings, random_key
+from forge.backends.servers.llama_cpp import LlamaCpp, random_key
 from forge.backends.servers.models import refuse_beyond_training, trained_context
 from forge.backends.servers.process import (
     EXIT_GRACE,
@@ -197,7 +197,7 @@ class ServerManager:
             )
         async with AsyncExitStack() as undo:
             if launch.program == "local":
-                inside = await asyncio.to_thread(LlamaCpp, Settings.of(launch, Path(model), port), self.api_key)
+                inside = await asyncio.to_thread(LlamaCpp, launch, Path(model), self.api_key)
                 undo.push_async_callback(asyncio.to_thread, inside.stop)
                 running = Running(inside.url, await self._asked(inside.url), inside)
             else:
