@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -23,9 +22,6 @@ _ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 FIRST_KEY = r"[\"\u201c\uff02](?:name|tool|tool_name|function|function_name)[\"\u201d\uff02]\s{0,8}[:\uff1a]"
 """The beginning of a call whose opening brace is missing."""
 _FIRST_KEY = re.compile(FIRST_KEY)
-
-
-_P = TypeVar("_P")
 
 
 class FoundJson(Struct, frozen=True, kw_only=True):
@@ -108,19 +104,18 @@ def _decodes(text: str) -> bool:
 
 def object_members(text: str) -> dict[str, Raw] | None:
     """The members of a JSON object, each as JSON; None for any other value."""
-    return _parts(_members, text, "{")
+    if not text.startswith("{") and not text.lstrip().startswith("{"):
+        return None
+    try:
+        return decode(_members, text)
+    except msgspec.DecodeError:
+        return None
 
 
 def array_elements(text: str) -> list[Raw] | None:
     """The elements of a JSON array, each as JSON; None for any other value."""
-    return _parts(_elements, text, "[")
-
-
-def _parts(decoder: msgspec.json.Decoder[_P], text: str, opener: str) -> _P | None:
-    if not text.startswith(opener) and not text.lstrip().startswith(opener):
-        return None
     try:
-        return decode(decoder, text)
+        return decode(_elements, text)
     except msgspec.DecodeError:
         return None
 
