@@ -6,8 +6,6 @@ middle of a value is never completed, and a value that cannot be read is never l
 
 from msgspec import Struct
 
-from stages.repair.loose_json import BrokenError, Reader
-
 _COST = {
     "missing_closer": 1,
     "lone_surrogate": 1,
@@ -39,6 +37,9 @@ def repair_json(text: str, start: int, *, opened: bool = False) -> RepairedJson 
 
     `opened`: an object whose opening brace is missing, so that its first key stands there.
     """
+    # Its patterns take long to compile, and most JSON is sound.
+    from stages.repair.loose_json import BrokenError, Reader  # noqa: PLC0415
+
     reader = Reader(text, start)
     try:
         reader.run(opened=opened)
