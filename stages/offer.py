@@ -198,9 +198,9 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
 
     A value that a tool refused with an example of how to write it is offered written like that, and no other: a small
     model repeats what it wrote. A look-up with one text is offered the values that were seen and not used; without
-    any, and where a tool takes no arguments, the tool is left out, unless nothing but writes is left. Merely told to
-    write another text, a small model goes on to write `Lund-Lund`, `Lund-Lund-Lund`, or until its reply is cut off.
-    Anything else may be right with other arguments, and for a write, others are not to be suggested.
+    any it is left out, if another look-up is offered. So is a tool without arguments, unless only writes are left.
+    Held to any other text, a small model goes on to write `Lund-Lund`, `Lund-Lund-Lund`, or until its reply is cut
+    off. Anything else may be right with other arguments, and for a write, others are not to be suggested.
     """
     if replies_without_progress(state.ledger):
         right = {tool.name: values for tool in so_far.tools if (values := put_right(tool, state))}
@@ -217,6 +217,9 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
             return so_far
         if values := values_to_try(spec, state):
             return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
+        # Another text may be right, so the model is not driven to write, or to end, for want of another look-up.
+        left = _only(so_far, lambda tool: tool.name != spec.name)
+        return left if any(map(_looks, left.tools)) else so_far
     left = _only(so_far, lambda tool: tool.name != spec.name)
     return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
 
