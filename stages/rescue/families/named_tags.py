@@ -18,7 +18,7 @@ from stages.rescue.families.elements import (
 from stages.rescue.families.xml_calls import ELEMENTS
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import BAR
+from stages.rescue.tags import BAR, OPENS
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
@@ -182,7 +182,7 @@ NAMED_ELEMENT = Family(
 ANY_WORDS = Family(
     name="tool_xml",
     first="<",
-    opener=rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?\s{{1,8}}(?:name|tool|function|id|to|key)=)",
+    opener=rf"{OPENS}(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?\s{{1,8}}(?:name|tool|function|id|to|key)=)",
     read=_any_words,
 )
 OWN_TAG = Family(

@@ -26,6 +26,7 @@ from stages.rescue.tags import (
     END_TAG,
     GAP,
     KEY,
+    OPENS,
     PARAMETER,
     TAG,
     TAG_END,
@@ -226,11 +227,25 @@ _PAIR_BEGINS = (
     rf"{GAP}[\w.:/-]{{1,200}}{GAP}<(?!/(?:tool|tool_use|action|function|invoke)>)|"
     rf"{GAP}[\w.:/-]{{1,200}}\s{{1,8}}[\w.-]{{1,80}}</"
 )
+
+
+def _wrapped(text: str, start: int, names: Names) -> Read | None:
+    """An element of a known tool in a tag of calls, at once: without this, all families are asked about that tag."""
+    read = _read(text, text.index("<", start + 1), names)
+    return read if read and any(claim.name in names.known and not claim.cost for claim in read.claims) else None
+
+
+WRAPPED_ELEMENT = Family(
+    name="element",
+    first="<",
+    opener=r"<(?:seed:)?tool_call>(?=\s{0,8}<function=)",
+    read=_wrapped,
+)
 ELEMENT = Family(
     name="element",
     first="<f",
     opener=(
-        rf"{TAG}(?:{CALL}(?:(?={ATTRIBUTE})|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
+        rf"{OPENS}{TAG[1:]}(?:{CALL}(?:(?={ATTRIBUTE})|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
         r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)"
     ),
     read=_read,

@@ -1,8 +1,9 @@
-"""Two more lists of formats, damage, invented formats and texts without calls, written before their results were seen.
+"""Three more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
-after, as of what models of 2026 write that is in neither.
+after, as of what models of 2026 write that is in neither. `fourth` is from replies that people pasted into the issues
+of servers and agents; each case names its source, and only the misses of `fourth-tune` were looked at.
 """
 
 import json
@@ -21,7 +22,7 @@ from tests.stages.rescue.test_shapes import Case
 
 CASES = [
     msgspec.json.decode(line, type=Case)
-    for name in ("fresh", "third")
+    for name in ("fresh", "third", "fourth")
     for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 NOT_READ = {
@@ -59,6 +60,16 @@ PARAMETERS = {
     "list_orders": {},
     "set_tags": {"item": "string", "tags": "array"},
     "create_event": {"title": "string", "when": "object"},
+    "bash": {"command": "string", "timeout": "integer"},
+    "get_stock_price": {"symbol": "string", "exchange": "string"},
+    "search_notes": {"query": "string", "top_k": "integer"},
+    "list_files": {"directory": "string", "recursive": "boolean"},
+    "ping": {},
+    "set_temperature": {"room": "string", "celsius": "number"},
+    "create_ticket": {"title": "string", "priority": "string", "labels": "array"},
+    "edit_file": {"path": "string", "old_text": "string", "new_text": "string", "replace_all": "boolean"},
+    "mcp__db__query": {"sql": "string", "limit": "integer"},
+    "rename": {"name": "string", "new_name": "string"},
 }
 
 
@@ -86,4 +97,4 @@ def is_right(case: Case) -> bool:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.half} {case.id}") for case in CASES])
 def test_the_calls_that_are_meant_are_read_and_no_write_runs_from_a_text_without_any(case: Case) -> None:
-    assert is_right(case) is (case.id not in NOT_READ)
+    assert is_right(case) is not (case.missed or case.id in NOT_READ)
