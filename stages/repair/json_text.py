@@ -104,6 +104,8 @@ def _decodes(text: str) -> bool:
 
 def object_members(text: str) -> dict[str, Raw] | None:
     """The members of a JSON object, each as JSON; None for any other value."""
+    if not text.startswith("{") and not text.lstrip().startswith("{"):
+        return None
     try:
         return decode(_members, text)
     except msgspec.DecodeError:

@@ -42,7 +42,7 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     if in_quotes(text, start, end, torn=torn):
         return not is_all(text, start, end)
     line = in_blockquote(text, start) or in_log(text, start) or in_patch(text, start) or in_transcript(text, start, end)
-    return line or (not torn and in_quotation(text, start, end))
+    return line or (not torn and in_quotation(text, start, end, floor))
 
 
 def is_joined(text: str, start: int, end: int) -> bool:

@@ -68,8 +68,10 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
             continue
         family, read = readings[0] if len(readings) == 1 else cheapest(readings, names)
         read = _without_blanks(read)
-        position = max(read.end, position)
-        patience -= _PER_READ + max(0, looked - position) // _WASTE
+        position = max(position, read.end)
+        patience -= _PER_READ
+        if looked > position:
+            patience -= (looked - position) // _WASTE
         if read.claims or read.damage:
             # The model is told of the first damage only.
             if read.claims or not damaged:

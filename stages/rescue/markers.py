@@ -35,8 +35,8 @@ class Openers(Struct, frozen=True, kw_only=True):
 
         Positions must grow, from `begin` on.
         """
-        tagged = self.untagged and any(map(names.known.__contains__, {*_OWN_TAG.findall(text, begin)}))
-        tags = _OWN_TAG.finditer(text, begin) if tagged else iter(())
+        written = {*_OWN_TAG.findall(text, begin)} if self.untagged and "<" in text else ()
+        tags = _OWN_TAG.finditer(text, begin) if any(map(names.known.__contains__, written)) else iter(())
         tag = next(tags, None)
         search = (self.untagged or self.anywhere).search
         found = search(text, begin)

@@ -28,9 +28,12 @@ def in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
     return _QUOTES.get(before) == after or (torn and before in _QUOTES)
 
 
-def in_quotation(text: str, start: int, end: int) -> bool:
-    """Whether it is among other words in inline code, or in quotation marks, that open and close on its line."""
-    before = text[_line(text, start, _LONGEST_LINE) : start]
+def in_quotation(text: str, start: int, end: int, floor: int) -> bool:
+    """Whether it is among other words in inline code, or in quotation marks, that open and close on its line.
+
+    They open after `floor`, where the call before it ends: that one was in none.
+    """
+    before = text[max(floor, _line(text, start, _LONGEST_LINE)) : start]
     after = text[end : end + WINDOW].split("\n", 1)[0]
     if before.replace("```", "").count("`") % 2 and "`" in after.replace("```", ""):
         return True

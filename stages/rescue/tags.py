@@ -8,8 +8,8 @@ import re
 
 BAR = "[|\uff5c\u00a6\u2016\u2502\u2503\u2223\u2758\u01c0]"
 """A vertical bar, and what is written for one."""
-OPENS = rf"<(?=[\w.:{BAR[1:-1]}-])"
-"""The beginning of a tag of any name: openers that begin with the same words are searched for as one."""
+OPENS = rf"<(?=[\w\s.:{BAR[1:-1]}-]{{4}})"
+"""The beginning of a tag of any name that is long enough: openers that begin so are searched for as one."""
 GAP = r"\s*+(?:\\[nrt]\s*+){0,3}+"
 """Blank, also where its line breaks were escaped."""
 _PREFIX = rf"(?:[A-Za-z][\w-]{{0,23}}?(?:[:_]|{BAR}{{1,2}} ?))?"

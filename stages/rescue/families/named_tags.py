@@ -182,7 +182,7 @@ NAMED_ELEMENT = Family(
 ANY_WORDS = Family(
     name="tool_xml",
     first="<",
-    opener=rf"{OPENS}(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?\s{{1,8}}(?:name|tool|function|id|to|key)=)",
+    opener=rf"{OPENS}(?=[^<>\s]{{1,80}}\s)(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?\s{{1,8}}(?:name|tool|function|id|to|key)=)",
     read=_any_words,
 )
 OWN_TAG = Family(

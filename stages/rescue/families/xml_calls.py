@@ -168,7 +168,8 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     raw: list[str] = []
-    encoded, quoted = True, False
+    # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
+    encoded, quoted = grammar is PAIRS, False
     position = called.body
     while key := grammar.key.match(text, position):
         ended = grammar.value_end.search(text, skip_cdata(text, key.end()))
@@ -192,8 +193,7 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         given.setdefault(html.unescape(key["key"] or key["bare"]).strip(), []).append(value)
         raw.append(written.strip())
         position = ended.end()
-    if grammar is PAIRS and encoded and quoted:
-        # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
+    if encoded and quoted:
         values = iter(raw)
         given = {name: [next(values) for _ in several] for name, several in given.items()}
     closing = grammar.end.match(text, position)

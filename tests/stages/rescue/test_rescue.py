@@ -181,6 +181,13 @@ def test_a_call_that_markup_and_json_both_name_is_one_call() -> None:
     assert (kept.name, kept.arguments) == ("set_timer", '{"name": "get_weather", "arguments": {}}')
 
 
+def test_calls_on_one_line_are_read_however_long_it_is() -> None:
+    call = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
+    assert len(rescue(call * 60, NAMES).calls) == 60
+    quoted = f'The manual says "Use {call[11:-12]}" somewhere.'
+    assert len(rescue(f"{call} {quoted}", NAMES).calls) == 1
+
+
 def test_a_text_that_seems_to_begin_calls_without_end_is_given_up_and_it_is_said() -> None:
     call = '{"name": "get_weather", "arguments": {}}\n'
     found = rescue(call + '{"a":;' * 20_000 + call, NAMES)
