@@ -192,27 +192,6 @@ def test_journals_are_where_forge_state_says(
     assert f"Journal: {journal}" in done.stdout
 
 
-def transcript(script: Scripted) -> str:
-    written = io.StringIO()
-    run_sync(Desk().workflow, "Go.", backend=script, on_event=View(Console(file=written, width=200)))
-    return written.getvalue()
-
-
-def test_the_view_shows_what_was_said_rescued_corrected_and_run() -> None:
-    text = transcript(
-        Scripted(["Hm.", '```json\n{"name": "look", "arguments": {"what": "a"}}\n```', call("finish", result="ok")])
-    )
-    for part in (
-        "turn 1",
-        "said  Hm.",
-        "nudge  Your reply was plain text",
-        "[rescued:",
-        "result  a is 7",
-        "done  finish",
-    ):
-        assert part in text, text
-
-
 def drawn(width: int, **environment: str) -> str:
     written = io.StringIO()
     console = Console(file=written, width=width, force_terminal=True, highlight=False, _environ=environment)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from returns.result import Failure
 
-from forge import Conversation, Limits, follow, run_sync
+from forge import Conversation, Limits
 from forge.errors import ForgeError, WatcherError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
@@ -74,14 +74,6 @@ def test_a_saved_conversation_goes_on_elsewhere() -> None:
     model = Scripted([LOOK, FINISH])
     second = Conversation(Desk().workflow, backend=model, state=load(saved))
     second.say_sync("Second.").unwrap()
-    assert b"First." in model.requests[0]
-
-
-def test_by_functions_alone() -> None:
-    workflow = Desk().workflow
-    first = run_sync(workflow, "First.", backend=Scripted([LOOK, FINISH])).unwrap()
-    model = Scripted([LOOK, FINISH])
-    asyncio.run(follow(workflow, first.state, "Second.", backend=model)).unwrap()
     assert b"First." in model.requests[0]
 
 

@@ -44,12 +44,6 @@ def test_it_gives_the_events_and_the_deltas_and_ends_with_the_outcome() -> None:
     assert [e.name for e in events if isinstance(e, CallStarted)] == ["look", "finish"]
 
 
-def test_a_run_that_halts_ends_with_why() -> None:
-    *_, last = asyncio.run(whole(Desk(limits=Limits(max_iterations=1)).workflow, ["Hm."]))
-    assert isinstance(last, Halted)
-    assert type(last.halt).__name__ == "BudgetSpent"
-
-
 async def test_the_users_own_observers_are_told_as_well_and_their_errors_are_theirs() -> None:
     heard: list[object] = []
     run = stream(Desk().workflow, "Go.", backend=Scripted(SCRIPT), on_event=heard.append, on_message=heard.append)

@@ -44,7 +44,6 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     chat_template_file: str = ""
     request_seconds: float = 300.0
     context_tokens: int | None = None
-    probe: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself before anything is started."""
@@ -149,7 +148,6 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
         "api_key": server.api_key,
         "context_tokens": context_tokens,
         "timeout": server.request_seconds,
-        "probe": server.probe,
     }
     return AsNamed(named(server.backend, server.model, profile=server.profile or None, **options))
 

@@ -265,13 +265,6 @@ class Steered:
         return ended.unwrap().outcome
 
 
-def test_what_is_said_while_it_works_is_read_with_the_results() -> None:
-    steered = Steered(LOOK, "7 EUR.")
-    assert steered.process() == Said(text="7 EUR.")
-    assert told(steered.agent.state) == ["Go.", "a is 7", "In euros."]
-    assert b"In euros." in steered.model.requests[1]
-
-
 def test_what_was_said_meanwhile_is_in_the_journal(tmp_path: Path) -> None:
     steered = Steered(LOOK, "7 EUR.")
     agent = steered.agent
@@ -284,15 +277,6 @@ def test_a_task_is_not_completed_over_what_was_said_meanwhile() -> None:
     steered = Steered(both, call("task_completion", result="7 EUR"))
     assert steered.process() == Completed(tool="task_completion", value=msgspec.Raw(b'"7 EUR"'))
     assert_answered(steered.agent.state.history if steered.agent.state else ())
-
-
-def test_what_came_too_late_is_worked_on_before_it_returns() -> None:
-    steered = Steered(call("task_completion", result="7"), "7 EUR.")
-    assert steered.process() == Said(text="7 EUR.")
-    assert [m.text for m in (steered.agent.state or State(history=())).history if isinstance(m, User)] == [
-        "Go.",
-        "In euros.",
-    ]
 
 
 def test_what_was_said_before_a_hand_over_goes_with_the_next_message() -> None:
@@ -391,11 +375,6 @@ def test_what_cannot_be_saved_is_not_done(tmp_path: Path, room: int) -> None:
     assert isinstance(halted.halt, JournalFailed)
     assert "no space is left" in halted.halt.problem
     assert (len(model.requests), len(written)) == [(0, 0), (1, 0), (1, 1)][room]
-
-
-def test_an_outcome_that_cannot_be_saved_is_no_success(tmp_path: Path) -> None:
-    agent, _ = helper("Hi.", memory=FullKeeper(tmp_path / "memory", 1))
-    assert isinstance(agent.process_sync("Hello.").failure().halt, JournalFailed)
 
 
 async def test_the_backend_stays_connected_between_messages() -> None:

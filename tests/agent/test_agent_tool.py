@@ -374,17 +374,6 @@ def test_a_question_ends_the_call_in_the_stream_and_the_answer_begins_it_again()
     assert answers(heard, "boss") == ["Which order?", "It is paid."]
 
 
-def test_a_stream_has_them() -> None:
-    boss, _ = two("Seven.")
-
-    async def streamed() -> list[Stamped]:
-        return [event async for event in boss.stream("What is 3 and 4?")]
-
-    heard = asyncio.run(streamed())
-    assert any(one.parent for one in heard)
-    assert isinstance(heard[-1].event, RunFinished)
-
-
 def test_cancelling_its_caller_ends_it_and_its_events() -> None:
     heard: list[Stamped] = []
     agents: list[Agent] = []

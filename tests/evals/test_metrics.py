@@ -61,11 +61,6 @@ def test_the_cost_is_known_only_if_every_runs_is() -> None:
     assert metrics_of([replace(row(seed=1), cost=0.25), row(seed=2)]).cost is None
 
 
-def test_repetitions_are_no_evidence_of_their_own() -> None:
-    found = metrics_of([replace(row(), seed=seed) for seed in range(5)])
-    assert (found.right, found.repeated, found.runs) == (Proportion(1, 1), 4, 5)
-
-
 def test_without_runs_nothing_is_known() -> None:
     found = metrics_of([])
     assert (found.right, found.passed, found.seeds) == (Proportion(0, 0), Proportion(0, 0), 0)

@@ -6,7 +6,7 @@ import pytest
 from returns.result import Success
 
 from forge import Workflow, follow, resume
-from forge.agent.memory import Facts, Session, SQLiteStore, fact_tools
+from forge.agent.memory import Facts, SQLiteStore, fact_tools
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.outcome import Finished
 from stages.effect import Said
@@ -37,19 +37,6 @@ async def say(workflow: Workflow, before: State | None, message: str, *script: L
 
 def results(history: History) -> list[str]:
     return [message.text for message in history if isinstance(message, Tool)]
-
-
-async def test_a_session_goes_on_where_another_process_left_it(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    facts = Facts(SQLiteStore(path))
-    session = Session(SQLiteStore(path), "monday")
-    state, _ = await say(helper(facts), await session.load(), "I am Ada.", "Hello Ada.")
-    await session.save(state)
-    later = Session(SQLiteStore(path), "monday")
-    state, model = await say(helper(facts), await later.load(), "Who am I?", "You are Ada.")
-    await later.save(state)
-    assert b"I am Ada." in model.requests[0]
-    assert [m.text for m in await session.get_messages("user")] == ["I am Ada.", "Who am I?"]
 
 
 async def test_facts_that_the_model_keeps_are_there_in_the_next_session(tmp_path: Path) -> None:

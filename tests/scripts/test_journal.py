@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
-from forge import Context, Finished, Halted, Limits, Workflow, replay, resume, run, run_sync, tool
+from forge import Context, Finished, Halted, Limits, Workflow, replay, run, run_sync, tool
 from forge.errors import JournalError, as_error
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import states
@@ -21,7 +21,6 @@ from forge.journal.replaying import DivergenceError
 from forge.testing import assert_answered
 from stages.effect import Execute, Fault
 from stages.halt import JournalFailed
-from stages.saved import load, save
 from stages.state import Awaiting, State
 from tests.flows import Desk
 from tests.journals import journal_of, room
@@ -247,21 +246,6 @@ def test_a_full_journal_ends_the_run_before_the_next_effect(tmp_path: Path) -> N
     os.truncate(path, LARGEST_JOURNAL + 1)  # a file with a hole takes no room
     with pytest.raises(JournalError, match="more than 2147483648 bytes"):
         read_journal(path)
-
-
-def test_a_saved_state_goes_on_elsewhere() -> None:
-    """A halted run, saved as JSON, is resumed with a fresh budget and keeps what was done."""
-    first = run_sync(
-        Desk(limits=Limits(max_iterations=2)).workflow, "Go.", backend=Scripted(["Hm.", call("look", what="a")])
-    )
-    saved = save(first.failure().state)
-    desk = Desk()
-    state = load(saved)
-    again = asyncio.run(
-        resume(desk.workflow, state, backend=Scripted([call("finish", result="ok")]), budget=desk.workflow.budget)
-    )
-    assert again.unwrap().value == "ok"
-    assert desk.log == ["finish"], "what was done is not done again"
 
 
 scripts = st.lists(st.one_of(replies, st.just(Fault(kind="timeout", detail="too slow"))), min_size=12, max_size=12)

@@ -361,45 +361,32 @@ def test_json_within_a_text_is_read_for_the_arguments_that_are_hidden(tmp_path: 
     assert "Zq8X" not in written
 
 
-def test_what_a_tool_raises_is_hidden_like_what_it_returns(tmp_path: Path) -> None:
-    path = tmp_path / "j"
-
-    @tool(effect="read")
-    def look(how: str) -> str:
-        """Look."""
+def look(how: str = "") -> str:
+    """Look."""
+    if how:
         raise ValueError(f"no customer 'Zq7Xw3KpYt' {how}")
+    return "Zq7Xw3KpYt, " * 100
 
-    @tool
-    def finish(result: str) -> str:
-        """Finish."""
-        return result
 
-    workflow = Workflow("w", tools=[look, finish], terminal_tool="finish")
-    script: list[Line] = [
-        call("look", how="a"),
-        call("finish", result="It said: no customer 'Zq7Xw3KpYt' a."),
-    ]
+def finish(result: str) -> str:
+    """Finish."""
+    return result
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (call("look", how="a"), "It said: no customer 'Zq7Xw3KpYt' a."),
+        (call("look"), "It begins: " + ("Zq7Xw3KpYt, " * 3)[:-2] + " …"),
+    ],
+    ids=["raised", "cut for the model"],
+)
+def test_what_a_tool_raises_or_returns_at_length_is_hidden_too(tmp_path: Path, asked: Line, told: str) -> None:
+    path = tmp_path / "j"
+    limited = tool(effect="read", result_limit=200)(look)
+    workflow = Workflow("w", tools=[limited, tool(finish)], terminal_tool="finish")
+    script: list[Line] = [asked, call("finish", result=told)]
     rules = Redact(results=("look",))
     run_sync(workflow, "Go.", backend=Scripted(script), journal=str(path), redact=rules).unwrap()
     assert "Zq7X" not in data(path)
     assert replay(path, workflow)
-
-
-def test_a_secret_result_that_is_cut_for_the_model_is_hidden_as_well(tmp_path: Path) -> None:
-    path = tmp_path / "j"
-
-    @tool(effect="read", result_limit=200)
-    def look() -> str:
-        """Look."""
-        return "Zq7Xw3KpYt, " * 100
-
-    @tool
-    def finish(result: str) -> str:
-        """Finish."""
-        return result
-
-    workflow = Workflow("w", tools=[look, finish], terminal_tool="finish")
-    script: list[Line] = [call("look"), call("finish", result="It begins: " + ("Zq7Xw3KpYt, " * 3)[:-2] + " …")]
-    rules = Redact(results=("look",))
-    run_sync(workflow, "Go.", backend=Scripted(script), journal=str(path), redact=rules).unwrap()
-    assert "Zq7X" not in data(path)

@@ -15,7 +15,6 @@ from forge import Calls, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.tools import IdempotencyKey
-from stages.effect import HandOff, NeedsInput
 from stages.events import Event, ToolProgressed
 from stages.message import Tool as Answer
 from tests.heard import heard_by
@@ -73,21 +72,6 @@ def test_a_result_that_contains_itself_is_shown_as_text() -> None:
     assert "[...]" in text
 
 
-def test_a_terminal_tool_may_end_with_a_question_or_a_hand_over() -> None:
-    question, handed = NeedsInput(question="Which?", suggestions=("a", "b")), HandOff(to="billing", payload="A-17")
-    endings = {"question": question, "hand over": handed}
-
-    @tool
-    def end(how: str) -> object:
-        """End."""
-        return endings[how]
-
-    for how, ending in endings.items():
-        workflow = Workflow("end", tools=[end], terminal_tool="end")
-        run = run_sync(workflow, "Go.", backend=Scripted([call("end", how=how)])).unwrap()
-        assert run.outcome == ending
-
-
 class Adder:
     async def __call__(self, a: int) -> int:
         """Add one."""
@@ -99,7 +83,14 @@ async def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-@pytest.mark.parametrize("function", [Adder(), add, functools.partial(add, b=1)], ids=["object", "async", "partial"])
+@functools.wraps(add)
+def wrapper(*args: int, **kwargs: int) -> object:
+    return add(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "function", [Adder(), add, functools.partial(add, b=1), wrapper], ids=["object", "async", "partial", "wrapper"]
+)
 def test_every_kind_of_async_function_is_awaited(function: Callable[..., object]) -> None:
     """An object with an async __call__ used to return its coroutine."""
     made = tool(name="add", description="Add one.")(function)
@@ -162,18 +153,6 @@ def test_whatever_a_tool_raises_the_run_goes_on(error: BaseException) -> None:
     workflow = Workflow("bad", tools=[bad, bad_too, finish], terminal_tool="finish")
     script = Scripted([call("bad"), call("bad_too"), call("finish")])
     assert run_sync(workflow, "Go \udcff.", backend=script).unwrap().value == "ok"
-
-
-def test_a_wrapper_around_an_async_tool_is_awaited() -> None:
-    def retried(function: Callable[..., object]) -> Callable[..., object]:
-        @functools.wraps(function)
-        def wrapper(*args: object, **kwargs: object) -> object:
-            return function(*args, **kwargs)
-
-        return wrapper
-
-    workflow = Workflow("add", tools=[tool(retried(add))], terminal_tool="add")
-    assert run_sync(workflow, "Go.", backend=Scripted([call("add", a=1)])).unwrap().value == 2
 
 
 def run_once(*tools: Callable[..., object], script: Sequence[Line], **options: object) -> tuple[list[str], list[str]]:

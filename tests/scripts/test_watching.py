@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -14,11 +14,11 @@ from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.testing import assert_answered
 from stages import events
-from stages.effect import Approved, Ask, Rejected, Replied, Send, Undelivered
+from stages.effect import Replied, Send, Undelivered
 from stages.events import Event
 from stages.halt import Cancelled
 from stages.message import Message, Tool
-from stages.state import Compaction, State
+from stages.state import Compaction
 from tests.flows import Desk
 from tests.heard import heard_by
 
@@ -71,17 +71,6 @@ def test_on_compact_hears_each_compaction() -> None:
     done = run_sync(desk.workflow, "Go.", backend=Scripted(script, context_tokens=2600), on_compact=heard.append)
     assert heard
     assert tuple(heard) == done.unwrap().state.ledger.compactions
-
-
-def test_a_halt_is_observed_too() -> None:
-    heard: list[Event] = []
-    run_sync(
-        Desk(limits=Limits(max_iterations=1)).workflow,
-        "Go.",
-        backend=Scripted(["Hm."]),
-        on_event=heard_by(heard.append),
-    )
-    assert isinstance(heard[-1], events.RunHalted)
 
 
 def test_an_observer_that_fails_is_reported_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -196,63 +185,6 @@ async def test_sync_tools_do_not_block_the_event_loop() -> None:
     await asyncio.to_thread(entered.wait, 30)
     release.set()
     assert (await running).unwrap().value == "released"
-
-
-def approved(script: Scripted, ask: Callable[[Ask], Approved | Rejected] | None) -> tuple[State, list[str]]:
-    """The end of a run with a tool that needs approval, which this person decides on; and what was paid."""
-    log: list[str] = []
-
-    @tool(approval=True)
-    def pay(amount: int) -> str:
-        """Pay."""
-        log.append(f"pay {amount}")
-        return "paid"
-
-    @tool
-    def finish() -> None:
-        """Finish."""
-
-    async def answer(effect: Ask) -> Approved | Rejected:
-        assert ask is not None
-        return ask(effect)
-
-    flow = Workflow("payment", tools=[pay, finish], terminal_tool="finish")
-    ended = run_sync(flow, "Pay.", backend=script, ask=answer if ask else None)
-    return (ended.unwrap() if isinstance(ended, Success) else ended.failure()).state, log
-
-
-def test_a_person_decides_on_each_call_that_needs_it() -> None:
-    once, twice = call("pay", amount=500), calls(("pay", {"amount": 5}), ("pay", {"amount": 6}))
-    _, log = approved(Scripted([once, call("finish")]), lambda a: Approved(digest=a.digest, edited='{"amount": 5}'))
-    assert log == ["pay 5"], "an edited one runs as edited"
-    no = "far too much"
-    state, log = approved(Scripted([once, call("finish")]), lambda a: Rejected(digest=a.digest, reason=no))
-    assert log == []
-    assert any(no in m.text for m in state.history if isinstance(m, Tool)), "the model hears why"
-    assert approved(Scripted([once, call("finish")]), None)[1] == [], "with nobody to ask the answer is no"
-    asked: list[str] = []
-
-    def first_alone(effect: Ask) -> Approved | Rejected:
-        asked.append(effect.call.arguments)
-        return Rejected(digest=effect.digest, reason=no) if len(asked) == 2 else Approved(digest=effect.digest)
-
-    assert approved(Scripted([twice, call("finish")]), first_alone)[1] == ["pay 5"]
-    assert len(asked) == 2
-
-
-async def test_what_was_done_before_a_cancellation_is_remembered() -> None:
-    cancel, desk = asyncio.Event(), Desk()
-
-    def stop(event: Event) -> None:
-        if isinstance(event, events.ToolsReturned):
-            cancel.set()
-
-    batch = calls(("look", {"what": "a"}), ("fail", {"how": "x"}))
-    run_ = run(desk.workflow, "Go.", backend=Scripted([batch]), cancel=cancel, on_event=heard_by(stop))
-    halted = (await run_).failure()
-    assert halted.halt == Cancelled(turns=1, completed=("look",))
-    texts = [m.text for m in halted.state.history if isinstance(m, Tool)]
-    assert texts == ["a is 7", "[NotRun] fail: the run was cancelled before it was started"]
 
 
 @pytest.mark.parametrize("limit", [None, 600.0])
