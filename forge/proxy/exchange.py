@@ -7,6 +7,7 @@ import uuid
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.observation import ModelAsked, Observed
 from forge.proxy.admission import Admission
 from forge.proxy.errors import naming_a_model
 from forge.proxy.model import Model
@@ -22,7 +23,7 @@ from forge.proxy.turn import (
     opening,
     unanswered,
 )
-from forge.proxy.upstream import Caller, ObservedUpstream, Post, Refusal, Upstream
+from forge.proxy.upstream import Caller, Post, Refusal
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.rules import pending
@@ -60,12 +61,11 @@ class Exchange(Struct, frozen=True, kw_only=True):
         """What the backend is asked."""
         return self.shaped.request
 
-    @property
-    def upstream(self) -> Upstream:
-        """The backend."""
+    def observed(self) -> Observed:
+        """A model call that it takes, to be observed."""
         model, request = self.model, self.request
         name = model.name_for(request) or request.model or model.setup.model
-        return ObservedUpstream(model.upstream, model.endpoint, name)
+        return Observed(ModelAsked(model=name, endpoint=model.endpoint, streamed=request.stream))
 
     @property
     def policy(self) -> ModelPolicy:

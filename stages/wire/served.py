@@ -1,7 +1,7 @@
 """What all server wires share: requests as data, what a reply is written with, and how one passes unchanged."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, Protocol, Self, TypeVar, assert_never
 
@@ -620,6 +620,48 @@ def kept(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
         return remembering(given) if len(given) <= _KEPT_LIMIT else decode_part(given)
 
     return decoded
+
+
+class SentPart(Struct):
+    """A part of a message: a text, a refusal, or what has no noun."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+def texts_of(
+    parts: Sequence[SentPart], at: str, known: Container[str], *, fresh: bool
+) -> tuple[str, tuple[Foreign, ...]]:
+    """The text of a message, its parts on lines of their own, and what else is in it. `known` are the types of texts.
+
+    A picture in what the user has said last (`fresh`) is refused by backends of another protocol, any other is noted:
+    the conversation goes on, and it was answered once.
+    """
+    said: list[str] = []
+    foreign: list[Foreign] = []
+    for number, part in enumerate(parts):
+        if part.type in known:
+            words = part.refusal if part.type == "refusal" else part.text
+            if words is None:
+                raise Refused("it is missing", f"{at}[{number}].text")
+            said.append(words)
+        else:
+            kind = part.type[:50]
+            said.append(f"[{kind} left out]")
+            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
+    return "\n".join(said), tuple(foreign)
+
+
+def worded_choice(word: str | None) -> Choice:
+    """The choice of tools that OpenAI's protocols have a word for. Refused for a word that is none."""
+    match word:
+        case None | "auto":
+            return Choice()
+        case "none" | "required":
+            return Choice(mode=word)
+        case _:
+            raise Refused(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
 
 
 def above_zero(limit: int | None) -> int | None:

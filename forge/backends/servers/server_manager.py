@@ -110,7 +110,7 @@ class ServerManager:
         environment: Mapping[str, str] | None = None,
         load_timeout: float = 600.0,
         grace: float = EXIT_GRACE,
-        progress: Tell = log_loading,
+        progress: Tell | None = None,
         download: Watch | None = None,
         **options: Unpack[Options],
     ) -> None:
@@ -125,7 +125,8 @@ class ServerManager:
         if launch.program == "local" and not isinstance(self._source, str):
             refuse_beyond_training(self._source, launch.context_tokens)
         self._environment = dict(environment or {})
-        self._load_timeout, self._grace, self._progress, self._download = load_timeout, grace, progress, download
+        self._load_timeout, self._grace, self._download = load_timeout, grace, download
+        self._progress = progress or log_loading
         self._running: Running | None = None
         self._users = 0
         self._kept = False

@@ -32,6 +32,7 @@ from stages.wire.served import (
     OfferedTool,
     Refused,
     RequestError,
+    SentPart,
     ServerRequest,
     Thinking,
     WireAnswer,
@@ -50,6 +51,8 @@ from stages.wire.served import (
     schema_of,
     share,
     spec,
+    texts_of,
+    worded_choice,
 )
 
 # Tools of chat completions and the choice among them, read as a server.
@@ -126,14 +129,8 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
 def decode_choice(choice: str | SentChoice | None) -> Choice:
     """Which calls are allowed or demanded. Refused for a word or a kind of choice that is none."""
     match choice:
-        case None | "auto":
-            return Choice()
-        case "none":
-            return Choice(mode="none")
-        case "required":
-            return Choice(mode="required")
-        case str():
-            raise Refused(f"it is {choice[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+        case None | str():
+            return worded_choice(choice)
         case SentChoice(allowed_tools=_Allowed() as allowed):
             if allowed.mode not in ("auto", "required"):
                 raise Refused("it must be auto or required", "tool_choice.allowed_tools.mode")
@@ -153,10 +150,8 @@ def _name(choice: SentName) -> str:
 # Messages of chat completions as a history: what a client sends back, read as a server.
 
 
-class _Part(Struct):
+class _Part(SentPart):
     type: str = "text"
-    text: str | None = None
-    refusal: str | None = None
 
 
 class _Function(Struct):
@@ -190,15 +185,12 @@ class SentMessage(Struct):
     tool_call_id: str | None = None
 
 
+_TEXTS = frozenset({"text", "refusal"})
 _ROLES = "system, developer, user, assistant, tool"
 
 
 def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
-    """The history, and what of it has no noun: parts that are no text. Refused for a role that is none.
-
-    A picture in what the user has said last is refused by backends of another protocol, any other is noted: the
-    conversation goes on, and it was answered once.
-    """
+    """The history, and what of it has no noun: parts that are no text. Refused for a role that is none."""
     last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), -1)
     names: dict[str, str] = {}
     history: list[Message] = []
@@ -209,7 +201,7 @@ def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Fore
         content = message.content
         if isinstance(content, list):
             fresh = message.role == "user" and number > last
-            content, other = _text(content, f"messages[{number}].content", fresh=fresh)
+            content, other = texts_of(content, f"messages[{number}].content", _TEXTS, fresh=fresh)
             foreign += other
         history.append(_message(message, content or "", turn, names, number))
     return tuple(history), tuple(foreign)
@@ -254,23 +246,6 @@ def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
 def _arguments(said: _Function) -> str:
     given = said.arguments
     return given or "{}" if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
-
-
-def _text(content: list[_Part], at: str, *, fresh: bool) -> tuple[str, list[Foreign]]:
-    """The text of a message, its parts on lines of their own, and what else is in it."""
-    said: list[str] = []
-    foreign: list[Foreign] = []
-    for number, part in enumerate(content):
-        words = part.text if part.type == "text" else part.refusal
-        if words is not None:
-            said.append(words)
-        elif part.type == "text":
-            raise Refused("it is missing", f"{at}[{number}].text")
-        else:
-            kind = part.type[:50]
-            said.append(f"[{kind} left out]")
-            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
-    return "\n".join(said), foreign
 
 
 # Requests of chat completions, read as a server: https://platform.openai.com/docs/api-reference/chat/create.

@@ -30,6 +30,7 @@ from stages.wire.served import (
     OfferedTool,
     Refused,
     RequestError,
+    SentPart,
     ServerRequest,
     Thinking,
     above_zero,
@@ -45,6 +46,8 @@ from stages.wire.served import (
     schema_of,
     share,
     spec,
+    texts_of,
+    worded_choice,
 )
 
 # Tools of OpenAI's Responses and the choice among them, read as a server.
@@ -128,14 +131,8 @@ def names_of(tools: Iterable[OfferedTool]) -> NamespacedTools:
 def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Choice:
     """Which calls are allowed or demanded. Refused for a word that is none, and for a tool without a name."""
     match choice:
-        case None | "auto":
-            return Choice()
-        case "none":
-            return Choice(mode="none")
-        case "required":
-            return Choice(mode="required")
-        case str():
-            raise Refused(f"it is {choice[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+        case None | str():
+            return worded_choice(choice)
         case SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
             mine = (_chosen(each, names) for each in allowed if _is_mine(each))
             return Choice(mode="required" if mode == "required" else "auto", tools=tuple(mine))
@@ -180,13 +177,7 @@ class SentItem(Struct):
     tools: Raw = Raw(b"null")
 
 
-class _Part(Struct):
-    type: str
-    text: str | None = None
-    refusal: str | None = None
-
-
-_parts = msgspec.json.Decoder(str | list[_Part] | None)
+_parts = msgspec.json.Decoder(str | list[SentPart] | None)
 _decode_text = msgspec.json.Decoder(str)
 
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"})
@@ -204,8 +195,7 @@ ReadItem = System | User | Assistant | Tool | Foreign
 def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[ReadItem]:
     """The messages, and what of the items has no noun. `names` are those that the model has for the tools.
 
-    Refused for a role that is none, and for items without what makes them. A picture in what the user has said last is
-    refused by backends of another protocol, any other is noted: the conversation goes on, and it was answered once.
+    Refused for a role that is none, and for items without what makes them.
     """
     last = max((n for n, item in enumerate(items) if _is_said(item)), default=-1)
     called: dict[str, str] = {}
@@ -305,19 +295,7 @@ def _words(content: Raw, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, .
     parts = read_part(_parts, content, at)
     if not isinstance(parts, list):
         return parts or "", ()
-    said: list[str] = []
-    foreign: list[Foreign] = []
-    for number, part in enumerate(parts):
-        if part.type in _TEXTS:
-            words = part.refusal if part.type == "refusal" else part.text
-            if words is None:
-                raise Refused("it is missing", f"{at}[{number}].text")
-            said.append(words)
-        else:
-            kind = part.type[:50]
-            said.append(f"[{kind} left out]")
-            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
-    return "\n".join(said), tuple(foreign)
+    return texts_of(parts, at, _TEXTS, fresh=fresh)
 
 
 # Requests of OpenAI's Responses, read as a server: https://platform.openai.com/docs/api-reference/responses/create.
