@@ -15,7 +15,7 @@ from stages.compaction import ContextBudget, TieredCompact
 from stages.deliver import deliver
 from stages.effect import RawCall, Replied, Reply, Results, Succeeded
 from stages.guards import prerequisites, required_steps
-from stages.rescue.chat_template import Markers
+from stages.rescue.found import Markers
 from stages.rules import Rules
 from stages.state import Awaiting, Ledger, Ready, State
 from stages.tool import ToolSpec

@@ -11,8 +11,7 @@ from forge.interpreters import Sender
 from forge.masking import NOTHING, Hidden
 from forge.runtime.callbacks import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
-from stages.rescue.chat_template import Markers
-from stages.rescue.found import Format
+from stages.rescue.found import Format, Markers
 from stages.wire.deltas import Sampling
 from stages.wire.prompted import FormName
 from stages.wire.target import Mode

@@ -1,19 +1,16 @@
 """Anthropic's API through the official SDK, which has its own ways to authenticate."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import httpx
-import msgspec
-from msgspec import Raw
 
-from forge.backends.endpoints import AnthropicCount, AnthropicModel
+from forge.backends.endpoints import AnthropicModel
 from forge.backends.http_client import forward_proxy, sender, trust
 from forge.backends.profile import check_sampling, named_profile
-from forge.backends.questions import ask
+from forge.backends.questions import Tokenizer, ask
 from forge.connection import Connection, Endpoint, Setup
 from forge.errors import BackendError, ForgeError
 from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
@@ -25,11 +22,6 @@ from stages.wire.wires import wire
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-
-_log = logging.getLogger("forge")
-
-_COUNTED = frozenset({"messages", "model", "system", "tools", "thinking"})
-"""The fields of a request that count_tokens takes: it refuses others."""
 
 
 class Anthropic:
@@ -83,9 +75,6 @@ class Anthropic:
                 spoken = wire(self._profile.dialect(context))
                 keys = [key for key in (sdk.api_key, sdk.auth_token) if key]
 
-                async def count(request: bytes) -> int | None:
-                    return await _counted(http, base, request)
-
                 send = sender(
                     http,
                     f"{base}/v1",
@@ -98,7 +87,13 @@ class Anthropic:
                 known = Setup(
                     model=self._model, context_tokens=context, sampling=self._sampling, dialect=spoken.dialect
                 )
-                yield Connection(known, send, stream=send, count=count, endpoint=self._endpoint(sdk, base))
+                yield Connection(
+                    known,
+                    send,
+                    stream=send,
+                    count=Tokenizer(http, base, takes="anthropic").count,
+                    endpoint=self._endpoint(sdk, base),
+                )
         finally:
             if self._client is None:
                 await sdk.close()
@@ -122,18 +117,3 @@ class Anthropic:
             proxy=proxy,
             tls=trust(base, proxy, verify=True),
         )
-
-
-async def _counted(http: httpx.AsyncClient, base: str, request: bytes) -> int | None:
-    """Tokens of the prompt as the API counts them; None, and a line in the log, where it does not."""
-    fields = msgspec.json.decode(request, type=dict[str, Raw])
-    question = msgspec.json.encode({name: value for name, value in fields.items() if name in _COUNTED})
-    try:
-        answer = await ask(http, f"{base}/v1/messages/count_tokens", question)
-    except BackendError as error:
-        _log.warning("tokens are estimated: %s", error)
-        return None
-    found = answer.read(AnthropicCount)
-    if found is None:
-        _log.warning("%s counts no tokens (status %d); they are estimated", base, answer.status)
-    return None if found is None else found.input_tokens

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.backends.credentials import keys
-from forge.backends.endpoints import RenderedPrompt, TokenList
+from forge.backends.endpoints import AnthropicCount, RenderedPrompt, TokenList
 from forge.errors import BackendError
 from forge.interpreters.http import IDENTITY, read_body
 from forge.masking import Hidden
@@ -171,36 +171,46 @@ Der Bericht über die Bestellung wurde gestern verschickt; les détails sont dan
 """Prose, JSON, code, a log and other languages: what prompts consist of."""
 
 
-_Form = TypeVar("_Form", TokenList, RenderedPrompt)
+_Form = TypeVar("_Form", TokenList, RenderedPrompt, AnthropicCount)
 
 _fields = msgspec.json.Decoder(dict[str, Raw])
 
-_COUNTED = ("model", "messages", "tools", "chat_template_kwargs")
-"""The fields of a request that make its prompt."""
+Counting = Literal["text", "messages", "anthropic"]
+"""What a tokenizer takes: llama.cpp's a text, vLLM's and Anthropic's the messages of a request."""
+
+_COUNTED: dict[Counting, tuple[str, ...]] = {
+    "messages": ("model", "messages", "tools", "chat_template_kwargs"),
+    "anthropic": ("messages", "model", "system", "tools", "thinking"),
+}
+"""The fields of a request that make its prompt; Anthropic's API refuses others."""
 
 
 class Tokenizer:
     """The tokenizer of the server at `root`, its address without `/v1`. None, and a line in the log: it has none.
 
-    `by_messages`: it is vLLM's, which takes the messages of a request, and for a text the name of its model.
+    vLLM's takes the name of its `model` with a text.
     """
 
-    def __init__(self, client: httpx.AsyncClient, root: str, *, model: str = "", by_messages: bool = False) -> None:
+    def __init__(self, client: httpx.AsyncClient, root: str, *, model: str = "", takes: Counting = "text") -> None:
         self._client = client
         self._root = root
-        self._model, self._by_messages = model, by_messages
+        self._model, self._takes = model, takes
 
     async def count_text(self, text: str) -> int | None:
         """Tokens of a text that stands in the middle of a prompt."""
-        if self._by_messages:
+        if self._takes == "messages":
             return await self._count({"model": self._model, "prompt": text, "add_special_tokens": False})
         return await self._count({"content": text})
 
     async def count(self, request: bytes) -> int | None:
-        """Tokens of the prompt that the server makes of a chat completions request, tools and template included."""
-        if self._by_messages:
+        """Tokens of the prompt that the server makes of a request, tools and template included."""
+        if self._takes != "text":
             given = decode(_fields, request)
-            return await self._count({name: given[name] for name in _COUNTED if name in given})
+            question = {name: given[name] for name in _COUNTED[self._takes] if name in given}
+            if self._takes == "messages":
+                return await self._count(question)
+            counted = await self._asked("/v1/messages/count_tokens", msgspec.json.encode(question), AnthropicCount)
+            return None if counted is None else counted.input_tokens
         rendered = await self._asked("/apply-template", request, RenderedPrompt)
         if rendered is None:
             return None

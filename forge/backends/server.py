@@ -24,7 +24,7 @@ from forge.backends.profile import (
     recommended,
     usual,
 )
-from forge.backends.questions import Tokenizer
+from forge.backends.questions import Counting, Tokenizer
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
 from forge.backends.template import Template, examined
 from forge.connection import Connection, Endpoint, Setup
@@ -145,8 +145,9 @@ class Server:
             elif WIRES[given.wire].lists_models and not (self._model and given.context == "given"):
                 about = await ask_about(http, self._base, props=False)
             profile, because = await self._recognised(http, about)
-            by_messages, model = profile.tokenizer == "messages", self._first(about)
-            tokenizer = Tokenizer(http, self._base.removesuffix("/v1"), model=model, by_messages=by_messages)
+            model = self._first(about)
+            takes: Counting = "messages" if profile.tokenizer == "messages" else "text"
+            tokenizer = Tokenizer(http, self._base.removesuffix("/v1"), model=model, takes=takes)
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             context, most = await self._context(http, profile, about, model)
             setup = await self._setup(profile, about, context)

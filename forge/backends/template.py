@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from forge.backends.servers.launch import needed
-from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, Markers, derive
+from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, derive
+from stages.rescue.found import Markers
 
 _SIZE = 200_000
 """Maximum characters of a template that is examined; a longer one is left alone."""

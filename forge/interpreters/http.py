@@ -88,14 +88,20 @@ def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden
     # A web page is written for a browser.
     if "html" in response.headers.get("content-type", "") or body.lstrip()[:9].lower() in _PAGES:
         words = "a web page. Is this the address of a model's server? It often ends in /v1"
+    detail = f"{where} answered {response.status_code}{hint}: {words}"
+    return status_fault(response.status_code, response.headers, body, detail)
+
+
+def status_fault(status: int, headers: Mapping[str, str], body: str, detail: str) -> Fault:
+    """The fault of a status that is no success, with what its headers say of coming again."""
     return Fault(
         kind="status",
-        detail=f"{where} answered {response.status_code}{hint}: {words}",
-        status=response.status_code,
+        detail=detail,
+        status=status,
         body=body,
-        retry_after=retry_after(response.headers, time.time()),
+        retry_after=retry_after(headers, time.time()),
         # OpenAI's servers say it so, and its SDK goes by it.
-        retriable={"true": True, "false": False}.get(response.headers.get("x-should-retry", "")),
+        retriable={"true": True, "false": False}.get(headers.get("x-should-retry", "")),
     )
 
 

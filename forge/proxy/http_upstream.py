@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import ssl
-import time
 from collections.abc import AsyncGenerator, Mapping
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
-from forge.interpreters.http import STREAM_LIMIT, retry_after, tls_reason
+from forge.interpreters.http import STREAM_LIMIT, status_fault, tls_reason
 from forge.proxy.endpoint_client import (
     BrokenAnswerError,
     EndpointClient,
@@ -137,15 +136,8 @@ class Served:
         hidden = self._endpoint.hidden
         shown = hidden.without_bytes(raw)
         body = cut_body(hidden.cut_after(raw, BODY_KEPT) if hidden else raw)
-        fault = Fault(
-            kind="status",
-            detail=body or f"{self._url} answered {answer.status}",
-            status=answer.status,
-            body=body,
-            retry_after=retry_after(answer.headers, time.time()),
-            retriable={"true": True, "false": False}.get(answer.headers.get("x-should-retry", "")),
-        )
-        return Refusal(fault, shown)
+        detail = body or f"{self._url} answered {answer.status}"
+        return Refusal(status_fault(answer.status, answer.headers, body, detail), shown)
 
 
 def _fault_of(error: BaseException, where: str) -> Fault:

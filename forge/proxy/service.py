@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 from msgspec import Struct
 
@@ -13,6 +14,7 @@ from forge.proxy.exchange import exchange_of
 from forge.proxy.http_upstream import caller_of, credential_of
 from forge.proxy.model import Model
 from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
+from forge.proxy.relay import Relay
 from forge.proxy.slots import FullError, Slots
 from forge.proxy.upstream import Caller
 from stages.wire.served import RequestError
@@ -45,7 +47,7 @@ class Service:
         out.notes.model = exchange.request.model[:80]
         stream = StreamedAnswer(exchange, out) if exchange.request.stream else None
         try:
-            with Pulse(out, stream) if stream else nullcontext():
+            with _pulse(out, stream.relay) if stream else nullcontext():
                 async with self.slots.slot(caller.key):
                     await answer(exchange, stream or WholeAnswer(out), out.notes)
             if usage := out.notes.usage:
@@ -77,28 +79,21 @@ class Service:
         return credential_of(asked.headers)
 
 
-class Pulse:
-    """Pings a stream that has been silent for too long, from within a `with`."""
+@contextmanager
+def _pulse(out: NotedOutlet, relay: Relay) -> Iterator[None]:
+    """Ping the stream whenever it has been silent for too long, for as long as the block lasts."""
 
-    def __init__(self, out: NotedOutlet, stream: StreamedAnswer) -> None:
-        self._out, self._stream = out, stream
-        self._loop = asyncio.get_running_loop()
-        self._ping: asyncio.Task[None] | None = None
+    async def ping() -> None:
+        wait = BEGIN_AFTER
+        while True:
+            await asyncio.sleep(wait)
+            wait = out.written + (KEEP_ALIVE if out.begun else BEGIN_AFTER) - time.monotonic()
+            if wait <= 0:
+                await relay.ping()
+                wait = KEEP_ALIVE
 
-    def __enter__(self) -> None:
-        """Begin to listen."""
-        self._timer = self._loop.call_later(BEGIN_AFTER, self._look)
-
-    def __exit__(self, *_: object) -> None:
-        """Ping no more."""
-        self._timer.cancel()
-        if self._ping is not None:
-            self._ping.cancel()
-
-    def _look(self) -> None:
-        silent = time.monotonic() - self._out.written
-        wait = BEGIN_AFTER if not self._out.begun else KEEP_ALIVE
-        if silent >= wait - 0.01:
-            self._ping = self._loop.create_task(self._stream.relay.ping())
-            silent = 0.0
-        self._timer = self._loop.call_later(KEEP_ALIVE if self._out.begun or not silent else wait - silent, self._look)
+    pinging = asyncio.create_task(ping())
+    try:
+        yield
+    finally:
+        pinging.cancel()

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-
-from msgspec import Struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from stages.wire.served import RequestError
 
@@ -35,24 +35,21 @@ class Slots:
         """Requests at the backend."""
         return sum(self._working.values())
 
-    def slot(self, caller: str) -> "Slot":
-        """A slot for as long as its block lasts. FullError if there is none."""
-        return Slot(self, caller)
-
-    async def take(self, caller: str) -> None:
-        """Wait for a slot."""
+    @asynccontextmanager
+    async def slot(self, caller: str) -> AsyncIterator[None]:
+        """A slot for as long as the block lasts. FullError if there is none."""
         if self._free and not self._waiting:
             self._free -= 1
         else:
             await self._wait(caller)
         self._working[caller] = self._working.get(caller, 0) + 1
-
-    def give_back(self, caller: str) -> None:
-        """Give the slot back."""
-        self._working[caller] -= 1
-        if not self._working[caller]:
-            del self._working[caller]
-        self._release()
+        try:
+            yield
+        finally:
+            self._working[caller] -= 1
+            if not self._working[caller]:
+                del self._working[caller]
+            self._release()
 
     async def _wait(self, caller: str) -> None:
         if len(self._waiting) >= self._queue:
@@ -81,21 +78,6 @@ class Slots:
         first = min(waiting, key=lambda entry: self._working.get(entry[0], 0))
         self._waiting.remove(first)
         first[1].set_result(None)
-
-
-class Slot(Struct, frozen=True):
-    """A slot of that caller's."""
-
-    slots: Slots
-    caller: str
-
-    async def __aenter__(self) -> None:
-        """Wait for it."""
-        await self.slots.take(self.caller)
-
-    async def __aexit__(self, *_: object) -> None:
-        """Give it back."""
-        self.slots.give_back(self.caller)
 
 
 def _full(why: str) -> RequestError:

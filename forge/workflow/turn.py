@@ -18,7 +18,6 @@ from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.nudges import in_own_words
 from stages.reading.replies import ReplyRead, reader
-from stages.rescue.chat_template import template_family
 from stages.rescue.markers import Openers
 from stages.serialize import overhead
 from stages.state import MAIN, Ready, State
@@ -174,7 +173,7 @@ def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Openers:
     All, because models mix them up.
     """
     known = workflow.openers
-    theirs = [template_family(setup.markers)] if setup.markers else []
+    theirs = [rescue.template_family(setup.markers)] if setup.markers else []
     for family in reversed((*theirs, *map(rescue.family_of, setup.formats))):
         known = known.with_family(family, workflow.own_families)
     return known

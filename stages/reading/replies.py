@@ -8,12 +8,11 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages import rescue
+from stages import reading, rescue
 from stages.effect import RawCall, Reply
 from stages.message import Assistant
 from stages.nudges import cut_beside, no_such_tool, quote
 from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
-from stages.reading.meant import is_clear, words_beside
 from stages.reading.toolset import Toolset, toolset_of
 from stages.reasoning import split_reasoning
 from stages.repair.json_text import FoundJson, json_at
@@ -60,7 +59,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     @property
     def alone(self) -> bool:
         """Whether the reply has no words beside its calls, but for the thought that is a part of ReAct's form."""
-        return _WORD.search(words_beside(self.said.text, {call.origin for call in self.calls})) is None
+        return _WORD.search(reading.words_beside(self.said.text, {call.origin for call in self.calls})) is None
 
 
 _WORD = re.compile(r"\w")
@@ -100,7 +99,7 @@ def reader(
         if found_in is None:
             return Reading(said=said)
         found = found_in(text, judge.tools.names)
-        clear = not (found.calls or found.damage) or is_clear(found, text)
+        clear = not (found.calls or found.damage) or reading.is_clear(found, text)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
             return Reading(said=said if damage else replace(said, text=found.rest), damage=damage, clear=clear)

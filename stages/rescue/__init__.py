@@ -12,6 +12,7 @@ from stages.rescue.names import Names
 
 if TYPE_CHECKING:
     from stages.rescue.call_search import Occurrence, WantedCall, search
+    from stages.rescue.chat_template import template_family
     from stages.rescue.driver import rescuer
     from stages.rescue.families import FAMILIES, rescue
     from stages.rescue.formats import family_of
@@ -32,6 +33,7 @@ __all__ = [
     "rescue",
     "rescuer",
     "search",
+    "template_family",
 ]
 
 # Grammars take as long to compile as all the rest of forge.
@@ -39,6 +41,7 @@ __getattr__ = later(
     __name__,
     {
         "stages.rescue.call_search": ("Occurrence", "WantedCall", "search"),
+        "stages.rescue.chat_template": ("template_family",),
         "stages.rescue.driver": ("rescuer",),
         "stages.rescue.formats": ("family_of",),
         "stages.rescue.families": ("FAMILIES", "rescue"),

@@ -7,10 +7,8 @@ place. Where the two differ, the template's own markup begins; no model needs to
 import re
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from stages.repair.json_text import FoundJson, json_at
-from stages.rescue.found import Family, Format, Read
+from stages.rescue.found import Family, Format, Markers, Read
 from stages.rescue.names import Names
 from stages.rescue.shape import NOT_A_CALL, shape_of
 
@@ -19,13 +17,6 @@ SAMPLE_NAME, SAMPLE_KEY, SAMPLE_VALUE, SAMPLE_TEXT = "forgename", "forgekey", "f
 
 _SHORTEST = 3
 """Minimum length of a marker: a shorter one would be found everywhere."""
-
-
-class Markers(Struct, frozen=True, kw_only=True):
-    """How a template writes a call: `opening`, then JSON with the name in it; or name, `between`, JSON arguments."""
-
-    opening: str
-    between: str | None = None
 
 
 def derive(with_call: str, with_text: str) -> Markers | None:

@@ -138,6 +138,13 @@ class Format(Options, frozen=True, kw_only=True, tag="format"):
             raise OptionError(tuple(f"Format {self.name!r}: {said}" for said in wrong))
 
 
+class Markers(Struct, frozen=True, kw_only=True):
+    """How a template writes a call: `opening`, then JSON with the name in it; or name, `between`, JSON arguments."""
+
+    opening: str
+    between: str | None = None
+
+
 class Rescued(Struct, frozen=True, kw_only=True):
     """The tool calls in a text.
 

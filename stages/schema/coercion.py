@@ -10,7 +10,7 @@ import msgspec
 from stages.repair.decoding import decode
 from stages.repair.json_text import FoundJson, json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
-from stages.schema.value import Json, dotted, kinds, optional_members, pairs_lost, too_deep, types_of
+from stages.schema.value import Json, dotted, json_type, kinds, optional_members, pairs_lost, too_deep, types_of
 
 # Retype one value: the lossless coercions of a single value to the type that a part of a schema asks for.
 
@@ -40,7 +40,7 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
         if isinstance(value, int) and not isinstance(value, bool) and _is_text(part) and lists(str(value)):
             return str(value), "integer to string"
         option = _option(value, part, lists)
-        return (value, "") if option is None else (option, f"{_kind(value)} to option")
+        return (value, "") if option is None else (option, f"{json_type(value)} to option")
     if value in ("null", "None") and "null" in types_of(part) and "enum" not in part and "const" not in part:
         # Where null is allowed, no model means the text "null".
         return None, "string to null"
@@ -49,7 +49,7 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
     spelt = _spelt(value)
     if not isinstance(spelt, str) and _of_type(spelt, part) and lists(spelt):
         whole = _whole(spelt, part)
-        return whole, f"{_source(spelt)} to {_kind(whole)}"
+        return whole, f"{_source(spelt)} to {json_type(whole)}"
     # Text that begins like JSON was meant as JSON, not as the only item of a list.
     if "array" in types_of(part) and (items := _XML_ITEMS.fullmatch(value)):
         return list(_XML_ITEM.findall(items[0])), "items to array"
@@ -137,10 +137,6 @@ def _repaired_text(text: str) -> str | None:
 
 def _source(spelt: Json) -> str:
     return "JSON text" if isinstance(spelt, list | dict) else "string"
-
-
-def _kind(value: Json) -> str:
-    return "integer" if "integer" in kinds(value) and isinstance(value, int) else min(kinds(value) - {"integer"})
 
 
 # Lossless coercions, led by the schema.

@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.schema.value import MAX_BYTES, Json, at_pointer, kinds, members_of, names_in, optional_members, types_of
+from stages.schema.value import MAX_BYTES, Json, at_pointer, json_type, members_of, names_in, optional_members, types_of
 
 # Patterns that llama.cpp's grammars support: from an ECMA regular expression to its plainest equal.
 #
@@ -454,13 +454,9 @@ def _strict_list(values: Json, path: str, count: _Count) -> SchemaPart:
         raise NotStrict(f"an object or a list is among the values at {_named(path)}")
     count.values += len(listed)
     count.text += sum(len(value) for value in listed if isinstance(value, str))
-    types = sorted({_scalar(value) for value in listed})
+    types = sorted({json_type(value) for value in listed})
     given: Json = types[0] if len(types) == 1 else [*types]
     return {"type": given, "enum": listed}
-
-
-def _scalar(value: Json) -> str:
-    return "integer" if isinstance(value, int) and not isinstance(value, bool) else min(kinds(value) - {"integer"})
 
 
 def _strict_type(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:

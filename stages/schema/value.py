@@ -37,6 +37,11 @@ def kinds(value: Json) -> frozenset[str]:
             return frozenset({"object"})
 
 
+def json_type(value: Json) -> str:
+    """The one name of the value's type; `integer` only for what JSON writes without a point."""
+    return "integer" if isinstance(value, int) and not isinstance(value, bool) else min(kinds(value) - {"integer"})
+
+
 def types_of(part: Mapping[str, Json]) -> tuple[str, ...]:
     """The types that a part of a schema names; none where it names none."""
     given = part.get("type")

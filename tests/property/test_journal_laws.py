@@ -35,7 +35,7 @@ from stages.effect import (
     Send,
     Undelivered,
 )
-from stages.rescue.chat_template import Markers
+from stages.rescue.found import Markers
 from stages.state import State
 from stages.wire.deltas import Sampling
 from stages.wire.wires import Dialect

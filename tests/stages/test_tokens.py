@@ -194,7 +194,7 @@ def test_vllms_tokenizer_is_asked_for_the_messages_and_the_tools() -> None:
 
     async def go() -> tuple[int | None, int | None]:
         async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-            tokenizer = Tokenizer(client, "http://server", model="qwen05", by_messages=True)
+            tokenizer = Tokenizer(client, "http://server", model="qwen05", takes="messages")
             request = {"temperature": 0, **whole["request"]["body"], "response_format": {}, "max_tokens": 9}
             return await tokenizer.count(msgspec.json.encode(request)), await tokenizer.count_text("hello world")
 

@@ -8,7 +8,8 @@ import pytest
 from forge.backends.template import examined
 from forge.testing.strategies import GRAMMARS, call_text
 from stages.rescue import FAMILIES, rescuer
-from stages.rescue.chat_template import Markers, template_family
+from stages.rescue.chat_template import template_family
+from stages.rescue.found import Markers
 from stages.rescue.markers import openers
 
 HERMES = """{%- for m in messages %}<|im_start|>{{ m.role }}

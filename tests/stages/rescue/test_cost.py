@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from stages.reasoning import split_reasoning
 from stages.rescue import FAMILIES, Family, Names, Read, rescue, rescuer
-from stages.rescue.chat_template import Markers, template_family
+from stages.rescue.chat_template import template_family
+from stages.rescue.found import Markers
 from stages.rescue.markers import openers
 from tests.automaton import examples
 
