@@ -101,12 +101,12 @@ The texts are those of `benchmarks/test_rescue.py`; the peer's last figure is fr
 | 4 kB of `{` | 192 | 194 | 685,684 | 0.0003 |
 
 So a clean call, after a thought too, takes at most twice what the peer takes. 20 kB of prose, code, HTML or a \
-thought take less than 1 ms on a quiet machine; calls, tags, `<` and JSON take 1.2 to 3 ms by that measure, so this aim \
-is not met for them. Where it goes is spread evenly. A Hermes call among others takes 16 µs: 1 to find the place, 2 to \
-ask the families there, 2 to find the end of the JSON, 3 to tell the shape of a call, 3 for the markup around it, 3 for \
-the loop that keeps the budget, 2 to gather it. An element takes 41 µs, 8 of them for each parameter. An object that \
-calls nothing but has a name in it takes 23 µs: nearly all questions of what may be a call are asked of it. Of the time \
-that angle brackets take, three quarters are the search for openers.
+thought take less than 1 ms on a quiet machine; calls, tags, `<` and JSON take 1.2 to 3 ms by that measure, so this \
+aim is not met for them. Where it goes is spread evenly. A Hermes call among others takes 16 µs: 1 to find the place, \
+2 to ask the families there, 2 to find the end of the JSON, 3 to tell the shape of a call, 3 for the markup around \
+it, 3 for the loop that keeps the budget, 2 to gather it. An element takes 41 µs, 8 of them for each parameter. An \
+object that calls nothing but has a name in it takes 23 µs: nearly all questions of what may be a call are asked of \
+it. Of the time that angle brackets take, three quarters are the search for openers.
 
 Time is linear for repeated calls of every format and damage in the lists, on one line and on many \
 (`tests/soak/test_rescue_cost.py`), and for runs of single signs.
