@@ -1,4 +1,7 @@
-"""Rescue: a clean call, replies of three sizes, and the worst texts that we know."""
+"""Rescue: a clean call of each format, replies of three sizes, 20 kB of many kinds, and the worst texts that we know.
+
+The tools' names are prepared, as a reader of replies has them (`stages.reading.toolset`).
+"""
 
 import json
 
@@ -7,11 +10,49 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from stages.reasoning import split_reasoning
 from stages.rescue import rescue
+from stages.rescue.names import indexed
 
-NAMES = ("get_weather", "search", "write_file", "set_timer", "run_sql", "get_time")
+NAMES = indexed(
+    {
+        "get_weather": ("city", "unit"),
+        "search": ("query",),
+        "write_file": ("path", "content"),
+        "set_timer": ("seconds",),
+        "run_sql": ("sql",),
+        "get_time": (),
+    }
+)
 CALL = '{"name": "get_weather", "arguments": {"city": "Paris", "unit": "celsius"}}'
 LONG = json.dumps({"name": "write_file", "arguments": {"path": "a.py", "content": "x = {'a': [1, 2]}\n" * 190}})
 PROSE = "The quick brown fox jumps over the (lazy) dog, and `then` it rests. "
+THOUGHT = "The user asks for the weather in Paris. I should call the tool for that, with the city (Paris), and `unit`. "
+HERMES = f"<tool_call>\n{CALL}\n</tool_call>"
+CODER = (
+    "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n"
+    "<parameter=unit>\ncelsius\n</parameter>\n</function>\n</tool_call>"
+)
+CLEAN = {
+    "in a fence": f"```json\n{CALL}\n```",
+    "nothing else": CALL,
+    "Hermes": HERMES,
+    "Hermes after 0.8 kB of thought": f"<think>\n{(THOUGHT * 8)[:800]}\n</think>\n\n{HERMES}",
+    "Hermes after 20 kB of thought": f"<think>\n{(THOUGHT * 190)[:20_000]}\n</think>\n\n{HERMES}",
+    "Qwen3-Coder": CODER,
+    "Mistral": '[TOOL_CALLS]get_weather{"city": "Paris", "unit": "celsius"}',
+}
+KINDS = {
+    "prose": PROSE,
+    "code": "def f(x, y=1):\n    total = {'a': [1, 2, {'b': x}]}\n    return [f(y) for y in range(10) if y < x]\n\n",
+    "log": '2026-01-02 10:11:12,345 INFO [worker-3] request id=7 path=/a/b status=200 took 12 ms {"user": 7}\n',
+    "HTML": '<div class="card"><p>Some <b>words</b> of (a) text.</p><a href="/x?y=1">link</a></div>\n',
+    "JSON": '{"id": 7, "tags": ["a", "b"], "at": {"x": 1}, "name": "Ann"}\n',
+    "calls, Hermes, in lines": f"{HERMES}\n",
+    "calls, Hermes, on one line": f"<tool_call>{CALL}</tool_call>",
+    "calls, JSON": f"{CALL}\n",
+    "calls, Qwen3-Coder": f"{CODER}\n",
+    "<": "<",
+    "<a>": "<a>",
+}
 
 REPLIES = {
     "200 B, fenced": f"I'll look that up for you.\n\n```json\n{CALL}\n```",
@@ -58,9 +99,17 @@ WORST = {
 }
 
 
-def test_a_clean_fenced_call(benchmark: BenchmarkFixture) -> None:
-    found = benchmark(rescue, f"```json\n{CALL}\n```", NAMES)
+@pytest.mark.parametrize("kind", CLEAN)
+def test_a_clean_call(benchmark: BenchmarkFixture, kind: str) -> None:
+    found = benchmark(rescue, CLEAN[kind], NAMES)
     assert [call.name for call in found.calls] == ["get_weather"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_20_kilobytes(benchmark: BenchmarkFixture, kind: str) -> None:
+    whole = 20_000 // len(KINDS[kind])
+    found = benchmark(rescue, KINDS[kind] * whole, NAMES)
+    assert len(found.calls) == (whole if "calls" in kind else 0)
 
 
 @pytest.mark.parametrize("size", REPLIES)

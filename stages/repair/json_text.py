@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
-from stages.repair.decoding import decode, nested
+from stages.repair.decoding import NESTING, decode, nested
 
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024
@@ -47,7 +47,7 @@ def _strict_end(text: str, start: int) -> int:
             broken, end = error, error.pos
         except RecursionError:
             broken, end = None, len(window)
-        if nested(window[:end]):
+        if end > NESTING and nested(window[:end]):
             return -(start + len(window))
         if broken is None:
             return start + end

@@ -76,7 +76,8 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
             # The model is told of the first damage only.
             if read.claims or not damaged:
                 patience -= _PER_CALL + min(read.start - floor, WINDOW) // _PER_CALL
-                if read.start > begin and _is_shown(text, read, floor, shown):
+                behind = bool(reads and reads[-1][1].claims) and _follows(text, floor, read.start)
+                if read.start > begin and not behind and _is_shown(text, read, floor, shown):
                     shown = read.end
                     _drop_joined(text, reads, read)
                     continue
@@ -101,6 +102,12 @@ def _is_shown(text: str, read: Read, floor: int, shown: int) -> bool:
     """Whether the reading is only shown, or continues a list of what is: the last of it ended at `shown`."""
     joined = shown > floor and is_joined(text, shown, read.start)
     return joined or is_shown(text, read.start, read.end, floor, torn=not read.claims)
+
+
+def _follows(text: str, floor: int, start: int) -> bool:
+    """Whether nothing but blanks is between a call that ends at `floor` and this one: then it is shown no more."""
+    between = text[floor:start]
+    return between.isspace() or (not between and text[floor - 1] in ">]}")
 
 
 def _drop_joined(text: str, reads: list[tuple[str, Read]], read: Read) -> None:

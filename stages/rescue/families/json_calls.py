@@ -30,6 +30,7 @@ _MAY_HOLD_CALLS = frozenset(
 )
 _CODE = frozenset({"python", "py", "javascript", "js"})
 """Languages of fences in which some models write calls as a Python dict or a JavaScript object."""
+_MAY_HOLD_JSON = _MAY_HOLD_CALLS | _CODE
 _JSON_BEGINS = re.compile(rf"[\[{{\uff5b]|{FIRST_KEY}")
 _MARKUP = re.compile(
     r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
@@ -94,13 +95,15 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
     """A fence contains calls only if it contains nothing else."""
-    if python := python_fence(text, start, names):
-        return python
     opening = _FENCE.match(text, start)
+    object_follows = opening is not None and text.startswith("{", opening.end())
+    if not object_follows and (python := python_fence(text, start, names)):
+        return python
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
-    if not _JSON_BEGINS.match(text, opening.end()) or language not in _MAY_HOLD_CALLS | _CODE:
+    begins = object_follows or _JSON_BEGINS.match(text, opening.end())
+    if not begins or language not in _MAY_HOLD_JSON:
         if language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names):
             return Read(start=start, end=opening.end())
         return _passed_over(text, start, opening.end(), language)
