@@ -98,7 +98,7 @@ def _object(text: str, names: Names, *, marked: bool) -> _Shape:
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
     if len(value) > 1 and value.keys().isdisjoint(_CALL_KEYS):
-        return NOT_A_CALL
+        return _other_keys(value, names) if len(value) == len(("name", "arguments")) else NOT_A_CALL
     if bare_name(string_value(value.get("name")) or string_value(value.get("recipient_name")) or "") == _PARALLEL:
         given = next((value[key] for key in ARGUMENT_KEYS if key in value), Raw(b"{}"))
         value = object_members(string_value(given) or json_source(given)) or {}
@@ -203,6 +203,19 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     given = object_members(json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
     return _arguments(name, json_source(raw)) if fits or (marked and names.knows(name)) else NOT_A_CALL
+
+
+def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
+    """`{"fn": "get_weather", "with": {"city": …}}`: a name and its arguments under any keys, which is a guess."""
+    (_, named), (key, given) = sorted(value.items(), key=lambda item: bytes(item[1]).startswith(b"{"))
+    name, members = string_value(named), object_members(json_source(given))
+    if name is None or name not in names.known or members is None:
+        return NOT_A_CALL
+    if not members.keys() <= set(names.parameters(name)):
+        return NOT_A_CALL
+    if not members and not (key in ARGUMENT_KEYS and names.takes_nothing(name)):
+        return NOT_A_CALL
+    return _Shape(claims=(Claim(name=name, arguments=json_source(given), repairs=("other_keys",), cost=1),))
 
 
 def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool) -> bool:

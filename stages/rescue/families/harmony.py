@@ -7,7 +7,7 @@ from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
-_CONTENT_TYPE = r"\s*+(?:<[|\uff5c]constrain[|\uff5c]>\s*+)?(?:json|code|text)?"
+_CONTENT_TYPE = r"\s*+(?:<[|\uff5c]constrain[|\uff5c]>\s*+(?:\w{1,20}+)?|json|code|text)?"
 _HEADER = re.compile(
     r"(?:<[|\uff5c]start[|\uff5c]>assistant)?\s*+(?:to=(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]channel[|\uff5c]>\s*+(?P<channel>\w{1,40}))?"
     rf"\s*+(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]channel[|\uff5c]>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message><[|\uff5c]message[|\uff5c]>)?\s*+"

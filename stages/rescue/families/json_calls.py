@@ -46,9 +46,9 @@ _NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, or another label."""
 _LABELS = re.compile(
-    r"^[*]{0,2}[^\W\d][\w ]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
-    r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"]{0,2}[ \t]{0,4}\n"
-    r"[*]{0,2}[^\W\d][\w ]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}\s{0,4}\Z",
+    r"^[*\[(]{0,2}[^\W\d][\w ]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
+    r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}"
+    r"(?:\n[*]{0,2}[^\W\d][\w ]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}\s{0,4}|\n\s{0,4})\Z",
     re.MULTILINE,
 )
 _OPENS, _SHUTS = (
@@ -158,7 +158,8 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     """A call whose name stands before its arguments, by the last sign before them."""
     near = text[max(0, start - 4) : start]
     before = near.rstrip()
-    if before.endswith((":", "\uff1a", "=", ">")) and (called := _labelled(text, start, found, names)):
+    label = before.endswith((":", "\uff1a", "=", ">")) or ("\n" in near and not before.endswith(("}", ",")))
+    if label and (called := _labelled(text, start, found, names)):
         return called
     ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
     # Between lines, two braces are the end of other JSON.
@@ -167,7 +168,7 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
 
 
 def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """Lines with labels of any words: one that names the tool, one that begins with its arguments."""
+    """Lines with labels of any words: one that names the tool, and perhaps one that begins with its arguments."""
     before = _LABELS.search(text, max(0, start - 240), start)
     if before is None or not _fits(before[1], found, names) or not _GOES_ON.match(text, found.end):
         return None
