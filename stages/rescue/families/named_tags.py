@@ -117,7 +117,7 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
         position = end + len(f"</{key['tag']}>")
     closed = after_closing(text, position, f"</{head['tag']}>")
     if bool(given) is not bool(known) or closed is None:
-        return None
+        return Read(start=start, end=start, looked=position)
     claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=not known)
     return Read(start=start, end=closed, claims=(claim,), keep="")
 
@@ -139,17 +139,17 @@ def _any_pairs(text: str, start: int, names: Names) -> Read | None:
         position = end[1]
     closed = after_closing(text, position, f"</{head['open'][1:]}") or past_closing(text, position)
     if not given or (closed == position and text[position:].strip()):
-        return None
+        return Read(start=start, end=start, looked=position)
     claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=1)
     return Read(start=start, end=closed, claims=(claim,), keep="")
 
 
 def _value_end(text: str, key: re.Match[str]) -> tuple[int, int] | None:
     """Where the value behind this key ends, and where its markup does."""
-    closing = f"</{key['value'][1:]}"
-    end = text.find(closing, key.end()) if key["value"].startswith("<") and key["value"][1].isalpha() else -1
-    if end >= 0:
-        return end, end + len(closing)
+    if key["value"][0] == "<" and key["value"][1].isalpha():
+        closing = f"</{key['value'][1:]}"
+        end = text.find(closing, key.end())
+        return (end, end + len(closing)) if end >= 0 else None
     for marker in _PAIRS_MARKER.finditer(text, key.end()):
         if marker[0] == key["open"] or is_closing(marker[0]):
             return marker.start(), marker.start()
@@ -234,15 +234,15 @@ NAMED_ELEMENT = Family(
 ANY_WORDS = Family(
     name="tool_xml",
     first="<",
-    opener=rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?(?:\s{{1,8}}[\w-]{{1,20}}+)?=)",
+    opener=rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?(?:\s{{1,8}}(?!class|href|src|style|rel|alt)[\w-]{{1,20}}+)?=)",
     read=_any_words,
 )
 ANY_PAIRS = Family(
     name="pairs",
     first="<[\u3010\u27e6",
     opener=(
-        rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}[\w.:/-]{{1,120}}\s{{0,8}}[<\[])|"
-        r"\[(?=\[?[A-Z_]{2,30}\]\s{0,8}[\w.:/-]{1,120}\s{0,8}\[)|"
+        rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+\s{{0,8}}+<[^/])|"
+        r"\[(?=\[?[A-Z_]{2,30}\]\s{0,8}+[\w.:/-]{1,120}+\s{0,8}+\[)|"
         "\u3010(?=[\\w: -]{1,40}\u3011)|\u27e6(?=[\\w: -]{1,40}\u27e7)"
     ),
     read=_any_pairs,

@@ -94,7 +94,7 @@ PAIRS = Grammar(
 )
 # Where `<` was lost, as quantized MiniMax models lose it.
 UNBRACKETED = Grammar(
-    head=re.compile(r"(?<![\w<:/|\uff5c])invoke name=[\"'](?P<name>[\w.:/-]{1,200}+)[\"']>"),
+    head=re.compile(r"invoke name=[\"'](?P<name>[\w.:/-]{1,200}+)[\"']>"),
     key=re.compile(r"\s*+<?parameter name=[\"'](?P<key>[^\"'>\n]{1,200}+)[\"']>(?P<bare>(?!))?"),
     value_end=re.compile(r"<?/?parameter>(?=\s*+(?:<?parameter name=|<?/?invoke>|\Z))"),
     end=re.compile(rf"\s*+<?/?invoke>(?:\s*+(?:{CLOSED}|[\w:]{{0,40}}(?:tool|function)_calls?>))?"),
@@ -113,10 +113,12 @@ _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
+    if text[start] == "=":
+        bare = UNBRACKETED.head.match(text, start - len("invoke name"))
+        if bare is None or not names.knows(bare["name"]):
+            return None
+        return parameters(text, Called(name=bare["name"], begin=bare.start(), body=bare.end()), UNBRACKETED, names)
     head = ELEMENTS.head.match(text, start)
-    if bare := UNBRACKETED.head.match(text, start):
-        called = Called(name=bare["name"], begin=start, body=bare.end())
-        return parameters(text, called, UNBRACKETED, names) if names.knows(called.name) else None
     if head is None:
         return _pairs(text, start, names) or _unopened_pairs(text, start, names)
     before = _WRAPPER_BEFORE.search(text, max(0, start - 40), start)
@@ -283,10 +285,10 @@ _PAIR_BEGINS = (
 )
 ELEMENT = Family(
     name="element",
-    first="<fi",
+    first="<f=",
     opener=(
         rf"{TAG}(?:{CALL}(?:(?={ATTRIBUTE})|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
-        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)|i(?<![\w<:/|\uff5c]i)nvoke name=(?=[\"'])"
+        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)|=(?<![<:]invoke name=)(?<=invoke name=)[\"']"
     ),
     read=_read,
 )
