@@ -10,7 +10,7 @@ from stages.repair.json_text import FoundJson, json_at, json_quoted
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 
-_HEAD = re.compile(r"\s*+(?:print\(\s*+|await\s++)?([A-Za-z_][\w.-]{0,120}+)\s*+\(\s*+")
+_HEAD = re.compile(r"\s*+(?:print\(\s*+|await\s++)?([A-Za-z_][\w.-]{0,120}+)(?::\d{1,3})?\s*+\(\s*+")
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")

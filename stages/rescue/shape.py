@@ -157,11 +157,14 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
 def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     given = {json_source(value[key]): key for key in ARGUMENT_KEYS if key in value}
     full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
+    flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, *given.values(), "type", "id")}
+    if full in (["{}"], ["null"], ['""']) and flat and flat.keys() <= set(names.parameters(name)):
+        # An empty wrapper beside the arguments.
+        full = []
     if len(full) > 1:
         return _Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
     if full and not (full == ["[]"] and names.takes_nothing(name)):
         return _arguments(name, full[0])
-    flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, *given.values(), "type", "id")}
     fits = flat.keys() <= set(names.parameters(name)) and (bool(flat) or names.takes_nothing(name))
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value

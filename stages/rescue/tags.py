@@ -14,13 +14,14 @@ _THIN = "[ \u200b\u2060\ufeff]?"
 """A blank, or a character of no width, that slipped into a tag."""
 _PREFIX = rf"(?:[A-Za-z][\w-]{{0,23}}?(?:[:_]|{_THIN}{BAR}{{1,2}} ?))?"
 TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}{_PREFIX}"
-END_TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}/{BAR}{{0,2}} ?{_PREFIX}"
+END_TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}/{_THIN}{BAR}{{0,2}} ?{_PREFIX}"
 TAG_END = rf"(?::[\w-]{{1,20}})?{BAR}{{0,2}}>"
 """The end of a tag; Hunyuan appends a variant to each name."""
+QUOTE = "[\"'\u201c\u201d]"
 ATTRIBUTE = r"(?:\s{1,8}(?:\w{1,20}=[\"'][^\"'<>]{0,80}[\"']\s{1,8})?(?:name|key|tool|id))?\s{0,8}=\s{0,8}"
 """`name=`, where the name of a tool or parameter follows, or nothing but the equals sign."""
 
-CALL = r"(?:invoke|function|tool_?call|function_?call|tool_use|tool|call|action)"
+CALL = r"(?:invoke|function|tool[_ -]?call|function[_ -]?call|tool_use|tool|call|action)"
 PARAMETER = r"(?:parameter|param|argument|arg)"
 KEY = r"(?:arg_?key|arg_?name|param_?key|param_?name|parameter_?key|parameter_?name|key)"
 VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value|val)"
@@ -85,7 +86,7 @@ def markers_before(text: str, start: int) -> int:
     return begin
 
 
-_CLOSING = re.compile(rf"{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
+_CLOSING = re.compile(rf"{GAP}\"?{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
 
 
 def past_closing(text: str, position: int) -> int:

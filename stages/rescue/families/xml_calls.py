@@ -28,6 +28,7 @@ from stages.rescue.tags import (
     GAP,
     KEY,
     PARAMETER,
+    QUOTE,
     TAG,
     TAG_END,
     VALUE,
@@ -56,11 +57,11 @@ _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
 _ATTRIBUTE = r"\s++[\w-]{1,40}+=(?:\"[^\"\n]{0,2000}+\"|'[^'\n]{0,2000}+')"
 ELEMENTS = Grammar(
     head=re.compile(
-        rf"(?:{TAG})?{CALL}{ATTRIBUTE}[\"']?(?P<name>[^>\n\"'={{(]{{1,200}}+)[\"']?"
+        rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>[^>\n\"'={{(\u201c\u201d]{{1,200}}+){QUOTE}?"
         rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_ATTRIBUTE}|[^<>\n]){{0,80}}+)(?:>|(?=\n\s{{0,8}}{TAG}{PARAMETER})))"
     ),
     key=re.compile(
-        rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:[\"'](?P<key>[^\"'>\n]{{1,200}}+)[\"']|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
+        rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
         r"(?:=|(?P<typed>[^>\n]{0,80})(?:>|(?=\n)))"
     ),
     value_end=re.compile(
@@ -80,7 +81,7 @@ PAIRS = Grammar(
         rf"(?=<|\{{|[\w.-]{{1,80}}{_PAIR_KEY_END})"
     ),
     key=re.compile(
-        rf"{GAP}(?:{_PAIR_KEY_TAG}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
+        rf"{GAP}(?:(?:{_PAIR_KEY_TAG}{GAP}){{1,2}}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
         rf"(?:{_PAIR_OPEN}{GAP})?(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
     ),
     value_end=re.compile(
@@ -89,7 +90,7 @@ PAIRS = Grammar(
         rf"(?={CLOSED}\s*(?:\Z|{_PAIR_OPEN}))|"
         rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}))"
     ),
-    end=re.compile(rf"{GAP}(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
+    end=re.compile(rf"{GAP}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
     strip=False,
 )
 # Where `<` was lost, as quantized MiniMax models lose it.
@@ -106,6 +107,7 @@ _KEY_CLOSED = re.compile(_PAIR_KEY_END)
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
 """The reply ends after a value's own closing tag: only closers are missing."""
+_MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 _REST = re.compile(r"\Z")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
@@ -235,6 +237,8 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
                 repairs["missing_closer"] = None
                 unclosed += 1
                 written = written.strip()
+        elif margin := _MARGIN.search(written):
+            written = _without_margin(written, margin[0])
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
         encoded = encoded and is_json(written.strip())
         quoted = quoted or written.lstrip().startswith('"')
@@ -264,6 +268,14 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     return Read(start=called.begin, end=end, claims=(claim,), keep="")
 
 
+def _without_margin(written: str, margin: str) -> str:
+    """The value without the indentation of its closing tag, if all its lines have it."""
+    lines = written.removesuffix(margin[1:]).split("\n")
+    if any(line.strip() and not line.startswith(margin[1:]) for line in lines[1:]):
+        return written
+    return "\n".join((lines[0], *(line.removeprefix(margin[1:]) for line in lines[1:])))
+
+
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
     """One value as JSON. If the format types it (`string="false"`), JSON as it is; else a string."""
     if "string=" in typed:
@@ -287,7 +299,7 @@ ELEMENT = Family(
     name="element",
     first="<f=",
     opener=(
-        rf"{TAG}(?:{CALL}(?:(?={ATTRIBUTE})|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
+        rf"{TAG}(?:{CALL}(?:(?={ATTRIBUTE}|/\w)|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
         r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)|=(?<![<:]invoke name=)(?<=invoke name=)[\"']"
     ),
     read=_read,
