@@ -38,8 +38,8 @@ them, one half tuned on, one held back. `third.jsonl`: 203 replies in what model
 12 invented formats, and texts that quote calls: patches, transcripts, exports, refusals, documentation in nine \
 languages, tables, logs, fixtures, issues, escaped JSON. `fourth.jsonl`: 281 replies as people pasted them into the \
 issues of servers and agents this year (each names its source), 10 invented formats among them, one half tuned on. \
-`fifth.jsonl`: fourteen formats, each damaged in up to 45 ways. In `tests/stages/rescue/test_quoted.py`, 25 formats are \
-shown in 25 kinds of text.
+`fifth.jsonl`: fourteen formats, each damaged in up to 45 ways. In `tests/stages/rescue/test_quoted.py`, 25 formats \
+are shown in 25 kinds of text.
 
 | right now | first, tuned on | first, held back | second | third, tuned on | third, held back | fourth |
 |---|---:|---:|---:|---:|---:|---:|
