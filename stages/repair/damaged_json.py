@@ -10,6 +10,8 @@ from stages.repair.loose_json import BrokenError, Reader
 
 _COST = {
     "missing_closer": 1,
+    "other_bracket": 1,
+    "surplus_bracket": 1,
     "lone_surrogate": 1,
     "bare_string": 1,
     "mixed_backslash": 2,
