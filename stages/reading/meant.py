@@ -13,6 +13,9 @@ from stages.rescue.tags import MARKER, STRAY_MARKUP
 
 _MARKUP = re.compile(rf"{MARKER}|^[ \t]{{0,8}}+(?:```|~~~)\w{{0,20}}+[ \t]{{0,8}}+$", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
+_LAST_THOUGHT = re.compile(r"(?:\A|\n)[ \t]*+Thought:[^\n]*+\s*\Z")
+_NEAR = 2000
+"""Characters before a call in which its thought is looked for."""
 _WORD = re.compile(r"\w")
 _MORE = re.compile(r"[^\s*_]")
 """What may stand behind a call without being about it is blanks and decoration; a full stop ends a sentence."""
@@ -38,5 +41,9 @@ def is_clear(found: Rescued, text: str) -> bool:
         return False
     if _MORE.search(_MARKUP.sub("", found.after)) or _MENTION.search(text, 0, found.calls[0].span[0]):
         return False
-    before = _MARKUP.sub("", found.rest.removesuffix(found.after)).rstrip("* \t\r\n_`")
+    before = found.rest.removesuffix(found.after)
+    if all(call.origin == "react" for call in found.calls):
+        # What leads up to a thought leads up to its call.
+        before = _LAST_THOUGHT.sub("", before[-_NEAR:])
+    before = _MARKUP.sub("", before).rstrip("* \t\r\n_`")
     return _SENTENCE.search(before, max(0, len(before) - 3)) is not None

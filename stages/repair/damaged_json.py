@@ -8,6 +8,8 @@ from msgspec import Struct
 
 _COST = {
     "missing_closer": 1,
+    "other_bracket": 1,
+    "surplus_bracket": 1,
     "lone_surrogate": 1,
     "bare_string": 1,
     "mixed_backslash": 2,

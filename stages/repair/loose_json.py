@@ -17,6 +17,8 @@ _BLANK = re.compile(
 )
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=])")
+_DASHED_KEY = re.compile(r"--([A-Za-z_]\w{0,60}+)[ \t]++(?=\S)")
+"""A key like an option of a command, as MiniMax M2 writes them."""
 _BARE_STRING = re.compile(
     r"(?!(?:nan|inf|infinity|undefined)\b)[^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])", re.IGNORECASE
 )
@@ -202,9 +204,17 @@ class Reader:
             self.close()
         elif following == ",":
             self.comma(closer)
+        elif following == ")" and self.out[-1] not in ("{", "[") and self.may_stand_for():
+            self.repairs.append("other_bracket")
+            self.close()
+        elif following == "}" and closer == "]" and self.out[-1] == "}" and not self.closes_outer("}"):
+            self.repairs.append("surplus_bracket")
+            self.position += 1
         elif self.out[-1] in ("{", "["):
             raise self.broken()
-        elif closer == "}" and OPENING_QUOTE.match(self.text, self.position):
+        elif closer == "}" and (
+            OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
+        ):
             self.repairs.append("missing_comma")
             self.out.append(",")
             self.member()
@@ -218,6 +228,10 @@ class Reader:
             self.add_closer("missing_closer")
         else:
             raise self.broken()
+
+    def may_stand_for(self) -> bool:
+        """Whether a parenthesis may stand for another bracket: none is open, in JSON or in a text with quotes in it."""
+        return "inner_quotes" not in self.repairs and not self.closes_outer(")")
 
     def closes_outer(self, closer: str) -> bool:
         return any(_SHUT[opener] == closer for opener in self.open)
@@ -246,6 +260,12 @@ class Reader:
     def member(self) -> None:
         """A key, a colon, and the value or its opening bracket."""
         self.blank()
+        if dashed := _DASHED_KEY.match(self.text, self.position):
+            self.repairs.append("bare_key")
+            self.out += (f'"{dashed[1]}"', ":")
+            self.position = dashed.end()
+            self.value()
+            return
         if unclosed := _UNCLOSED_KEY.match(self.text, self.position):
             self.repairs.append("bare_key")
             self.out.append(f'"{unclosed[1]}"')

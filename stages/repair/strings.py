@@ -19,7 +19,7 @@ _CLOSING = {
     "\uff02": re.compile(r'["\uff02]|\\', re.DOTALL),
 }
 _AFTER_VALUE = re.compile(
-    r"\s*+(?:\\[nrt]\s*+){0,3}+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,[\s,]*+(?:\\[nrt]\s*+){0,3}+(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
+    r"\s*+(?:\\[nrt]\s*+){0,3}+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,[\s,]*+(?:\\[nrt]\s*+){0,3}+(?:[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
     r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
 )
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
@@ -29,7 +29,7 @@ _QUOTED_KEY = (
 )
 _AFTER_MEMBER = re.compile(
     _AFTER_VALUE.pattern.replace(
-        r"(?:[\"'\u201c\u201d\u2018`}\]{\[]|[\w$-]++\s*+[:=,\]}]", rf"(?:{_QUOTED_KEY}|[}}\]{{\[]|[\w$-]++\s*+[:=]"
+        r"(?:[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++\s*+[:=,\]}]", rf"(?:{_QUOTED_KEY}|[}}\]{{\[]|[\w$-]++\s*+[:=]"
     )
 )
 """The same after a value in an object: only a key can follow a comma."""

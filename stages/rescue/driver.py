@@ -31,6 +31,9 @@ _BLANK = re.compile(
     r'[A-Za-z]{1,30}(?:[ _][A-Za-z]{1,30}){1,6}>)"'
 )
 """An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
+_NEAR = 16
+"""Characters in which a reply of escaped markup begins."""
+_TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
 
@@ -42,9 +45,29 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
         visible = without_reasoning(sound(text))
         tools = names_of(names)
+        if '":\u2581' in visible:
+            # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
+            visible = _TOKENIZED.sub(" ", visible)
+        if "&lt;" in visible[:_NEAR] and "<" not in visible:
+            return _escaped(visible, known, tools)
         return _gathered(visible, _reads(visible, known, tools), tools)
 
     return rescue
+
+
+def _escaped(text: str, known: Openers, names: Names) -> Rescued:
+    """What is in a reply of which all markup was escaped: that it is one is a guess."""
+    from html import unescape  # noqa: PLC0415 - a table of two thousand names, of use to few replies
+
+    plain = unescape(text)
+    found = _gathered(plain, _reads(plain, known, names), names)
+    if not found.calls or found.rest:
+        return _gathered(text, _reads(text, known, names), names)
+    calls = (
+        replace(call, repairs=("html_entities", *call.repairs), cost=call.cost + 1, span=(0, len(text)))
+        for call in found.calls
+    )
+    return replace(found, calls=tuple(calls))
 
 
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:

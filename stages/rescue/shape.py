@@ -103,7 +103,7 @@ def _object(value: dict[str, Raw] | None, names: Names, *, marked: bool) -> _Sha
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
     if len(value) > 1 and value.keys().isdisjoint(_CALL_KEYS):
-        return NOT_A_CALL
+        return _other_keys(value, names) if len(value) == len(("name", "arguments")) else NOT_A_CALL
     named = string_value(value.get("name")) or string_value(value.get("recipient_name")) or ""
     if "parallel" in named and bare_name(named) == _PARALLEL:
         given = next((value[key] for key in ARGUMENT_KEYS if key in value), Raw(b"{}"))
@@ -168,11 +168,14 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
 def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     given = {json_source(value[key]): key for key in ARGUMENT_KEYS if key in value}
     full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
+    flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, *given.values(), "type", "id")}
+    if full in (["{}"], ["null"], ['""']) and flat and flat.keys() <= set(names.parameters(name)):
+        # An empty wrapper beside the arguments.
+        full = []
     if len(full) > 1:
         return _Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
     if full and not (full == ["[]"] and names.takes_nothing(name)):
         return _arguments(name, full[0])
-    flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, *given.values(), "type", "id")}
     fits = flat.keys() <= set(names.parameters(name)) and (bool(flat) or names.takes_nothing(name))
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
@@ -214,6 +217,19 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     given = object_members(json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
     return _arguments(name, json_source(raw)) if fits or (marked and names.knows(name)) else NOT_A_CALL
+
+
+def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
+    """`{"fn": "get_weather", "with": {"city": …}}`: a name and its arguments under any keys, which is a guess."""
+    (_, named), (key, given) = sorted(value.items(), key=lambda item: bytes(item[1]).startswith(b"{"))
+    name, members = string_value(named), object_members(json_source(given))
+    if name is None or name not in names.known or members is None:
+        return NOT_A_CALL
+    if not members.keys() <= set(names.parameters(name)):
+        return NOT_A_CALL
+    if not members and not (key in ARGUMENT_KEYS and names.takes_nothing(name)):
+        return NOT_A_CALL
+    return _Shape(claims=(Claim(name=name, arguments=json_source(given), repairs=("other_keys",), cost=1),))
 
 
 def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool) -> bool:

@@ -8,19 +8,22 @@ import re
 
 BAR = "[|\uff5c\u00a6\u2016\u2502\u2503\u2223\u2758\u01c0]"
 """A vertical bar, and what is written for one."""
-OPENS = rf"<(?=[\w\s.:{BAR[1:-1]}-]{{4}})"
+OPENS = rf"<(?=[\w\s\u200b\u2060\ufeff.:{BAR[1:-1]}-]{{4}})"
 """The beginning of a tag of any name that is long enough: openers that begin so are searched for as one."""
 GAP = r"\s*+(?:\\[nrt]\s*+){0,3}+"
 """Blank, also where its line breaks were escaped."""
-_PREFIX = rf"(?:[A-Za-z][\w-]{{0,23}}?(?:[:_]|{BAR}{{1,2}} ?))?"
-TAG = rf"<{BAR}{{0,2}}{_PREFIX}"
-END_TAG = rf"<{BAR}{{0,2}}/{BAR}{{0,2}} ?{_PREFIX}"
+_THIN = "[ \u200b\u2060\ufeff]?"
+"""A blank, or a character of no width, that slipped into a tag."""
+_PREFIX = rf"(?:[A-Za-z][\w-]{{0,23}}?(?:[:_]|{_THIN}{BAR}{{1,2}} ?))?"
+TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}{_PREFIX}"
+END_TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}/{_THIN}{BAR}{{0,2}} ?{_PREFIX}"
 TAG_END = rf"(?::[\w-]{{1,20}})?{BAR}{{0,2}}>"
 """The end of a tag; Hunyuan appends a variant to each name."""
+QUOTE = "[\"'\u201c\u201d]"
 ATTRIBUTE = r"(?:\s{1,8}(?:\w{1,20}=[\"'][^\"'<>]{0,80}[\"']\s{1,8})?(?:name|key|tool|id))?\s{0,8}=\s{0,8}"
 """`name=`, where the name of a tool or parameter follows, or nothing but the equals sign."""
 
-CALL = r"(?:invoke|function|tool_?call|function_?call|tool_use|tool|call|action)"
+CALL = r"(?:invoke|function|tool[_ -]?call|function[_ -]?call|tool_use|tool|call|action)"
 PARAMETER = r"(?:parameter|param|argument|arg)"
 KEY = r"(?:arg_?key|arg_?name|param_?key|param_?name|parameter_?key|parameter_?name|key)"
 VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value|val)"
@@ -85,7 +88,7 @@ def markers_before(text: str, start: int) -> int:
     return begin
 
 
-_CLOSING = re.compile(rf"{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
+_CLOSING = re.compile(rf"{GAP}\"?{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
 
 
 def past_closing(text: str, position: int) -> int:

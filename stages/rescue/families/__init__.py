@@ -42,6 +42,7 @@ FAMILIES: tuple[Family, ...] = (
     pythonic.WHOLE_REPLY,
     react.REACT,
     named_tags.ANY_WORDS,
+    named_tags.ANY_PAIRS,
     named_tags.OWN_TAG,
     *map(family_of, FORMATS),
 )

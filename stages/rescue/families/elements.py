@@ -42,6 +42,9 @@ def body_at(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] 
         return _closed(text, found.end, closing, claim)
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
+    if text.startswith(f"<{tag}>", begin):
+        # Some models write the opening tag twice.
+        position = begin + len(f"<{tag}>")
     while (element := ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
         closing_tag, key = f"</{element['tag']}>", element["key"] or element["tag"]
         end = text.find(closing_tag, skip_cdata(text, element.end()))

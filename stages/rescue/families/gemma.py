@@ -7,8 +7,9 @@ from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
+from stages.rescue.pycalls import call_list
 
-_HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=\{)")
+_HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=[{(])")
 _END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>|/>)")
 _CLOSED = re.compile(r"[^<]{0,400}(?:<tool_call\|>|<end_function_call>)")
 
@@ -19,12 +20,14 @@ _CALL_END = re.compile(r"\s*+<\|close\|>call<\|sep\|>")
 _STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?:<\|sep\|>)?")
 
 
-def _gemma(text: str, start: int, _names: Names) -> Read | None:
+def _gemma(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
         closed = _CLOSED.match(text, start + 1)
         end = closed.end() if closed else start + len("<|tool_call>")
         return Read(start=start, end=end, damage="what stands between the tags is no call.", keep="")
+    if text.startswith("(", head.end()):
+        return _python(text, start, head, names)
     found = json_at(text, head.end())
     if not isinstance(found, FoundJson):
         return Read(start=start, end=max(found.end, head.end()), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
@@ -35,6 +38,16 @@ def _gemma(text: str, start: int, _names: Names) -> Read | None:
     repairs = tuple(repair for repair in found.repairs if repair != "bare_key")
     claim = Claim(name=head[1], arguments=found.text, repairs=repairs, cost=found.cost)
     return Read(start=start, end=ended.end() if ended else found.end, claims=(claim,), keep="")
+
+
+def _python(text: str, start: int, head: re.Match[str], names: Names) -> Read:
+    """The arguments in parentheses, as Python has them."""
+    calls = call_list(text, head.start(1), names)
+    if calls is None or not calls.claims:
+        damage = (calls.damage if calls else None) or UNREADABLE
+        return Read(start=start, end=max(calls.end if calls else 0, head.end()), damage=damage, keep="")
+    ended = _END.match(text, calls.end)
+    return Read(start=start, end=ended.end() if ended else calls.end, claims=calls.claims, keep="")
 
 
 def _element(text: str, start: int, _names: Names) -> Read | None:

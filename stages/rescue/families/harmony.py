@@ -7,15 +7,15 @@ from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
-_CONTENT_TYPE = r"\s*+(?:<[|\uff5c]constrain[|\uff5c]>\s*+)?(?:json|code|text)?"
+_CONTENT_TYPE = r"\s*+[^\x00-\x7f]{0,40}+(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+(?:\w{1,20}+)?|json|code|text)?"
 _HEADER = re.compile(
-    r"(?:<[|\uff5c]start[|\uff5c]>assistant)?\s*+(?:to=(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]channel[|\uff5c]>\s*+(?P<channel>\w{1,40}))?"
-    rf"\s*+(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]channel[|\uff5c]>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message><[|\uff5c]message[|\uff5c]>)?\s*+"
+    r"(?:<[|\uff5c]{1,2}start[|\uff5c]{0,2}>assistant)?\s*+(?:to=(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>\s*+(?P<channel>\w{1,40}))?"
+    rf"\s*+(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]{{1,2}}channel[|\uff5c]{{0,2}}>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message><[|\uff5c]{{1,2}}message[|\uff5c]{{0,2}}>)?\s*+(?:\"(?=\{{\s{{0,8}}\\))?"
 )
-_END = re.compile(r"<[|\uff5c](?:end|return|call)[|\uff5c]>|(?=<[|\uff5c]start[|\uff5c]>)|\Z")
-_AFTER_CALL = re.compile(r"\s*+<[|\uff5c](?:end|return|call)[|\uff5c]>")
+_END = re.compile(r"<[|\uff5c]{1,2}(?:end|return|call)[|\uff5c]{0,2}>|(?=<[|\uff5c]{1,2}start[|\uff5c]{0,2}>)|\Z")
+_AFTER_CALL = re.compile(r"\"?\s*+<[|\uff5c]{1,2}(?:end|return|call)[|\uff5c]{0,2}>")
 _START_BEFORE = re.compile(
-    r"(?:<[|\uff5c]start[|\uff5c]>)?(?:assistant)?(?:(?<!\s)\s++)?(?:<[|\uff5c]channel[|\uff5c]>\s*+)?(?:(?:commentary|analysis)\s*+)?\Z"
+    r"(?:<[|\uff5c]{1,2}start[|\uff5c]{0,2}>)?(?:assistant)?(?:(?<!\s)\s++)?(?:<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>\s*+)?(?:(?:commentary|analysis)\s*+)?\Z"
 )
 
 
@@ -69,6 +69,9 @@ def _addressed(text: str, start: int, _names: Names) -> Read | None:
 
 
 MESSAGE = Family(
-    name="harmony", first="<", opener=r"<[|\uff5c]start[|\uff5c]>assistant|<[|\uff5c]channel[|\uff5c]>", read=_message
+    name="harmony",
+    first="<",
+    opener=r"<[|\uff5c]{1,2}start[|\uff5c]{0,2}>assistant|<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>",
+    read=_message,
 )
 ADDRESSED_MESSAGE = Family(name="harmony", first="=", opener=r"=functions\.", read=_addressed)

@@ -3,7 +3,7 @@
 import re
 
 from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, object_members
+from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, json_quoted, object_members
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -44,12 +44,18 @@ _NAME_BEFORE = re.compile(
     r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
 )
 _NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\n\s{0,4}\Z", re.MULTILINE)
-_GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
-"""The end of the reply, markup, or another label."""
+_GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
+"""The end of the reply, markup, a rule, or another label."""
+_YAML = re.compile(
+    r"\s*+(?:- )?(?:tool|name|function|tool_name|action): *[\"']?(?P<name>[\w.-]{1,100}+)[\"']?[ ]*\n"
+    r" {0,4}(?:arguments|args|parameters|params|input|action_input): *\n"
+    r"(?P<given>(?: {1,8}[\w.-]{1,100}+:[^\n]{1,2000}\n)++)```"
+)
+_YAML_PAIR = re.compile(r"^ +([\w.-]+): *(?P<quote>[\"']?)(.*?)(?P=quote) *$", re.MULTILINE)
 _LABELS = re.compile(
-    r"^[*]{0,2}[^\W\d][\w ]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
-    r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"]{0,2}[ \t]{0,4}\n"
-    r"[*]{0,2}[^\W\d][\w ]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}\s{0,4}\Z",
+    r"^[*\[(#=-]{0,5} ?[^\W\d][\w ]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
+    r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
+    r"(?:\n(?P<second>[*]{0,2}[^\W\d][\w ]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2})\s{0,4}|\n\s{0,4})\Z",
     re.MULTILINE,
 )
 _OPENS, _SHUTS = (
@@ -102,12 +108,27 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
+    if language in ("yaml", "yml") and (read := _yaml(text, start, opening.end(), names)):
+        return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
     if not begins or language not in _MAY_HOLD_JSON:
         if language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names):
             return Read(start=start, end=opening.end())
         return _passed_over(text, start, opening.end(), language)
     return _fence_of_json(text, start, opening.end(), names)
+
+
+def _yaml(text: str, start: int, position: int, names: Names) -> Read | None:
+    """A fence of YAML with a known tool and a line for each of its arguments, which is a guess."""
+    found = _YAML.match(text, position)
+    if found is None:
+        return None
+    given = {key: json_quoted(value) for key, _, value in _YAML_PAIR.findall(found["given"])}
+    if not given.keys() <= set(names.parameters(found["name"])):
+        return None
+    arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
+    claim = Claim(name=found["name"], arguments=arguments, repairs=("yaml",), cost=1)
+    return Read(start=start, end=found.end(), claims=(claim,), keep="")
 
 
 def _may_begin(text: str, position: int, names: Names) -> bool:
@@ -161,7 +182,8 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     """A call whose name stands before its arguments, by the last sign before them."""
     near = text[max(0, start - 4) : start]
     before = near.rstrip()
-    if before.endswith((":", "\uff1a", "=", ">")) and (called := _labelled(text, start, found, names)):
+    label = before.endswith((":", "\uff1a", "=", ">")) or ("\n" in near and not before.endswith(("}", ",")))
+    if label and (called := _labelled(text, start, found, names)):
         return called
     ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
     # Between lines, two braces are the end of other JSON.
@@ -170,11 +192,13 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
 
 
 def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """Lines with labels of any words: one that names the tool, one that begins with its arguments."""
+    """Lines with labels of any words: one that names the tool, and perhaps one that begins with its arguments."""
     before = _LABELS.search(text, max(0, start - 240), start)
     if before is None or not _fits(before[1], found, names) or not _GOES_ON.match(text, found.end):
         return None
-    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    # One label alone is a guess.
+    cost = found.cost + (before["second"] is None)
+    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=cost)
     return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
 
 

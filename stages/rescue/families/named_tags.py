@@ -15,12 +15,12 @@ from stages.rescue.families.elements import (
     skip_blank,
     without_closing,
 )
-from stages.rescue.families.xml_calls import ELEMENTS
+from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, parameters
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import BAR, OPENS
+from stages.rescue.tags import BAR, MARKER, is_closing, past_closing
 
-_OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|invoke|call|action|use_tool|use_mcp_tool)>"
+_OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
     r"\s*+(?:<server_name>[^<]{0,200}</server_name>\s*+)?<(?P<tag>tool_name|name|tool|function_name|function)>"
     r"\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
@@ -32,19 +32,24 @@ _SIBLING = re.compile(
 _ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*+")
 _NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*+/>\s*+")
 _ATTRIBUTE_HEAD = re.compile(
-    r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?(?:name=[\"'](?P<name>[^\"'>]{1,200})[\"']|name=(?P<bare>[\w.:-]{1,200}+))[^>]{0,80}>\s*+"
+    r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use|invoke|action)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?(?:name=[\"'](?P<name>[^\"'>]{1,200})[\"']|name=(?P<bare>[\w.:-]{1,200}+))[^>]{0,80}>\s*+"
 )
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*+(/?)>")
 _OWN_ATTRIBUTES = re.compile(
     r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+/>"
 )
 _ANY_HEAD = re.compile(
-    rf"<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)\s{{1,8}}(?:name|tool|function|id|to|key)="
+    rf"<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
     r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
 )
 _ANY_KEY = re.compile(
-    rf"\s*+<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)\s{{1,8}}(?:name|key|id|for)="
+    rf"\s*+<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
     r"[\"']?(?P<key>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
+)
+_PAIRS_MARKER = re.compile(MARKER)
+_PAIRS_HEAD = re.compile(rf"(?P<open>{MARKER})\s{{0,8}}+(?P<name>[\w.:/-]{{1,120}}+)\s{{0,8}}+(?={MARKER})")
+_PAIRS_KEY = re.compile(
+    rf"\s{{0,8}}+(?P<open>{MARKER})\s{{0,8}}+(?P<key>[\w.-]{{1,100}}+)\s{{0,8}}+(?:{MARKER}\s{{0,8}}+)??(?P<value>(?!</){MARKER})"
 )
 _PAIR = re.compile(r"([\w.-]{1,80})=(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=/]+))")
 
@@ -58,9 +63,13 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
     if empty := _NO_ARGUMENTS.match(text, position):
         return _closed(text, start, empty.end(), head["outer"], Claim(name=name, arguments="{}"))
     opening = _ARGUMENTS.match(text, position)
-    if opening is None:
+    if opening is None and ELEMENTS.key.match(text, position):
+        return parameters(text, Called(name=name, begin=start, body=position), ELEMENTS, names)
+    if opening is None and not ELEMENT.match(text, position):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
         return _closed(text, start, position, head["outer"], claim)
+    if opening is None:
+        return _body(text, start, position, (head["outer"], name), names)
     body = body_at(text, opening.end(), opening["tag"], name)
     if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
@@ -73,8 +82,13 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
     head = _ATTRIBUTE_HEAD.match(text, start)
     if head is None:
         return None
-    name = head["name"] or head["bare"]
-    body = body_at(text, head.end(), head["outer"], name)
+    return _body(text, start, head.end(), (head["outer"], head["name"] or head["bare"]), names)
+
+
+def _body(text: str, start: int, position: int, tag: tuple[str, str], names: Names) -> Read:
+    """A call that begins at `start`, of its tag and name, whose arguments are all that its tag holds."""
+    outer, name = tag
+    body = body_at(text, position, outer, name)
     if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
@@ -82,26 +96,64 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
 
 
 def _any_words(text: str, start: int, names: Names) -> Read | None:
-    """`<W name="f"><V key="k">v</V></W>` in any words, where the tool and all of its parameters are known."""
+    """`<W name="f"><V key="k">v</V></W>` or `<W=f><V=k>v</V></W>` in any words, where tool and parameters are known."""
     head = _ANY_HEAD.match(text, start)
-    parameters = set(names.parameters(head["name"])) if head else set[str]()
-    if head is None or not parameters or (ELEMENTS.head.match(text, start) and ELEMENTS.key.match(text, head.end())):
+    if head is None or head["name"] not in names.known:
+        return None
+    known = set(names.parameters(head["name"]))
+    if not (known or names.takes_nothing(head["name"])) or (
+        ELEMENTS.head.match(text, start) and ELEMENTS.key.match(text, head.end())
+    ):
         # Parameters of the usual words are read with their types, and damaged ones too.
         return None
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     position = head.end()
-    while (key := _ANY_KEY.match(text, position)) and key["key"] in parameters:
+    while (key := _ANY_KEY.match(text, position)) and key["key"] in known:
         end = text.find(f"</{key['tag']}>", key.end())
         if end < 0:
             return Read(start=start, end=position, looked=len(text))
         given.setdefault(key["key"], []).append(element_as_json(text[key.end() : end], repairs))
         position = end + len(f"</{key['tag']}>")
     closed = after_closing(text, position, f"</{head['tag']}>")
-    if not given or closed is None:
-        return None
-    claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs))
+    if bool(given) is not bool(known) or closed is None:
+        return Read(start=start, end=start, looked=position)
+    claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=not known)
     return Read(start=start, end=closed, claims=(claim,), keep="")
+
+
+def _any_pairs(text: str, start: int, names: Names) -> Read | None:
+    """`<W>f<K>k</K><V>v</V></W>` in tags of any words, or tokens: a guess, if the tool and its parameters are known."""
+    head = _PAIRS_HEAD.match(text, start)
+    known = set(names.parameters(head["name"])) if head and head["name"] in names.known else set[str]()
+    if head is None or not known or PAIRS.key.match(text, head.end()):
+        return None
+    given: dict[str, list[str]] = {}
+    repairs = {"any_markup": None}
+    position = head.end()
+    while (key := _PAIRS_KEY.match(text, position)) and key["key"] in known:
+        end = _value_end(text, key)
+        if end is None:
+            return Read(start=start, end=start, looked=len(text))
+        given.setdefault(key["key"], []).append(element_as_json(text[key.end() : end[0]], repairs))
+        position = end[1]
+    closed = after_closing(text, position, f"</{head['open'][1:]}") or past_closing(text, position)
+    if not given or (closed == position and text[position:].strip()):
+        return Read(start=start, end=start, looked=position)
+    claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=1)
+    return Read(start=start, end=closed, claims=(claim,), keep="")
+
+
+def _value_end(text: str, key: re.Match[str]) -> tuple[int, int] | None:
+    """Where the value behind this key ends, and where its markup does."""
+    if key["value"][0] == "<" and key["value"][1].isalpha():
+        closing = f"</{key['value'][1:]}"
+        end = text.find(closing, key.end())
+        return (end, end + len(closing)) if end >= 0 else None
+    for marker in _PAIRS_MARKER.finditer(text, key.end()):
+        if marker[0] == key["open"] or is_closing(marker[0]):
+            return marker.start(), marker.start()
+    return None
 
 
 def _own_tag(text: str, start: int, names: Names) -> Read | None:
@@ -182,8 +234,18 @@ NAMED_ELEMENT = Family(
 ANY_WORDS = Family(
     name="tool_xml",
     first="<",
-    opener=rf"{OPENS}(?=[^<>\s]{{1,80}}\s)(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?\s{{1,8}}(?:name|tool|function|id|to|key)=)",
+    opener=rf"<(?=[^<>=]{{1,110}}=)(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?(?:\s{{1,8}}(?!class|href|src|style|rel|alt)[\w-]{{1,20}}+)?=)",
     read=_any_words,
+)
+ANY_PAIRS = Family(
+    name="pairs",
+    first="<[\u3010\u27e6",
+    opener=(
+        rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+\s{{0,8}}+<[^/])|"
+        r"\[(?=\[?[A-Z_]{2,30}\]\s{0,8}+[\w.:/-]{1,120}+\s{0,8}+\[)|"
+        "\u3010(?=[\\w: -]{1,40}\u3011)|\u27e6(?=[\\w: -]{1,40}\u27e7)"
+    ),
+    read=_any_pairs,
 )
 OWN_TAG = Family(
     name="tool_tag",

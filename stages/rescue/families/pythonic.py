@@ -2,9 +2,12 @@
 
 import re
 
+from msgspec.structs import replace
+
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
+from stages.rescue.tags import STEM
 
 _TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
 """Gemma's fence, without the fence."""
@@ -14,6 +17,12 @@ _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _NEAR_BEGIN = 160
 """Maximum characters before the first bracket of a reply that is nothing but calls."""
+_MARKED = re.compile(
+    rf"^[^\w\s`\"'#>|/*-]{{1,4}}\s?[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?"
+    r"(?P<name>[A-Za-z_][\w.-]{0,120}) ?\Z",
+    re.MULTILINE,
+)
+_MARK_AFTER = re.compile(r" ?[^\w\s`\"'.,;]{1,4}[ \t]*(?=\n|\Z)")
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 
@@ -47,13 +56,28 @@ def _whole(text: str, start: int, names: Names) -> Read | None:
     script = _TOOL_CODE.match(text)
     begin = script.end() if script else 0
     if not _NAME_BEFORE.fullmatch(text, begin, start):
-        return None
+        return _marked_line(text, start, names)
     calls = call_list(text, begin, names, script=script is not None)
     if calls is None or not _any_known(calls, names):
         return None
     if not calls.damage and not _REST_OF_REPLY.match(text, calls.end):
         return None
     return Read(start=0, end=calls.end, claims=calls.claims, damage=calls.damage, keep="")
+
+
+def _marked_line(text: str, start: int, names: Names) -> Read | None:
+    """A line that is a call between signs and behind a word for calls: `%%CALL f(x=1)%%`, which is a guess."""
+    head = _MARKED.search(text, max(0, start - _NEAR_BEGIN), start)
+    calls = call_list(text, head.start("name"), names) if head else None
+    if head is None or calls is None or calls.damage or not all(names.knows(claim.name) for claim in calls.claims):
+        return None
+    closing = _MARK_AFTER.match(text, calls.end)
+    if closing is None:
+        return None
+    claims = tuple(
+        replace(claim, repairs=(*claim.repairs, "any_markup"), cost=claim.cost + 1) for claim in calls.claims
+    )
+    return Read(start=head.start(), end=closing.end(), claims=claims, keep="")
 
 
 def python_fence(text: str, start: int, names: Names) -> Read | None:

@@ -20,12 +20,14 @@ _INPUT = (
     r"(?:[Aa]ction[ _](?:[Ii]nput|[Aa]rgs)|(?:[Tt]ool|[Ff]unction)[ _](?:[Ii]nput|[Aa]rgs|[Aa]rguments)|"
     r"[Aa]rguments|[Aa]rgs|[Pp]arameters|[Pp]arams|[Ii]nput|\u273fARGS\u273f)"
 )
-_HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t]*")
+_HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t\u00a0]*")
 _NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
-_INPUT_LABEL = re.compile(rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?")
+_INPUT_LABEL = re.compile(
+    rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?(?:\"(?=\{{\s{{0,8}}\\))?"
+)
 _TO_BRACE = re.compile(r"[(\[]?\s*+(?=\{)")
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
-_AFTER = re.compile(r"`?(?:\s*```)?")
+_AFTER = re.compile(r"\"?`?(?:\s*```)?")
 _OBSERVATION = re.compile(r"\s*\**(?:Observation|Result|\u273fRESULT\u273f)\**[ \t]*:")
 _NEXT_LABEL = re.compile(r"\n[ \t*]*+(?:Observation|Thought|Action|Final Answer|Result|Question)\b")
 _LONGEST_LABEL = 40

@@ -6,6 +6,8 @@ because models mix them up.
 
 import re
 
+from msgspec.structs import replace
+
 from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
@@ -29,13 +31,13 @@ _WORDS = (
 )
 _TOKENS = (
     r"tool_calls?\|?>",  # Granite 3, Phi-4 mini, Gemma 4
-    r"tool_call_start\|>",  # LFM2, MiniCPM
-    r"python_tag\|>",  # Llama 3
-    r"python_start\|>",  # Llama 4
-    r"action_start\|>(?:\s*<\|plugin\|>)?",  # InternLM
-    r"START_ACTION\|>",  # Command R7B, Command A
-    r"FunctionCallBegin\|>",  # Doubao, Skywork
-    r"tools_prefix\|>",  # Apertus
+    r"tool_call_start\|?>",  # LFM2, MiniCPM
+    r"python_tag\|?>",  # Llama 3
+    r"python_start\|?>",  # Llama 4
+    r"action_start\|?>(?:\s*<\|plugin\|?>)?",  # InternLM
+    r"START_ACTION\|?>",  # Command R7B, Command A
+    r"FunctionCallBegin\|?>",  # Doubao, Skywork
+    r"tools_prefix\|?>",  # Apertus
 )
 _BRACKETS = (
     r"TOOL_CALLS\]",  # Mistral before v11
@@ -46,13 +48,14 @@ _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]\s{{0,8}}\\))?")
 _CLOSER = re.compile(
     rf"{GAP}\"?+{GAP}[}}\])]{{0,2}}+\s*+(?:```\s*+)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
-    r"<\|/tool_calls?\|>|<\|tool_call_end\|>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
+    r"<\|/tool_calls?\|>|<\|tool_call_end\|?>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
     r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*+\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
 )
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*+\Z")
 _JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
 _AT_ONCE = re.compile(rf"[{{\uff5b]|\[(?!/?[A-Z_]{{3,20}}\])|{FIRST_KEY}")
+_WORDS_BEFORE = re.compile(r"[\w ,.'\u2019!-]{1,120}[:.!]?\s{0,4}(?=\{)")
 _BRACKETED_NAME = re.compile(r"\[[A-Za-z_][\w.:/-]{0,120}+\]\s*+\{")
 _NAME_THEN_JSON = re.compile(
     r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)"
@@ -76,7 +79,12 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     if _AT_ONCE.match(text, position) and not _BRACKETED_NAME.match(text, position):
         python = call_list(text, position, names) if text[position] == "[" else None
         return _of_python(text, start, python) if python else _json(text, start, position, names)
-    return _named(text, start, position, names) or _python(text, start, position, names) or _junk(text, start, position)
+    return (
+        _named(text, start, position, names)
+        or _python(text, start, position, names)
+        or _behind_words(text, start, position, names)
+        or _junk(text, start, position)
+    )
 
 
 def _json(text: str, start: int, position: int, names: Names) -> Read:
@@ -135,6 +143,15 @@ def _junk(text: str, start: int, position: int) -> Read | None:
     if junk is None or (start > 0 and text[start - 1] != "\n"):
         return None
     return Read(start=start, end=junk.end(), damage="what stands between the tags is no call.", keep="")
+
+
+def _behind_words(text: str, start: int, position: int, names: Names) -> Read | None:
+    """A line of words between the marker and the JSON, where the marker is closed behind it."""
+    words = _WORDS_BEFORE.match(text, position)
+    read = _json(text, start, words.end(), names) if words else None
+    if read is None or not read.claims or read.damage or text[read.end - 1] not in ">]":
+        return None
+    return replace(read, claims=tuple(replace(claim, cost=claim.cost + 1) for claim in read.claims))
 
 
 def _past_closer(text: str, position: int) -> int:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
+from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.elements import element_as_json, joined_arguments, skip_cdata
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
@@ -28,6 +29,7 @@ from stages.rescue.tags import (
     KEY,
     OPENS,
     PARAMETER,
+    QUOTE,
     TAG,
     TAG_END,
     VALUE,
@@ -53,13 +55,15 @@ class Grammar(Struct, frozen=True, kw_only=True):
 _CUT_OFF = r"(?:</[\w:|\uff5c ]*+)?\Z"
 _KEY_OPEN = rf"{TAG}{PARAMETER}(?={ATTRIBUTE})"
 _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
+_ATTRIBUTE = r"\s++[\w-]{1,40}+=(?:\"[^\"\n]{0,2000}+\"|'[^'\n]{0,2000}+')"
 ELEMENTS = Grammar(
     head=re.compile(
-        rf"(?:{TAG})?{CALL}{ATTRIBUTE}[\"']?(?P<name>[^>\n\"'=]{{1,200}}+)[\"']?[^<>\n]{{0,80}}(?:>|(?=\n\s{{0,8}}{TAG}{PARAMETER}))"
+        rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>[^>\n\"'={{(\u201c\u201d]{{1,200}}+){QUOTE}?"
+        rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_ATTRIBUTE}|[^<>\n]){{0,80}}+)(?:>|(?=\n\s{{0,8}}{TAG}{PARAMETER})))"
     ),
     key=re.compile(
-        rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:[\"'](?P<key>[^\"'>\n]{{1,200}}+)[\"']|(?P<bare>[^\s\"'>]{{1,200}}+)[\"']?)"
-        r"(?P<typed>[^>\n]{0,80})(?:>|(?=\n))"
+        rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
+        r"(?:=|(?P<typed>[^>\n]{0,80})(?:>|(?=\n)))"
     ),
     value_end=re.compile(
         r"(?=[<\n])(?:"
@@ -78,8 +82,8 @@ PAIRS = Grammar(
         rf"(?=<|\{{|[\w.-]{{1,80}}{_PAIR_KEY_END})"
     ),
     key=re.compile(
-        rf"{GAP}(?:{_PAIR_KEY_TAG}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
-        rf"(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
+        rf"{GAP}(?:(?:{_PAIR_KEY_TAG}{GAP}){{1,2}}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
+        rf"(?:{_PAIR_OPEN}{GAP})?(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
     ),
     value_end=re.compile(
         r"(?=[<\s])(?:"
@@ -87,19 +91,36 @@ PAIRS = Grammar(
         rf"(?={CLOSED}\s*(?:\Z|{_PAIR_OPEN}))|"
         rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}))"
     ),
-    end=re.compile(rf"{GAP}(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
+    end=re.compile(rf"{GAP}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
     strip=False,
 )
-_TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?=\{{)")
+# Where `<` was lost, as quantized MiniMax models lose it.
+UNBRACKETED = Grammar(
+    head=re.compile(r"invoke name=[\"'](?P<name>[\w.:/-]{1,200}+)[\"']>"),
+    key=re.compile(r"\s*+<?parameter name=[\"'](?P<key>[^\"'>\n]{1,200}+)[\"']>(?P<bare>(?!))?"),
+    value_end=re.compile(r"<?/?parameter>(?=\s*+(?:<?parameter name=|<?/?invoke>|\Z))"),
+    end=re.compile(rf"\s*+<?/?invoke>(?:\s*+(?:{CLOSED}|[\w:]{{0,40}}(?:tool|function)_calls?>))?"),
+)
+_TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?P<bracket>[\[(])?\s*+(?=\{{)")
+_BRACKET_END = re.compile(r"\s*+[\])]")
+_GIVEN = re.compile(r"\s([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)')")
+_KEY_CLOSED = re.compile(_PAIR_KEY_END)
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
 """The reply ends after a value's own closing tag: only closers are missing."""
+_MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
+_REST = re.compile(r"\Z")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
 _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
+    if text[start] == "=":
+        bare = UNBRACKETED.head.match(text, start - len("invoke name"))
+        if bare is None or not names.knows(bare["name"]):
+            return None
+        return parameters(text, Called(name=bare["name"], begin=bare.start(), body=bare.end()), UNBRACKETED, names)
     head = ELEMENTS.head.match(text, start)
     if head is None:
         return _pairs(text, start, names) or _unopened_pairs(text, start, names)
@@ -111,9 +132,25 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
     called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
-    if head["name"].rstrip().endswith("/") or head[0].endswith("/>"):
+    closed = head.end() if head[0].endswith("/>") else None
+    if head["more"] and (given := _in_attributes(head["more"], called.name, names)):
+        ended = None if closed else ELEMENTS.end.match(text, head.end())
+        if closed or ended:
+            claim = Claim(name=called.name, arguments=given)
+            return Read(start=begin, end=ended.end() if ended else head.end(), claims=(claim,), keep="")
+    if head["name"].rstrip().endswith("/") or closed:
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
     return json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
+
+
+def _in_attributes(written: str, name: str, names: Names) -> str | None:
+    """The arguments that stand in the tag itself: JSON of all of them, or an attribute for each."""
+    given = {found[1]: html.unescape(found[2] or found[3] or "") for found in _GIVEN.finditer(written)}
+    whole = next((given[key] for key in ARGUMENT_KEYS if given.get(key, "").startswith("{")), "")
+    if whole and is_json(whole):
+        return whole
+    known = {key: [json_quoted(value)] for key, value in given.items() if key in names.parameters(name)}
+    return joined_arguments(known) if known else None
 
 
 class Called(Struct, frozen=True):
@@ -137,9 +174,15 @@ def json_body(text: str, called: Called, end: re.Pattern[str], names: Names) -> 
     found = json_at(text, brace.end())
     if not isinstance(found, FoundJson):
         return _damaged(called, max(found.end, called.body), names)
-    closing = end.match(text, found.end)
+    position = found.end
+    if brace["bracket"]:
+        bracket = _BRACKET_END.match(text, position)
+        if bracket is None:
+            return _damaged(called, position, names)
+        position = bracket.end()
+    closing = end.match(text, position)
     claim = Claim(name=called.name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=called.begin, end=closing.end() if closing else found.end, claims=(claim,), keep="")
+    return Read(start=called.begin, end=closing.end() if closing else position, claims=(claim,), keep="")
 
 
 def _pairs(text: str, start: int, names: Names) -> Read | None:
@@ -149,9 +192,17 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
     called = Called(name=head["name"], begin=start, body=head.end())
     if text.startswith("{", head.end()):
         return json_body(text, called, PAIRS.end, names) if head["sep"] else None
+    if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
+        called = Called(name=tool, begin=start, body=head.start("name") + len(tool))
+        return parameters(text, called, PAIRS, names)
     if not (names.knows(head["name"]) or head["sep"] or PAIRS.key.match(text, head.end())):
         return None
     return parameters(text, called, PAIRS, names)
+
+
+def _glued(written: str, names: Names) -> str:
+    """The name of a tool at the beginning of this, if one of its parameters follows; else nothing."""
+    return next((name for name in names.known if written.removeprefix(name) in names.parameters(name)), "")
 
 
 def _unopened_pairs(text: str, start: int, names: Names) -> Read | None:
@@ -170,9 +221,13 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     raw: list[str] = []
     # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
     encoded, quoted = grammar is PAIRS, False
+    unclosed = 0
     position = called.body
     while key := grammar.key.match(text, position):
         ended = grammar.value_end.search(text, skip_cdata(text, key.end()))
+        if ended is None and "missing_closer" in repairs and unclosed == len(raw):
+            # A model that closes no value does not close the last either.
+            ended = _REST.search(text, key.end())
         if ended is None:
             return _damaged(called, len(text), names)
         written = text[key.end() : ended.start()]
@@ -182,6 +237,10 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
                 written = written.rstrip().removesuffix(foreign[0])
             else:
                 repairs["missing_closer"] = None
+                unclosed += 1
+                written = written.strip()
+        elif margin := _MARGIN.search(written):
+            written = _without_margin(written, margin[0])
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
         encoded = encoded and is_json(written.strip())
         quoted = quoted or written.lstrip().startswith('"')
@@ -198,6 +257,8 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         given = {name: [next(values) for _ in several] for name, several in given.items()}
     closing = grammar.end.match(text, position)
     end = closing.end() if closing else past_closing(text, position)
+    if given and position == len(text) and unclosed == len(raw):
+        closing = _REST.match(text, position)
     if end == position and given and text[position - 1] == ">" and (closing := _ALL_CLOSED.match(text, position)):
         repairs["missing_closer"] = None
         end = closing.end()
@@ -206,6 +267,14 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         return _damaged(called, cut.end() if cut else position, names)
     claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
     return Read(start=called.begin, end=end, claims=(claim,), keep="")
+
+
+def _without_margin(written: str, margin: str) -> str:
+    """The value without the indentation of its closing tag, if all its lines have it."""
+    lines = written.removesuffix(margin[1:]).split("\n")
+    if any(line.strip() and not line.startswith(margin[1:]) for line in lines[1:]):
+        return written
+    return "\n".join((lines[0], *(line.removeprefix(margin[1:]) for line in lines[1:])))
 
 
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
@@ -243,10 +312,10 @@ WRAPPED_ELEMENT = Family(
 )
 ELEMENT = Family(
     name="element",
-    first="<f",
+    first="<f=",
     opener=(
-        rf"{OPENS}{TAG[1:]}(?:{CALL}(?:(?={ATTRIBUTE})|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
-        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)"
+        rf"{OPENS}{TAG[1:]}(?:{CALL}(?:(?={ATTRIBUTE}|/\w)|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
+        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)|=(?<![<:]invoke name=)(?<=invoke name=)[\"']"
     ),
     read=_read,
 )

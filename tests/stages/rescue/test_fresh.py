@@ -1,4 +1,4 @@
-"""Three more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
+"""Four more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
@@ -22,7 +22,7 @@ from tests.stages.rescue.test_shapes import Case
 
 CASES = [
     msgspec.json.decode(line, type=Case)
-    for name in ("fresh", "third", "fourth")
+    for name in ("fresh", "third", "fourth", "fifth")
     for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 NOT_READ = {
@@ -31,7 +31,6 @@ NOT_READ = {
     "damage/open-missing-param": "half a tag of a parameter",
     "damage/open-lost-param-only": "the tag of the call is that of a name",
     "damage/bracket-kimi": "all markers are plain words",
-    "damage/angle-escaped-qwen": "the whole reply is escaped HTML",
     "damage/tok-name-kimi": "a token and a number in the name",
     "damage/tok-name-think": "what is before </think> is reasoning",
     "damage/bare-close-quote": "the string may go on",
@@ -44,7 +43,6 @@ NOT_READ = {
     "damage/value-num-space": "blanks around a number in a string: the schema's business",
     "negative/data13": "an error that tells of a call",
     "negative/template2": "the guard of placeholders refuses it",
-    **dict.fromkeys((f"invented/fn_eq-{n}" for n in ("one", "said", "two")), "unknown words with ="),
     **dict.fromkeys((f"invented/lines2-{n}" for n in ("one", "said", "two")), "lines without a colon"),
     **dict.fromkeys((f"invented/at_call-{n}" for n in ("one", "said", "two")), "a comment"),
 }
