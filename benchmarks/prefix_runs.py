@@ -12,7 +12,8 @@ from benchmarks.prefix_pages import INSPECT, REQUEST, archive, inspection, scrip
 from forge import run_sync
 from forge.backends import Server
 from forge.backends.servers.download import ensure_model
-from forge.backends.servers.llama_cpp import LlamaCpp, Settings
+from forge.backends.servers.launch import Launch
+from forge.backends.servers.llama_cpp import LlamaCpp
 from forge.backends.servers.models import KNOWN
 from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Scripted
@@ -104,7 +105,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 def replayed(name: str, compactor: Compactor, compact_to: float) -> Row:
     """The scripted run under that strategy, on a server that has seen nothing before."""
-    server = LlamaCpp(Settings(path=ensure_model(KNOWN[REPLAYED]), context_tokens=CONTEXT))
+    server = LlamaCpp(Launch(model=REPLAYED, program="local", context_tokens=CONTEXT), ensure_model(KNOWN[REPLAYED]))
     heard: list[Stamped] = []
     try:
         new = everything(server.url)
@@ -131,7 +132,9 @@ def replayed(name: str, compactor: Compactor, compact_to: float) -> Row:
 
 def decided(name: str, compactor: Compactor, compact_to: float) -> str:
     """A run in which the model decides, as a row of a table."""
-    server = LlamaCpp(Settings(path=ensure_model(KNOWN[DECIDING]), context_tokens=CONTEXT // 2))
+    server = LlamaCpp(
+        Launch(model=DECIDING, program="local", context_tokens=CONTEXT // 2), ensure_model(KNOWN[DECIDING])
+    )
     heard: list[Stamped] = []
     backend = Server(
         server.url, mode="constrained", sampling=Sampling(temperature=0.0, seed=1, max_tokens=96), timeout=WAIT

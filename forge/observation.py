@@ -49,8 +49,7 @@ class RunBegins(Struct, frozen=True, kw_only=True):
 class ModelAsked(Struct, frozen=True, kw_only=True):
     """A model call; it ends with a Replied or an Undelivered.
 
-    `endpoint` is None for a model that is no server. `within`: what is awaited meanwhile belongs to it; not so for a
-    generator, whose consumer would inherit its context.
+    `endpoint` is None for a model that is no server.
     """
 
     model: str
@@ -59,7 +58,6 @@ class ModelAsked(Struct, frozen=True, kw_only=True):
     effect: Effect | None = None
     target: str = "main"
     streamed: bool = False
-    within: bool = True
     writer: "Writer | None" = None
 
 
@@ -191,9 +189,7 @@ class Observed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """It ends."""
-        # Whoever has read a stream to its end closes it: that is no failure.
-        closed = isinstance(error, GeneratorExit) and self.outcome is not None
-        outcome = self.outcome if error is None or closed else error
+        outcome = self.outcome if error is None else error
         for ending in reversed(self._endings):
             _safely(lambda: ending.end(outcome), None)  # noqa: B023 - called here
 

@@ -1,7 +1,6 @@
 """Candidates: the values that are left to try for an argument, and texts that are nobody's value."""
 
 import re
-import string
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 
@@ -14,7 +13,7 @@ from stages.execution import call_digest
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
 from stages.rules import Rules
 from stages.schema.canonical_json import canonical
-from stages.schema.value import ANY_VALUE, Json, optional_members
+from stages.schema.value import Json, optional_members
 from stages.seen import (
     Given,
     evidence,
@@ -406,54 +405,3 @@ def _values(text: str) -> Iterator[tuple[str, str]]:
             yield from (("", next(group for group in found.groups() if group)) for found in _VALUE.finditer(leaf))
         elif leaf.strip() and len(leaf) <= _LONGEST:
             yield name, leaf
-
-
-# Another text: the only text of a tool limited to anything but what it was just called with.
-
-_LONGEST_EXCLUDED = 24
-"""Maximum characters of a text that is left out; the pattern has a class of characters for each."""
-
-_SIGNS = " _.,:;@#%&=!~<>/'`*+?(){}|$-"
-_LETTERS = string.ascii_letters + string.digits + _SIGNS
-_WRITABLE = frozenset(_LETTERS)
-"""Characters of the other texts: those that a grammar can write into JSON as they are."""
-
-_ANY = f"[A-Za-z0-9{_SIGNS}]*"
-
-
-def without_call(tool: ToolSpec, arguments: str) -> ToolSpec:
-    """The tool without the text in these arguments of a call; others as it is.
-
-    Only of a tool that reads and takes one text: what a write is given instead may do harm. The other texts are of
-    ASCII, without quotation marks: an offer for one reply, not a rule.
-    """
-    argument = only_text_argument(tool) if tool.effect == "read" else None
-    if argument is None:
-        return tool
-    said = _value(arguments, argument)
-    text = said.strip() if isinstance(said, str) else ""
-    schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
-    own = msgspec.json.decode(schema["properties"], type=dict[str, dict[str, object]])[argument]
-    if not 0 < len(text) <= _LONGEST_EXCLUDED or not _WRITABLE.issuperset(text) or own.keys() - ANY_VALUE:
-        return tool
-    schema["properties"] = Raw(msgspec.json.encode({argument: own | {"pattern": _anything_but(text)}}))
-    return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
-
-
-def _anything_but(text: str) -> str:
-    """The pattern of all texts but this one, this one between blanks, and the empty one.
-
-    Grammars know no lookahead, so it says for each sign how a text may differ from there on: `[^1]…|1([^0]…)?` for 10.
-    """
-    rest = f"({_but(' ')}| ({_but(' ')}))"
-    for sign in reversed(text[1:]):
-        rest = f"({_but(sign)}|{_spelt(sign)}{rest})?"
-    return f"^({_but(text[0] + ' ')}|{_spelt(text[0])}{rest})$"
-
-
-def _but(signs: str) -> str:
-    return f"[{''.join(sign for sign in _LETTERS if sign not in signs)}]{_ANY}"
-
-
-def _spelt(sign: str) -> str:
-    return f"\\{sign}" if sign in ".*+?(){}|$/-" else sign

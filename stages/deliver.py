@@ -1,7 +1,5 @@
 """Deliver: put the outcome of an effect back into the state that waits for it."""
 
-from itertools import chain
-
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
@@ -135,7 +133,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     ledger = state.ledger
     new = batch_record(batch)
     done, doubtful = new.successes, unknown_outcomes_after(ledger.in_doubt, batch, unrun)
-    seen = ledger.seen + b"".join(chain.from_iterable(map(digests, done)))
+    seen = ledger.seen + digests(done)
     remembered = state.note(successes=ledger.successes + done, seen=seen, in_doubt=doubtful)
     return remembered.say(*new.messages).to(Ready())
 

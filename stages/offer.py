@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from stages.candidates import (
     limited_to,
+    only_text_argument,
     put_right,
     refused_call,
     values_to_try,
-    without_call,
 )
 from stages.rules import (
     PATIENCE,
@@ -140,11 +140,12 @@ def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
 def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
     """Whether nothing was found yet, a look-up was not tried, and each tool that ends the run needs a value.
 
-    That is a grounded one, which could only be the user's; ids aside, which users give.
+    That is a grounded one, which could only be the user's; ids aside, which users give. Not once a user has said
+    something again: that may mean any end.
     """
     ends = [tool for tool in rules.tools if tool.effect == "terminal"]
     needy = bool(ends) and all(any(not is_id(bound.argument) for bound in tool.grounded) for tool in ends)
-    if not needy or rules.on_text == "accept" or not _holds_back(state):
+    if not needy or rules.on_text == "accept" or times_asked(state) > 1:
         return False
     ledger, reads = state.ledger, {tool.name for tool in rules.tools if _looks(tool)}
     tried = {attempt.name for attempt in ledger.attempts}
@@ -165,14 +166,6 @@ def _needed(rules: Rules) -> frozenset[str]:
     """The tools that the run has to call, may have to call first, or could not call later."""
     bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
     return needed_tools(rules, (*rules.required, *rules.terminal, *bound))
-
-
-def _holds_back(state: State) -> bool:
-    """Whether ends are left out: in answer to a user's first message, while that goes well.
-
-    A user who says something again may mean any end by it, and a model that gets nowhere may need any.
-    """
-    return times_asked(state) <= 1 and not state.ledger.retries and replies_without_progress(state.ledger) <= PATIENCE
 
 
 def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
@@ -204,11 +197,10 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the call that the last reply made in vain, for this one reply.
 
     A value that a tool refused with an example of how to write it is offered written like that, and no other: a small
-    model repeats what it wrote. A tool without arguments is left out, unless nothing but writes is left. Of a look-up
-    with one text, that text is; where all that was said is ASCII, for what is offered instead is ASCII too. Every
-    second time, it is offered the values that were seen and not used, if there are any: left alone, a small model goes
-    on to write `Lund-Lund`, `Lund-Lund-Lund`. Anything else may be right with other arguments, and for a write, others
-    are not to be suggested.
+    model repeats what it wrote. A look-up with one text is offered the values that were seen and not used; without
+    any, and where a tool takes no arguments, the tool is left out, unless nothing but writes is left. Merely told to
+    write another text, a small model goes on to write `Lund-Lund`, `Lund-Lund-Lund`, or until its reply is cut off.
+    Anything else may be right with other arguments, and for a write, others are not to be suggested.
     """
     if replies_without_progress(state.ledger):
         right = {tool.name: values for tool in so_far.tools if (values := put_right(tool, state))}
@@ -216,20 +208,17 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
             limited = (limited_to(one, right[one.name]) if one.name in right else one for one in so_far.tools)
             return replace(so_far, tools=tuple(limited))
     refused = refused_call(state)
-    spec = refused and rules.tool(refused.name)
-    if refused is None or not spec or spec.repeatable:
+    spec = rules.tool(refused.name) if refused else None
+    if spec is None or spec.repeatable:
         return so_far
-    if not _takes_arguments(spec):
-        left = _only(so_far, lambda tool: tool.name != spec.name)
-        return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
-    again = spec.effect == "read" and replies_without_progress(state.ledger) % 2 == 0
-    if again and (values := values_to_try(spec, state)):
-        return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
-    # A grounded value is chosen from a list, which `refused_values` takes it from.
-    if spec.grounded or not all(message.text.isascii() for message in state.history):
-        return so_far
-    tools = (without_call(tool, refused.arguments) if tool == spec else tool for tool in so_far.tools)
-    return replace(so_far, tools=tuple(tools))
+    if _takes_arguments(spec):
+        # A grounded value is chosen from a list, which `refused_values` takes it from.
+        if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
+            return so_far
+        if values := values_to_try(spec, state):
+            return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
+    left = _only(so_far, lambda tool: tool.name != spec.name)
+    return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
 
 
 def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:

@@ -11,7 +11,7 @@ from stages.rescue.patterns import by_first_character, factored
 
 # The tags around reasoning, and the markup of calls that must not be mistaken for them.
 
-_THINK = r"(?i:(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)(?::[\w-]{1,20})?)"
+_THINK = r"(?i:(?=[amrst])(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)(?::[\w-]{1,20})?)"
 _CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)(?::[\w-]{1,20})?)"
 _OPEN = (
     "\u25c1think\u25b7|"
@@ -64,13 +64,32 @@ def _tags() -> re.Pattern[str]:
 TAG = _tags()
 """Every tag that splitting knows, in a group named after what it does, and a number."""
 
-_TAGGED = re.compile(factored(f"{_OPEN}|{_CLOSE}|{_ANALYSIS}"))
+
+class _Search(Struct, frozen=True):
+    """Tags of reasoning that are searched for: all of them, or `angled` alone, which is found ten times as fast."""
+
+    tags: re.Pattern[str]
+    angled: re.Pattern[str]
+
+    def within(self, text: str) -> re.Pattern[str]:
+        """A pattern that finds these tags in the text."""
+        return self.tags if "[" in text or "\u25c1" in text else self.angled
+
+
+def _search(tags: str) -> _Search:
+    starts = by_first_character(tags)
+    return _Search(re.compile(factored(tags)), re.compile(f"<{starts['<']}"))
+
+
+_TAGGED = _search(f"{_OPEN}|{_CLOSE}|{_ANALYSIS}")
 """A text without any of these contains no reasoning."""
+_CLOSED = _search(_CLOSE)
+_OPENED = re.compile(rf"(?P<blank>\s*+)(?:{_OPEN})")
 
 
 def may_hold_reasoning(text: str) -> bool:
     """Whether any tag of reasoning is in the text."""
-    return ("<" in text or "[" in text or "\u25c1" in text) and _TAGGED.search(text) is not None
+    return _TAGGED.within(text).search(text) is not None
 
 
 _ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
@@ -149,14 +168,16 @@ def pieces(split: Split, buffer: str, start: int, *, final: bool) -> Iterator[tu
     limit = len(buffer) if final else open_tag_start(buffer, start)
     position = start
     for tag in TAG.finditer(buffer, start):
-        if tag.start() >= limit or (tag.end() == len(buffer) and not final):
-            limit = min(limit, tag.start())
+        begin, end = tag.span()
+        if begin >= limit or (end == len(buffer) and not final):
+            limit = min(limit, begin)
             break
-        if tag.start() > position:
-            yield (split := _grown(split, buffer[position : tag.start()])), _piece(split, position, tag.start())
-        for after, piece in _at_tag(split, buffer, tag.start(), tag.end(), (tag.lastgroup or "").rstrip(_DIGITS)):
-            yield (split := after), piece
-        position = tag.end()
+        if begin > position:
+            yield (split := _grown(split, buffer[position:begin])), _piece(split, position, begin)
+        split, effect = _at_tag(split, buffer, begin, end, (tag.lastgroup or "").rstrip(_DIGITS))
+        for piece in effect:
+            yield split, piece
+        position = end
     if position < limit:
         yield (split := _grown(split, buffer[position:limit])), _piece(split, position, limit)
     if final and split.drafted > 0:
@@ -181,39 +202,32 @@ def _grown(split: Split, piece: str) -> Split:
     )
 
 
-def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> Iterator[tuple[Split, _Piece]]:
+def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> tuple[Split, tuple[_Piece, ...]]:
     """The effect of a tag at its place: it opens or closes a block, or is ordinary text."""
     if split.inside == "text" and not _is_text(split, buffer, start, end, group):
-        opened = "analysis" if group == "analysis" else "block"
+        tag = _Piece("tag", start, end)
         if group == "close" and split.reasoned and split.called:
             # One closing tag too many: what it follows was said after the reasoning.
-            yield replace(split, loose=0), _Piece("tag", start, end)
-        elif group == "close":
-            if split.reasoned:
-                yield split, _Piece("open", start, start)
-            yield split, _Piece("to_reasoning", start - split.loose, start)
-            yield replace(split, loose=0, reasoned=True, lead="", quotes=0), _Piece("tag", start, end)
-        else:
-            if split.reasoned:
-                yield split, _Piece("open", start, start)
-            yield (
-                replace(split, inside=opened, loose=0, drafted=-1, reasoned=True, called=False),
-                _Piece("tag", start, end),
-            )
-    elif _closes(split, buffer, start, end, group):
+            return replace(split, loose=0), (tag,)
+        before = (_Piece("open", start, start),) if split.reasoned else ()
+        if group == "close":
+            after = replace(split, loose=0, reasoned=True, lead="", quotes=0)
+            return after, (*before, _Piece("to_reasoning", start - split.loose, start), tag)
+        inside: Literal["analysis", "block"] = "analysis" if group == "analysis" else "block"
+        return replace(split, inside=inside, loose=0, drafted=-1, reasoned=True, called=False), (*before, tag)
+    if _closes(split, buffer, start, end, group):
         closed = replace(split, inside="text", drafted=-1, loose=0)
-        yield closed, _Piece("text" if group == "turn" else "tag", start, end)
-    else:
-        if split.inside == "text":
-            depth = max(0, split.calls + (group == "call") - (group == "called"))
-            if group == "call" and buffer[start:end] in _OPEN_ENDED:
-                split = replace(split, lead="{")  # what follows is JSON, and nothing says where it ends
-            else:
-                split = replace(split, calls=depth, called=split.called or group == "called")
-        elif split.inside == "block" and group in ("call", "draft") and split.drafted < 0:
-            split = replace(split, drafted=0)
-        split = _grown(split, buffer[start:end])
-        yield split, _piece(split, start, end)
+        return closed, (_Piece("text" if group == "turn" else "tag", start, end),)
+    if split.inside == "text":
+        depth = max(0, split.calls + (group == "call") - (group == "called"))
+        if group == "call" and buffer[start:end] in _OPEN_ENDED:
+            split = replace(split, lead="{")  # what follows is JSON, and nothing says where it ends
+        else:
+            split = replace(split, calls=depth, called=split.called or group == "called")
+    elif split.inside == "block" and group in ("call", "draft") and split.drafted < 0:
+        split = replace(split, drafted=0)
+    split = _grown(split, buffer[start:end])
+    return split, (_piece(split, start, end),)
 
 
 def _is_text(split: Split, buffer: str, start: int, end: int, group: str) -> bool:
@@ -277,8 +291,25 @@ def split_reasoning(text: str) -> tuple[str, str]:
     """A whole reply as (reasoning, text), blocks joined by blank lines, both stripped."""
     if not may_hold_reasoning(text):
         return "", text.strip()
-    split, deltas = advance_split(Split(), text)
-    return join_split((*deltas, *finish_split(split)))
+    if block := _only_block(text):
+        opened, closed = block
+        return text[opened.end() : closed.start()].strip(), text[closed.end() :].strip()
+    return join_split(_fed(Split(), text, final=True)[1])
+
+
+def _only_block(text: str) -> tuple[re.Match[str], re.Match[str]] | None:
+    """The tags around a block at the beginning, if no other tag of reasoning comes after it, as in nearly all replies.
+
+    Nothing before its opening tag can make that text, and nothing in it but the closing tag counts.
+    """
+    opened = _OPENED.match(text)
+    search = _CLOSED.within(text).search
+    closed = search(text, opened.end()) if opened else None
+    while closed and _is_quoted(text, *closed.span()):
+        closed = search(text, closed.end())
+    if opened is None or closed is None or _TAGGED.within(text).search(text, closed.end()):
+        return None
+    return opened, closed
 
 
 def join_split(deltas: Iterable[SplitDelta]) -> tuple[str, str]:
@@ -321,6 +352,9 @@ def without_reasoning(text: str) -> str:
     """The text with blanks in place of its reasoning, so that every position stays what it was."""
     if not may_hold_reasoning(text):
         return text
+    if block := _only_block(text):
+        start, end = block[0].end("blank"), block[1].end()
+        return text[:start] + " " * (end - start) + text[end:]
     hidden: list[tuple[int, int]] = []
     for _, piece in pieces(Split(), text, 0, final=True):
         match piece.kind:

@@ -549,9 +549,23 @@ PATIENCE = 2
 
 
 def answer_digest(name: str, arguments: str, text: str) -> str:
-    """The digest of a call and its answer, as the ledger keeps it: 16 hexadecimal digits."""
-    whole = f"{name}\0{canonical(arguments)}\0{text}"
-    return hashlib.blake2b(whole.encode(errors="replace"), digest_size=8).hexdigest()
+    """The digests of an answer and of its call, as the ledger keeps them: 16 hexadecimal digits each."""
+    call = _call_digest(name, arguments)
+    return (hashlib.blake2b(call + text.encode(errors="replace"), digest_size=_DIGEST).digest() + call).hex()
+
+
+def _call_digest(name: str, arguments: str) -> bytes:
+    whole = f"{name}\0{canonical(arguments)}"
+    return hashlib.blake2b(whole.encode(errors="replace"), digest_size=_DIGEST).digest()
+
+
+_DIGEST = 8
+"""Bytes of a digest. To search `Ledger.seen` for them costs next to nothing, however long the run is."""
+
+
+def digests(done: Iterable[Success]) -> bytes:
+    """What `Ledger.seen` grows by with these successes."""
+    return bytes.fromhex("".join([success.answer for success in done]))
 
 
 def replies_without_progress(ledger: Ledger) -> int:
@@ -575,43 +589,30 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
 
     All successes are kept in `successes`, new or not: steps are judged by them.
     """
-    new = tuple(map(digests, done))
-    repeats = _answered_again(zip(done, new, strict=True), tools, ledger.seen)
+    repeats = _answered_again(done, tools, ledger.seen)
     return replace(
         ledger,
         successes=ledger.successes + done,
-        seen=ledger.seen + b"".join(chain.from_iterable(new)),
+        seen=ledger.seen + digests(done),
         attempts=ledger.attempts + repeats + vain,
         progress=ledger.turn if len(repeats) < len(done) else ledger.progress,
     )
 
 
-def _answered_again(
-    done: Iterable[tuple[Success, tuple[bytes, bytes]]], tools: Repeating, seen: bytes | set[bytes]
-) -> tuple[Attempt, ...]:
+def _answered_again(done: Iterable[Success], tools: Repeating, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
     """The successes that brought nothing new, as attempts: they, or their answers, are among what was `seen` before."""
     again = [
         success
-        for success, (answer, call) in done
-        if success.name not in tools.free and (call if success.name in tools.once else answer) in seen
+        for success in done
+        if success.name not in tools.free and _halves(success)[success.name in tools.once] in seen
     ]
     return tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
 
 
-def _call_digest(name: str, arguments: str) -> bytes:
-    return bytes.fromhex(answer_digest(name, arguments, "\0"))
-
-
-def digests(success: Success) -> tuple[bytes, bytes]:
-    """What `Ledger.seen` grows by with a success: the digests of its answer and of the call.
-
-    Searching it for 8 bytes costs next to nothing, however long the run is.
-    """
-    return bytes.fromhex(success.answer), _call_digest(success.name, success.arguments)
-
-
-_DIGESTS = 16
-"""Bytes that `Ledger.seen` grows by with each success."""
+def _halves(success: Success) -> tuple[bytes, bytes]:
+    """The digests of its answer and of the call."""
+    both = bytes.fromhex(success.answer)
+    return both[:_DIGEST], both[_DIGEST:]
 
 
 def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
@@ -648,11 +649,11 @@ def turns_written(ledger: Ledger, name: str, arguments: str) -> tuple[int, ...]:
     if _call_digest(name, arguments) not in ledger.seen:
         return ()
     made, turns = canonical(arguments), list[int]()
-    known = len(ledger.seen) // _DIGESTS
+    known = len(ledger.seen) // (2 * _DIGEST)
     for place, success in zip(range(known - 1, -1, -1), reversed(ledger.successes), strict=False):
         if success.name == name and canonical(success.arguments) == made:
             turns.append(success.turn)
-        elif ledger.seen.find(bytes.fromhex(success.answer)) == place * _DIGESTS:
+        elif ledger.seen.find(bytes.fromhex(success.answer)) == place * 2 * _DIGEST:
             break  # it was there for the first time: what is before it need not be read
     return tuple(turns)
 
@@ -1103,11 +1104,10 @@ def recount(
     for turn, answered in _batches(history):
         outcomes = [(call, answer, _status(call, answer, is_error)) for call, answer in answered]
         new = [_success(call, answer, turn, rules.order) for call, answer, status in outcomes if status == "succeeded"]
-        known = [*map(digests, new)]
-        again = _answered_again(zip(new, known, strict=True), repeating, seen)
+        again = _answered_again(new, repeating, seen)
         vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
         done += new
-        seen.update(chain.from_iterable(known))
+        seen.update(chain.from_iterable(map(_halves, new)))
         progress = max(progress, turn if len(again) < len(new) else 0)
         # Not what a result says of itself: a tool could begin it with forge's mark for a call that was not run.
         ran += sum(answer.kind is Kind.TOOL_RESULT and answer.status != "not_run" for _, answer in answered)
@@ -1116,7 +1116,7 @@ def recount(
         turn=max(map(turn_of, history), default=0),
         successes=tuple(done),
         attempts=tuple(vain),
-        seen=b"".join(chain.from_iterable(map(digests, done))),
+        seen=digests(done),
         progress=progress,
     )
 

@@ -238,9 +238,9 @@ class Listed(Struct, frozen=True, kw_only=True, gc=False):
 class Success(Struct, frozen=True, kw_only=True, gc=False):
     """A call that succeeded: steps and prerequisites are judged by these.
 
-    `answer` is the digest of what the model was told of it, `turn` the model call that made it. `listed` are
-    the values with which other tools have to be called. `passed`: a rule of order says when an answer of the tool
-    counts (`Use.counts_if`), and this one does.
+    `answer` has the digests of what the model was told of it and of the call, in hexadecimal digits; `turn` is the
+    model call that made it. `listed` are the values with which other tools have to be called. `passed`: a rule of
+    order says when an answer of the tool counts (`Use.counts_if`), and this one does.
     """
 
     name: str
@@ -296,7 +296,7 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     attempts: tuple[Attempt, ...] = ()
     """The calls that brought nothing new, over the whole run."""
     seen: bytes = b""
-    """The digests of the calls that succeeded since the last compaction, and of their answers, 8 bytes each."""
+    """The digests of the calls that succeeded since the last compaction, 16 bytes each (`Success.answer`)."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
     fallback: str = ""
@@ -402,7 +402,7 @@ def known_messages(history: History, length: int, last: Message | None) -> int:
     return length if 0 < length <= len(history) and history[length - 1] is last else 0
 
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Of the State's JSON form; `stages.saved` says what becomes of another."""
 
 

@@ -135,16 +135,31 @@ def test_a_backend_that_does_not_exist(flow: Path) -> None:
     assert "there is no backend 'olama'" in refused("run", str(flow), "Go.", "--backend", "olama", "--var", "tone=x")
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--redact nope", "there is no tool 'nope' with results to hide; tools: finish"),
+        ("--redact-pattern (", "'(' is not a valid RE2 pattern: missing ): ("),
+        ("--redact-env NO_SUCH", "--redact-env NO_SUCH: that environment variable is not set"),
+        ("--api-key-env NO_SUCH", "NO_SUCH: that environment variable is not set"),
+    ],
+)
+def test_what_is_to_be_hidden_and_is_not_there_is_said_before_the_model_is_reached(
+    flow: Path, tmp_path: Path, words: str, says: str
+) -> None:
+    nobody = ("--backend", "http://127.0.0.1:1", "--var", "tone=x", "--journal", str(tmp_path / "j"))
+    done = forge("run", str(flow), "Go.", *nobody, *words.split())
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_a_journal_that_is_none_is_said(flow: Path) -> None:
+    assert "cannot read the journal none" in refused("resume", str(flow), "none", "--backend", "local")
+
+
 def test_a_variable_that_is_missing(flow: Path) -> None:
     assert "placeholder {tone}" in refused("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1")
     assert "write it as NAME=VALUE" in refused("run", str(flow), "Go.", "--backend", "local", "--var", "tone")
-
-
-def test_a_key_that_is_not_there(flow: Path) -> None:
-    said = refused(
-        "run", str(flow), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x", "--api-key-env", "NO_SUCH"
-    )
-    assert "NO_SUCH: that environment variable is not set" in said
 
 
 def test_a_server_that_is_not_there_halts(flow: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, at every moment of a run: the exit code, no traceback, what is unknown, how to go on."""
+"""Ctrl-C and SIGTERM, at every moment of a run: the exit code, no traceback, what is unknown; `forge resume` after."""
 
 import os
 import shlex
@@ -16,6 +16,7 @@ import pytest
 
 from forge.journal.records import read_journal
 from stages.effect import Execute
+from tests.commands import forge
 from tests.serving import JsonHandler
 
 FLOW = '''
@@ -27,7 +28,7 @@ async def pay(amount: int) -> str:
     """Pay, and hang."""
     print("paying", flush=True)
     HANG
-    return "paid"
+    return "receipt 1234-5678 of the Golden Goose"
 
 @tool
 def finish() -> str:
@@ -120,10 +121,14 @@ def test_a_run_is_cancelled_and_the_line_that_is_printed_goes_on_with_it(
     command = resume_line(told)
     assert command[:6] == ["forge", "resume", "flow.py", "run.jsonl", "--backend", model]
     assert sorted(command[6:]) == sorted(("--mode", "native", *options))
-    (tmp_path / "flow.py").write_text(FLOW.replace("HANG", ""))
-    again = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (again.returncode, again.stderr) == (0, "")
-    assert "done  finish returned" in again.stdout
+    assert isinstance(read_journal(tmp_path / "run.jsonl").pending, Execute)
+    for _ in range(2):  # resumed once more, it says how it ended
+        again = forge(*command[1:], cwd=tmp_path)
+        assert (again.returncode, again.stderr) == (0, "")
+        assert "done  finish returned" in again.stdout
+        assert "paying" not in again.stdout
+    resumed = [entry.outcome for entry in read_journal(tmp_path / "run.jsonl").entries]
+    assert "pay was begun, but the program ended before its result came" in str(resumed)
 
 
 @BOTH
@@ -180,6 +185,19 @@ def test_one_that_comes_while_the_program_is_ending_changes_nothing(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     done = subprocess.run([sys.executable, *program, "run", "--no-such-option"], capture_output=True, check=False)
     assert done.returncode == 2
+
+
+def test_what_is_redacted_is_not_in_the_journal(tmp_path: Path, model: str) -> None:
+    hide = ("--redact", "pay", "--redact", "*.amount", "--redact-env", "TONE", "--redact-pattern", r"\d{4}-\d{4}")
+    (tmp_path / "flow.py").write_text(FLOW.replace("HANG", "").replace("{tone}", ""))
+    words = ("run", "flow.py", "Pay: open-sesame", "--backend", model, "--mode", "native", "--no-probe")
+    done = forge(*words, "--journal", "run.jsonl", *hide, cwd=tmp_path, TONE="open-sesame")
+    assert (done.returncode, done.stderr) == (0, "")
+    written = (tmp_path / "run.jsonl").read_text()
+    assert not [secret for secret in ("1234-5678", "Golden Goose", "open-sesame") if secret in written]
+    assert "Golden Goose" in done.stdout, "whoever runs it sees it"
+    redacted = read_journal(tmp_path / "run.jsonl").header.redacted
+    assert redacted == ("argument *.amount", "result pay", "1 value", "1 pattern")
 
 
 LAST = """

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import forge
+import forge.backends
 import forge.journal
 import forge.tools
 
@@ -49,11 +50,22 @@ print(*sorted((sys.modules.keys() - before) & {set(HEAVY)!r}))
     assert said.stdout.split() == []
 
 
+def test_a_client_of_a_running_server_loads_nothing_that_starts_one() -> None:
+    code = """
+import sys
+from forge.backends import Server, named
+Server("http://127.0.0.1:1"), named("http://127.0.0.1:1"), named("ollama:qwen3")
+print(*sorted({"anthropic", "filelock", "platformdirs"} & sys.modules.keys()))
+"""
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert said.stdout.split() == []
+
+
 def test_every_public_name_is_there() -> None:
     code = "from forge import *; from forge.journal import *; print(run.__name__, ToolDef.__name__, Redact.__name__)"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert said.stdout.split() == ["run", "ToolDef", "Redact"]
-    for room in (forge, forge.journal, forge.tools):
+    for room in (forge, forge.backends, forge.journal, forge.tools):
         assert all(hasattr(room, name) for name in room.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = forge.nothing  # type: ignore[attr-defined]  # that it is not there is what is tested

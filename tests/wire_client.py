@@ -1,5 +1,6 @@
 """Official clients against forge's side of a protocol, within one process: `transport` answers what they send."""
 
+from copy import deepcopy
 from typing import Any
 
 import httpx2
@@ -46,6 +47,50 @@ class Endpoint(httpx2.MockTransport):
             return httpx2.Response(200, headers={"content-type": "application/json"}, content=body)
         stream = pieces(self._wire.events(envelope), reply_pieces(reply))
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
+
+
+LOOK_AT: dict[str, dict[str, object]] = {
+    "chat": {"messages": [{"role": "user", "content": "Look."}]},
+    "responses": {"input": "Look."},
+    "messages": {"messages": [{"role": "user", "content": "Look."}], "max_tokens": 50},
+}
+"""The least that a request of each protocol holds beside its model."""
+
+
+def asked_of(wire: ServerWire, **body: object) -> ServerRequest:
+    """A request as it is read, with these fields."""
+    request = wire.decode_request(msgspec.json.encode({"model": "m", **LOOK_AT[wire.name], **body}))
+    assert isinstance(request, ServerRequest), request
+    return request
+
+
+def assert_refused(wire: ServerWire, body: dict[str, object], param: str, words: str) -> None:
+    """With these fields a request is refused, and told which is wrong and what to write."""
+    error = wire.decode_request(msgspec.json.encode({"model": "m", **LOOK_AT[wire.name], **body}))
+    assert isinstance(error, RequestError)
+    assert (error.status, error.param) == (400, param)
+    assert error.message.startswith(f"{param}: ")
+    assert words in error.message
+
+
+def named_events(stream: bytes) -> list[Any]:
+    """The events of a stream, each under its own name."""
+    events = []
+    for event in stream.decode().split("\n\n")[:-1]:
+        name, data = event.split("\n")
+        events.append(msgspec.json.decode(data.removeprefix("data: ")))
+        assert name == f"event: {events[-1]['type']}"
+    return events
+
+
+def without(one: dict[str, Any], *path: str | int) -> dict[str, Any]:
+    """The same without one of its fields."""
+    copy = deepcopy(one)
+    node: Any = copy
+    for key in path[:-1]:
+        node = node[key]
+    del node[path[-1]]
+    return copy
 
 
 def said(history: History) -> list[tuple[str, ...]]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
 
 
-# What an agent makes of the options that it has in common with a workflow.
-
 _MAX_ITERATIONS = 20
 """Maximum number of model calls for one message, unless the agent says otherwise."""
 

@@ -1,21 +1,19 @@
 """Backends: how a model is reached. What is special about a server is data: one TOML file each, in `profiles/`."""
 
-from collections.abc import Mapping
-from typing import Unpack
+from typing import TYPE_CHECKING
 
-from forge.backends.address import is_address, suggested
-from forge.backends.anthropic import Anthropic
-from forge.backends.budget import BudgetMode, ResolvedBudget
-from forge.backends.profile import Profile, names
-from forge.backends.routing import ByPurpose, Cascade
-from forge.backends.server import Options, Server
-from forge.backends.servers.download import Watch
-from forge.backends.servers.launch import Launch, startable
-from forge.backends.servers.process import Tell
-from forge.backends.servers.server_manager import Local, ServerManager, log_loading, setup_backend
-from forge.connection import Backend, Connection, Setup
-from forge.errors import ForgeError
-from stages.options import nearest
+from stages._later import later
+
+if TYPE_CHECKING:
+    from forge.backends.anthropic import Anthropic
+    from forge.backends.budget import BudgetMode, ResolvedBudget
+    from forge.backends.profile import Profile
+    from forge.backends.routing import ByPurpose, Cascade
+    from forge.backends.server import Options, Server
+    from forge.backends.servers.launch import Launch, startable
+    from forge.backends.servers.server_manager import Local, ServerManager, setup_backend
+    from forge.backends.specification import named, started
+    from forge.connection import Backend, Connection, Setup
 
 __all__ = [
     "Anthropic",
@@ -38,84 +36,18 @@ __all__ = [
     "started",
 ]
 
-
-def named(
-    spec: str,
-    model: str = "",
-    *,
-    profile: str | None = None,
-    progress: Tell = log_loading,
-    download: Watch | None = None,
-    **options: Unpack[Options],
-) -> Backend:
-    """The backend of that name.
-
-    `local` is llama.cpp in this process; an address (`127.0.0.1:8080` is one) is the server there; `NAME:ADDRESS`
-    says what it is, `NAME:MODEL` and `NAME` are that backend at its own address. `llama-server:MODEL` and
-    `llamafile:MODEL`, where the model is a file, a known one or `org/repo:quant`, start one for as long as it is
-    needed. `profile` is a profile's name or file, for an address. `download` watches that of a model, `progress` is
-    told while a started server loads one. ForgeError, with what is possible, for any other name.
-    """
-    if spec == "local":
-        known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
-        given = {**options, "profile": profile}
-        _refuse_others("local", known, given, "they are for a server, whose address is then given")
-        return Local(model, progress=download, **options)
-    if startable(spec) and not profile:
-        return started(spec, model, progress=progress, download=download, **options)
-    if is_address(spec):
-        return Server(spec, profile=profile, model=model, **options)
-    name, _, rest = spec.partition(":")
-    if name in names() and not profile:
-        if is_address(rest):
-            return Server(rest, profile=name, model=model, **options)
-        if name == "anthropic":
-            if options.get("mode", "auto") not in {"auto", "native"}:
-                raise ForgeError("anthropic has the mode native alone; for another, give the address and the profile")
-            known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode", "probe"}
-            _refuse_others("anthropic", known, options, "for those, give the address and the profile")
-            return Anthropic(  # the SDK's own way to the API
-                rest or model,
-                api_key=options.get("api_key", ""),
-                sampling=options.get("sampling"),
-                context_tokens=options.get("context_tokens"),
-                timeout=options.get("timeout", 600.0),
-                retry=options.get("retry"),
-            )
-        return Server(profile=name, model=rest or model, **options)
-    possible = ", ".join(names())
-    name, colon, rest = spec.partition(":")
-    near = nearest(name, ("local", *names()))
-    meant = f" Did you mean {near}{colon}{rest}?" if near else suggested(spec)
-    raise ForgeError(
-        f"there is no backend {spec!r}; write local (llama.cpp in this process), a server's address, such as "
-        f"http://127.0.0.1:8080, NAME:MODEL or NAME:ADDRESS with one of these names: {possible}; or have one started, "
-        f"as in llama-server:FILE.gguf.{meant}"
-    )
-
-
-def _refuse_others(what: str, known: set[str], options: Mapping[str, object], instead: str) -> None:
-    if foreign := sorted(name for name, value in options.items() if value and name not in known):
-        raise ForgeError(f"{what} has no {', '.join(foreign)}; {instead}")
-
-
-def started(
-    spec: str,
-    model: str = "",
-    *,
-    port: int = 0,
-    progress: Tell = log_loading,
-    download: Watch | None = None,
-    **options: Unpack[Options],
-) -> ServerManager:
-    """The server that `PROGRAM:MODEL` names, to be started by forge (`startable`). ForgeError for a second model."""
-    program, _, file = spec.partition(":")
-    if model:
-        raise ForgeError(f"two models are given, {file} and {model}; the one to start stands after the colon")
-    launch = Launch(
-        program="llamafile" if program == "llamafile" else "llama-server",
-        model=file,
-        port=port,
-        context_tokens=options.pop("context_tokens", None),
-    )
-    return ServerManager(launch, progress=progress, download=download, **options)
+# Starting servers and fetching models brings packages that take longer to import than a client of a running one does.
+__getattr__ = later(
+    __name__,
+    {
+        "forge.backends.anthropic": ("Anthropic",),
+        "forge.backends.budget": ("BudgetMode", "ResolvedBudget"),
+        "forge.backends.profile": ("Profile",),
+        "forge.backends.routing": ("ByPurpose", "Cascade"),
+        "forge.backends.server": ("Options", "Server"),
+        "forge.backends.servers.launch": ("Launch", "startable"),
+        "forge.backends.servers.server_manager": ("Local", "ServerManager", "setup_backend"),
+        "forge.backends.specification": ("named", "started"),
+        "forge.connection": ("Backend", "Connection", "Setup"),
+    },
+)

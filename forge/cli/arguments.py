@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
@@ -74,6 +75,16 @@ def _values(parser: Parser) -> None:
 
 def _of_journal(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="a journal written by forge run")
+
+
+def _listening(parser: Parser, usual: int) -> Callable[..., argparse.Action]:
+    """Options of whatever listens, in a group; what adds more to it."""
+    add = parser.add_argument_group("where it listens, and to whom").add_argument
+    add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    add("--port", type=port, default=usual, help="the port to listen on, 0: any free one (default: %(default)s)")
+    add("--origin", action="append", default=[], help="a web page that may ask, besides the server's own; *: all")
+    add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
+    return add
 
 
 def decimal(text: str) -> float:
@@ -259,13 +270,9 @@ def fill_proxy(parser: Parser) -> None:
         metavar="N",
         help="requests that wait for a slot, of more: 429 (default: %(default)s)",
     )
-    add = parser.add_argument_group("where it listens, and to whom").add_argument
-    add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    add("--port", type=port, default=8081, help="the port to listen on, 0: any free one (default: %(default)s)")
+    add = _listening(parser, 8081)
     add("--api-key-env", metavar="NAME", help="the environment variable with the key that callers must have")
     add("--insecure", action="store_true", help="listen beyond this machine without a key")
-    add("--origin", action="append", default=[], help="a web page that may ask, besides this machine's own; *: all")
-    add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
     add_telemetry(parser)
 
 
@@ -275,15 +282,11 @@ def fill_serve(parser: Parser) -> None:
     _working(parser)
     add_backend(parser, default=_OWN)
     add_model(parser)
-    add = parser.add_argument_group("where it listens, and to whom").add_argument
-    add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    add("--port", type=port, default=8082, help="the port to listen on, 0: any free one (default: %(default)s)")
+    add = _listening(parser, 8082)
     add("--key-file", type=Path, metavar="FILE", help="hashes of the keys that callers must have (see forge key)")
-    add("--origin", action="append", default=[], help="a web page that may ask, besides the server's own; *: all")
     add("--body-limit", type=count, default=1024, metavar="KIB", help="of a request (default: %(default)s KiB)")
     add("--rate", type=decimal, default=100.0, metavar="N", help="requests a second of a caller (default: %(default)g)")
     add("--streams", type=count, default=500, metavar="N", help="open streams at a time (default: %(default)s)")
-    add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
     add("--verbose", action="store_true", help="print a line a request on standard error")
     add_telemetry(parser)
     parser.set_defaults(command=command_of("forge.cli.serve", "run_serve"))

@@ -16,6 +16,7 @@ from forge.backends.servers.process import state_folder
 from forge.cli.console import Console, printable
 from forge.cli.layout import LabelledText, show
 from forge.cli.options import backend_for
+from forge.cli.parser import RunCommand
 from forge.cli.progress import downloading
 from forge.cli.run import load_served, prompt_values
 from forge.cli.signals import until_signal
@@ -154,18 +155,6 @@ def run_answer(options: argparse.Namespace) -> int:
     return 0
 
 
-def run_cancel(options: argparse.Namespace) -> int:
-    """Cancel a run."""
-    _asked(options, lambda runs: runs.cancel(options.run))
-    return 0
-
-
-def run_retry(options: argparse.Namespace) -> int:
-    """Go on with a failed run."""
-    _asked(options, lambda runs: runs.retry(options.run))
-    return 0
-
-
 def run_upgrade(options: argparse.Namespace) -> int:
     """Go on with the runs of another version."""
 
@@ -191,16 +180,20 @@ def run_events(options: argparse.Namespace) -> int:
     return asyncio.run(until_signal(_with(options, told)))
 
 
-def run_export(options: argparse.Namespace) -> int:
-    """Write a run as a journal."""
-    _asked(options, lambda runs: runs.export(options.run, options.file))
-    return 0
+def _plainly(do: Callable[[Runs, argparse.Namespace], Awaitable[object]]) -> RunCommand:
+    """A verb that prints nothing."""
+
+    def run(options: argparse.Namespace) -> int:
+        _asked(options, lambda runs: do(runs, options))
+        return 0
+
+    return run
 
 
-def run_delete(options: argparse.Namespace) -> int:
-    """Delete a run that has ended."""
-    _asked(options, lambda runs: runs.delete(options.run))
-    return 0
+run_cancel = _plainly(lambda runs, options: runs.cancel(options.run))
+run_retry = _plainly(lambda runs, options: runs.retry(options.run))
+run_export = _plainly(lambda runs, options: runs.export(options.run, options.file))
+run_delete = _plainly(lambda runs, options: runs.delete(options.run))
 
 
 def run_prune(options: argparse.Namespace) -> int:

@@ -102,8 +102,6 @@ class EvalProgress:
             yield Text.assemble((configuration.name, "bold"), f": {', '.join(parts)}")
 
 
-# `forge eval run` and `list`: scenarios chosen, played and written down.
-
 # The options of `forge eval run`: from the command line, and from a TOML file with one or several models.
 
 _Count = Annotated[int, Meta(ge=1)]

@@ -4,9 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from msgspec import UNSET
+from typing import Any, TypeVar
 
 from forge.agent.agent import Agent
 from forge.backends import Backend, named
@@ -18,6 +16,8 @@ from forge.journal.redaction import Redact
 from forge.workflow.workflow import Workflow
 from stages.options import OptionError
 from stages.wire.deltas import Sampling
+
+_T = TypeVar("_T")
 
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
@@ -59,16 +59,19 @@ def backend_for(
     return None
 
 
+def made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
+    """The options of that kind, with these values. ForgeError with every mistake in them, each after the prefix."""
+    try:
+        return kind(**given)
+    except OptionError as error:
+        of = f"{getattr(kind, '__name__', '')}: "
+        raise ForgeError("; ".join(prefix + problem.removeprefix(of) for problem in error.problems)) from None
+
+
 def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:
     """The sampling options of a command line. ForgeError for one that no server takes."""
-    try:
-        return Sampling(
-            temperature=UNSET if temperature is None else temperature,
-            seed=UNSET if seed is None else seed,
-            max_tokens=UNSET if max_tokens is None else max_tokens,
-        )
-    except OptionError as error:
-        raise ForgeError("; ".join(f"--{problem.removeprefix('Sampling: ')}" for problem in error.problems)) from None
+    given = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+    return made(Sampling, "--", **{name: value for name, value in given.items() if value is not None})
 
 
 def key_of(variable: str | None) -> str:

@@ -20,13 +20,12 @@ import msgspec
 
 from forge.backends import Backend
 from forge.cli.console import Console, readable
-from forge.cli.options import backend_of, key_of
+from forge.cli.options import backend_of, key_of, made
 from forge.cli.progress import downloading
 from forge.cli.signals import handling
 from forge.errors import ForgeError, quantity, to_install
 from forge.proxy.passage import Passage, client_name, summary_line
 from forge.runtime.log import JsonFormatter
-from stages.options import OptionError
 
 if TYPE_CHECKING:
     from forge.proxy import ProxyOptions
@@ -234,8 +233,4 @@ def _options(options: argparse.Namespace) -> "ProxyOptions":
     given = {name: value for name, value in vars(options).items() if name in ProxyOptions.__struct_fields__}
     given |= {"api_key": key_of(options.api_key_env), "origins": tuple(options.origin)}
     given["policy"] = options.policy or Policy()
-    try:
-        return ProxyOptions(**given)
-    except OptionError as error:
-        said = "; ".join(problem.removeprefix("ProxyOptions: ") for problem in error.problems)
-        raise ForgeError(said) from None
+    return made(ProxyOptions, **given)

@@ -12,12 +12,10 @@ from rich.text import Text
 
 from forge.cli.console import Console
 from forge.cli.durable import database_of
-from forge.cli.options import backend_for
+from forge.cli.options import backend_for, made
 from forge.cli.progress import downloading
 from forge.cli.run import load_served
 from forge.cli.signals import handling
-from forge.errors import ForgeError
-from stages.options import OptionError
 
 if TYPE_CHECKING:
     from forge.serve import RunServer, ServeOptions
@@ -68,20 +66,9 @@ async def _serve(server: "RunServer", console: Console) -> int:
 def _options(options: argparse.Namespace) -> "ServeOptions":
     from forge.serve import ServeOptions  # noqa: PLC0415 - an extra
 
-    try:
-        return ServeOptions(
-            host=options.host,
-            port=options.port,
-            keys=options.key_file,
-            body_limit=options.body_limit * 1024,
-            rate=options.rate,
-            streams=options.streams,
-            grace=options.grace,
-            origins=tuple(options.origin),
-        )
-    except OptionError as error:
-        said = "; ".join(problem.removeprefix("ServeOptions: ") for problem in error.problems)
-        raise ForgeError(said) from None
+    given = {name: value for name, value in vars(options).items() if name in ServeOptions.__struct_fields__}
+    given |= {"keys": options.key_file, "body_limit": options.body_limit * 1024, "origins": tuple(options.origin)}
+    return made(ServeOptions, **given)
 
 
 def run_key(options: argparse.Namespace) -> int:

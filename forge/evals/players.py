@@ -1,19 +1,18 @@
 """Players: forge's own loop, and a plain one to compare it with."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import Raw, structs
 from returns.result import Failure, Success
 
-from forge.connection import Connection
 from forge.evals.configurations import ABLATIONS
 from forge.evals.player import Player, RunEnd, Task
 from forge.interpreters import Interpreter
 from forge.runtime.conversation import Conversation
+from forge.runtime.reaching import Held
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Said, Send, Succeeded, Undelivered
@@ -26,20 +25,9 @@ from stages.wire.openai.chat import encode_tools
 # Forge as a player: the workflow is run as any user would run it.
 
 
-class _Connected(Struct, frozen=True):
-    """A backend that is connected already."""
-
-    connection: Connection
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        """The connection."""
-        yield self.connection
-
-
 async def play_forge(task: Task, goes_on: tuple[type[Halt], ...] = ()) -> RunEnd:
     """Each message is a run that continues the one before; after a Halt of `goes_on` the next message is said."""
-    conversation, end = Conversation(task.workflow, backend=_Connected(task.connection)), ""
+    conversation, end = Conversation(task.workflow, backend=Held(task.connection)), ""
     for number, message in enumerate(task.messages):
         task.record.message = number
         watching: Watching = {"on_event": task.record.observe, "journal": task.journal_of(number)}

@@ -5,7 +5,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from forge.proxy.admission import Admission, is_said, shown_text
+from forge.observation import Observed
+from forge.proxy.admission import is_said, shown_text
 from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
 from forge.proxy.exchange import Exchange
@@ -14,7 +15,7 @@ from forge.proxy.relay import Relay
 from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
-from stages.effect import Fault, Reply
+from stages.effect import Fault, Replied, Reply, Undelivered
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
 from stages.wire.served import RequestError, WireAnswer
 
@@ -24,8 +25,11 @@ class Sink(Protocol):
 
     text: str
 
-    async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:
-        """What the backend replies; of the `first` reply as much may be shown as can be before it is judged."""
+    async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:
+        """What the backend replies; of the `first` reply as much may be shown as can be before it is judged.
+
+        `observed` is told when a stream begins.
+        """
         ...
 
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
@@ -49,10 +53,13 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
     """Ask until there is a reply, and give it to the client; `notes` are told how it came about."""
     post, notes.attempts = exchange.first, 0
     notes.compacted, notes.left_out = exchange.shaped.compacted, exchange.left_out
-    asked = exchange.guarded.first if exchange.guarded else None
+    asked = exchange.asked
     while True:
         notes.attempts += 1
-        got = await sink.ask(exchange, post, first=notes.attempts == 1)
+        with exchange.observed() as observed:
+            post = replace(post, trace=observed.headers)
+            got = await sink.ask(exchange, post, observed, first=notes.attempts == 1)
+            observed.outcome = Undelivered(fault=got.fault) if isinstance(got, Refusal) else Replied(reply=got.reply)
         if isinstance(got, Refusal):
             if notes.attempts == 1 and not sink.text:
                 got = await exchange.sized(got)
@@ -104,9 +111,9 @@ class WholeAnswer:
     def __init__(self, out: NotedOutlet) -> None:
         self._out, self._answer = out, WireAnswer(body=b"")
 
-    async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:  # noqa: ARG002 - see Sink
+    async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:  # noqa: ARG002 - see Sink
         """The whole reply."""
-        return await exchange.upstream.whole(post)
+        return await exchange.model.upstream.whole(post)
 
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
         """The backend's own bytes, where they are of the client's protocol and lack nothing."""
@@ -149,26 +156,27 @@ class StreamedAnswer:
         self._held: tuple[Heard, ...] = ()
         """The events of the last reply that were not shown; `_first`: it is the first one."""
 
-    async def ask(self, exchange: Exchange, post: Post, *, first: bool) -> Whole | Refusal:
+    async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:
         """The whole reply, some of it shown; of a retry, nothing is."""
-        guarded = exchange.guarded
-        admission = guarded.admission() if guarded else Admission(None)
+        judged, admission = exchange.asked is not None, exchange.admission()
         pieces: list[Piece | Fault] = []
-        async with aclosing(exchange.upstream.stream(post)) as events:
+        async with aclosing(exchange.model.upstream.stream(post)) as events:
             async for heard in events:
                 if isinstance(heard, Refusal):
                     return heard
                 fault = next((piece for piece in heard.pieces if isinstance(piece, Fault)), None)
                 if fault is not None and not _is_ended(pieces):
                     return Refusal(fault)
+                if heard.pieces and not pieces:
+                    observed.first()
                 pieces += heard.pieces
-                if guarded is None:
+                if not judged:
                     del pieces[:-3]  # of a reply that is not judged it matters how it ends
                 if not first:
                     continue
                 admission, shown = admission.advance(heard)
                 await self.relay.show(shown)
-                if guarded is not None and shown:
+                if judged and shown:
                     self.text += shown_text(shown)
                     self._thought = self._thought or any(map(is_said, shown))
         reply = gather_reply(pieces)

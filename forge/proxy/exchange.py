@@ -7,12 +7,12 @@ import uuid
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.observation import ModelAsked, Observed
 from forge.proxy.admission import Admission
 from forge.proxy.errors import naming_a_model
 from forge.proxy.model import Model
 from forge.proxy.policy import ModelPolicy
 from forge.proxy.shaping import Shaped, in_plain_words, shaped_request, with_fields
-from forge.proxy.tools import Guard
 from forge.proxy.turn import (
     Again,
     Exhausted,
@@ -23,7 +23,7 @@ from forge.proxy.turn import (
     opening,
     unanswered,
 )
-from forge.proxy.upstream import Caller, ObservedUpstream, Post, Refusal, Upstream
+from forge.proxy.upstream import Caller, Post, Refusal
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.rules import pending
@@ -35,21 +35,8 @@ _KIND = re.compile(r"[A-Za-z0-9_.-]+")
 """Kinds that may stand in a header: the client's own word."""
 
 
-class Guarded(Struct, frozen=True):
-    """What guards a reply."""
-
-    guard: Guard
-    first: Again
-
-    def admission(self) -> Admission:
-        """What may be shown of a reply before it is judged: no text where words are no answer yet."""
-        rules = self.guard.rules
-        welcome = rules.on_text == "accept" and not pending(rules, self.first.state.ledger)
-        return Admission(self.guard.holding, silent=not welcome)
-
-
 class Exchange(Struct, frozen=True, kw_only=True):
-    """A request on its way. `same`: the backend's bytes are the client's; `guarded` is None where it goes through.
+    """A request on its way. `same`: the backend's bytes are the client's. `asked` is None where no reply is judged.
 
     `given` is what the client asks for, `shaped` what is made of it for the backend. `overflow` is the refusal after
     which it was compacted, `cuts` how many times it was.
@@ -61,7 +48,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     model: Model
     first: Post
     same: bool
-    guarded: Guarded | None
+    asked: Again | None
     overflow: Refusal | None = None
     cuts: int = 0
 
@@ -74,17 +61,24 @@ class Exchange(Struct, frozen=True, kw_only=True):
         """What the backend is asked."""
         return self.shaped.request
 
-    @property
-    def upstream(self) -> Upstream:
-        """The backend."""
+    def observed(self) -> Observed:
+        """A model call that it takes, to be observed."""
         model, request = self.model, self.request
         name = model.name_for(request) or request.model or model.setup.model
-        return ObservedUpstream(model.upstream, model.endpoint, name)
+        return Observed(ModelAsked(model=name, endpoint=model.endpoint, streamed=request.stream))
 
     @property
     def policy(self) -> ModelPolicy:
         """What holds for its model."""
         return self.model.policy_for(self.given)
+
+    def admission(self) -> Admission:
+        """What may be shown of a reply before it is judged: no text where words are no answer yet."""
+        if self.asked is None:
+            return Admission(None)
+        guard = self.asked.turn.guard
+        welcome = guard.rules.on_text == "accept" and not pending(guard.rules, self.asked.state.ledger)
+        return Admission(guard.holding, silent=not welcome)
 
     @property
     def strips(self) -> bool:
@@ -155,9 +149,10 @@ def exchange_for(
     """The exchange in which the backend is asked what was made of what the client has given."""
     request = shaped.request
     whole = request.n > 1 or request.logprobs
-    guarded = None
-    if request.tools and request.choice.mode != "none" and not whole:
-        guarded, first = _guarded(given, request, model, same=same)
+    judges = request.tools and request.choice.mode != "none" and not whole
+    asked = _first_asked(given, request, model, same=same) if judges else None
+    if asked is not None:
+        first = asked.request
     else:
         first = Request() if same else plain_request(request, model.setup_for(request), model.name_for(request))
     return Exchange(
@@ -167,12 +162,12 @@ def exchange_for(
         model=model,
         first=Post(request=first, body=request.body if same else b"", caller=caller),
         same=same,
-        guarded=guarded,
+        asked=asked,
     )
 
 
-def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same: bool) -> tuple[Guarded, Request]:
-    """What guards the reply, and the first request; one that is sent as it came is in its body.
+def _first_asked(given: ServerRequest, request: ServerRequest, model: Model, *, same: bool) -> Again:
+    """The first request of a turn whose replies are judged; empty where the client's own body is sent as it came.
 
     Rules look at the session as the client has it, of which the backend may be sent less.
     """
@@ -189,11 +184,11 @@ def _guarded(given: ServerRequest, request: ServerRequest, model: Model, *, same
         constrains=model.constrains,
     )
     if same:
-        return Guarded(guard, Again(turn=turn, state=state, request=Request())), Request()
+        return Again(turn=turn, state=state, request=Request())
     first = ask(turn, state)
     if first is None:
         raise TypeError("a turn without a first request")
-    return Guarded(guard, first), first.request
+    return first
 
 
 def pinned(request: ServerRequest, name: str) -> ServerRequest:

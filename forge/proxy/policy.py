@@ -16,7 +16,7 @@ from stages.message import History, Tool, with_calls
 from stages.objection import Guard
 from stages.options import AtLeastOne
 from stages.reading.toolset import parameters_of
-from stages.rules import Change, Each, OnViolation, Rules, Use, last_question, matches, recount
+from stages.rules import Change, OnViolation, Rules, Use, last_question, matches, recount
 from stages.state import Cleared, Ledger
 from stages.tool import Grounded, Prerequisite, ToolSpec
 from stages.wire.served import NO_PARAMETERS
@@ -30,25 +30,6 @@ ERRORS = ("Error:*", "Traceback (most recent call last)*")
 """How results begin in the history of many clients when a tool has failed."""
 
 
-class PolicyPrerequisite(Prerequisite, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A prerequisite as a table."""
-
-
-class PolicyChange(Change, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What makes results out of date, as a table."""
-
-
-class PolicyEach(Each, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The listed values that a tool has to be called with, as a table."""
-
-
-class PolicyUse(Use, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The rules of order and number for one tool, as a table."""
-
-    again_after: tuple[str | PolicyChange, ...] = ()
-    each_of: PolicyEach | None = None
-
-
 class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be known of one tool, in the words of `@tool`.
 
@@ -56,7 +37,7 @@ class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     effect: Literal["read", "write"] = "write"
-    prerequisites: str | tuple[str | PolicyPrerequisite, ...] = ()
+    prerequisites: str | tuple[str | Prerequisite, ...] = ()
     grounded: str | tuple[str, ...] | dict[str, Names] = ()
     repeatable: bool = False
     errors: tuple[str, ...] | None = None
@@ -86,7 +67,7 @@ class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     required_steps: Names = ()
     terminal_tool: Names = ()
-    order: tuple[PolicyUse, ...] = ()
+    order: tuple[Use, ...] = ()
     limits: PolicyLimits = PolicyLimits()
     calls: PolicyCalls = PolicyCalls()
     scope: Literal["session", "answer"] = "session"

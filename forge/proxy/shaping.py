@@ -105,9 +105,8 @@ def _without_earlier_reasoning(request: ServerRequest, *, same: bool) -> ServerR
     bare = request if history == request.history else replace(request, history=history)
     if not same or request.protocol != "chat":
         return bare if not same else request
-    messages = decode(_objects, bytes(fields(request)["messages"]))
-    now = [_without_reasoning(raw) for raw in messages]
-    return bare if now == messages else with_fields(bare, {"messages": now})
+    changes = _changed_messages(request, _without_reasoning)
+    return with_fields(bare, changes) if changes else bare
 
 
 def _bare(reply: Assistant) -> Assistant:
@@ -120,15 +119,25 @@ def _text_alone(text: str) -> str:
     return rest if thought else text
 
 
-def _without_reasoning(raw: Raw) -> Raw:
-    message = decode(_object, bytes(raw))
+def _without_reasoning(message: dict[str, Raw]) -> dict[str, Raw]:
     if bytes(message.get("role", b"")) != b'"assistant"':
-        return raw
+        return message
     now = {name: value for name, value in message.items() if name not in _REASONING}
     content = bytes(message.get("content", b""))
     if content.startswith(b'"') and (text := decode(_text, content)) != (bare := _text_alone(text)):
         now["content"] = Raw(msgspec.json.encode(bare))
-    return raw if now == message else Raw(msgspec.json.encode(now))
+    return now
+
+
+def _changed_messages(request: ServerRequest, change: Callable[[dict[str, Raw]], dict[str, Raw]]) -> dict[str, object]:
+    """The field `messages` with what changes of them; nothing where nothing does."""
+    given = decode(_objects, bytes(fields(request)["messages"]))
+    messages = [decode(_object, bytes(raw)) for raw in given]
+    now = [change(message) for message in messages]
+    if now == messages:
+        return {}
+    written = zip(given, messages, now, strict=True)
+    return {"messages": [raw if was == now else Raw(msgspec.json.encode(now)) for raw, was, now in written]}
 
 
 # Volatile lines: what agents write into the system prompt anew with each request, so that no cache of it holds. Pure.
@@ -166,9 +175,6 @@ def _steadied(request: ServerRequest, *, same: bool) -> ServerRequest:
     return _in_body(steadily) if same else steadily
 
 
-_line_object = msgspec.json.Decoder(dict[str, Raw])
-_line_objects = msgspec.json.Decoder(list[Raw])
-_line_text = msgspec.json.Decoder(str)
 _SYSTEM = frozenset({b'"system"', b'"developer"'})
 
 
@@ -176,9 +182,7 @@ def _in_body(request: ServerRequest) -> ServerRequest:
     """The same in the client's own body, which stays as it is where that changes nothing."""
     given = fields(request)
     join = "\n".join if request.protocol == "chat" else _paragraphs
-    messages = decode(_line_objects, bytes(given["messages"]))
-    now = [_line_message(raw, join) for raw in messages]
-    changes: dict[str, object] = {} if now == messages else {"messages": now}
+    changes = _changed_messages(request, lambda message: _steady_message(message, join))
     if "system" in given and (system := _content(given["system"], join)) != given["system"]:
         changes["system"] = system
     return with_fields(request, changes) if changes else request
@@ -192,26 +196,24 @@ def _paragraphs(texts: list[str]) -> str:
     return "\n\n".join(filter(None, texts))
 
 
-def _line_message(raw: Raw, join: _Join) -> Raw:
-    message = decode(_line_object, bytes(raw))
+def _steady_message(message: dict[str, Raw], join: _Join) -> dict[str, Raw]:
     if bytes(message.get("role", b"")) not in _SYSTEM or "content" not in message:
-        return raw
-    content = _content(message["content"], join)
-    return raw if content == message["content"] else Raw(msgspec.json.encode(message | {"content": content}))
+        return message
+    return message | {"content": _content(message["content"], join)}
 
 
 def _content(content: Raw, join: _Join) -> Raw:
     """A text, or the texts of a list as one; parts with marks for a cache stay parts, each with a steady text."""
     given = bytes(content)
     if given.startswith(b'"'):
-        text = decode(_line_text, given)
+        text = decode(_text, given)
         return content if (now := _steady(text)) == text else Raw(msgspec.json.encode(now))
     if not given.startswith(b"["):
         return content
-    parts = [decode(_line_object, bytes(part)) for part in decode(_line_objects, given)]
+    parts = [decode(_object, bytes(part)) for part in decode(_objects, given)]
     if not all(bytes(part.get("type", b"")) == b'"text"' for part in parts):
         return content
-    texts = [decode(_line_text, bytes(part["text"])) for part in parts]
+    texts = [decode(_text, bytes(part["text"])) for part in parts]
     if all(part.keys() == {"type", "text"} for part in parts):
         return Raw(msgspec.json.encode(_steady(join(texts))))
     if all(_steady(text) == text for text in texts):
@@ -227,8 +229,6 @@ _STEP = 1.25
 
 _THRESHOLD = 0.95
 """The part of the budget from which on it is compacted: late, as nothing comes between the estimate and the request."""
-
-_fields = msgspec.json.Decoder(dict[str, Raw])
 
 
 class Fitted(Struct, frozen=True):
@@ -323,7 +323,7 @@ def _as_sent(
             yield messages[each.at]
         else:
             text = Raw(msgspec.json.encode(each.message.text))
-            yield Raw(msgspec.json.encode(decode(_fields, bytes(messages[each.at])) | {"content": text}))
+            yield Raw(msgspec.json.encode(decode(_object, bytes(messages[each.at])) | {"content": text}))
 
 
 def _after_system(request: ServerRequest, history: History) -> History:
@@ -368,7 +368,6 @@ class _Message(Struct):
     message: str
 
 
-_tools = msgspec.json.Decoder(list[Raw])
 _tool, _chat_tool = msgspec.json.Decoder(_Tool), msgspec.json.Decoder(SentTool)
 _message = msgspec.json.Decoder(_Message)
 
@@ -387,7 +386,7 @@ def _without_hidden(request: ServerRequest, patterns: tuple[str, ...], *, same: 
     left = replace(request, tools=tools)
     if not same:
         return left
-    raws = [raw for raw in decode(_tools, bytes(fields(request)["tools"])) if _name(raw, request) not in hidden]
+    raws = [raw for raw in decode(_objects, bytes(fields(request)["tools"])) if _name(raw, request) not in hidden]
     gone = {} if raws else {"tools": None, "tool_choice": None, "parallel_tool_calls": None}
     return with_fields(left, gone or {"tools": raws})
 
@@ -412,7 +411,7 @@ def _with_respond(request: ServerRequest, spoken: Wire, *, same: bool) -> Server
     offered = replace(request, tools=(*request.tools, RESPOND))
     if not same:
         return offered
-    raws = decode(_tools, bytes(fields(request)["tools"])) + decode(_tools, bytes(spoken.tools((RESPOND.spec,))))
+    raws = decode(_objects, bytes(fields(request)["tools"])) + decode(_objects, bytes(spoken.tools((RESPOND.spec,))))
     return with_fields(offered, {"tools": raws})
 
 

@@ -18,7 +18,7 @@ from stages.reading.replies import ReplyRead, reader
 from stages.reading.toolset import Toolset, parameters_of
 from stages.rescue.holding import Holding
 from stages.rescue.markers import Openers, openers
-from stages.rescue.names import name_search
+from stages.rescue.names import indexed, name_search
 from stages.rules import Calls, Limits, Rules
 from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.state import Awaiting, State, Vetted
@@ -110,11 +110,9 @@ class Guards:
         self._tell(under.absent, request)
         rules = under.among(request.choice.tools)
         checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._told) for spec in rules.tools}
-        tools = Toolset(
-            specs={spec.name: spec for spec in rules.tools},
-            checks=checks,
-            parameters={spec.name: _parameters(spec) for spec in rules.tools},
-        )
+        parameters = {spec.name: _parameters(spec) for spec in rules.tools}
+        specs = {spec.name: spec for spec in rules.tools}
+        tools = Toolset(specs=specs, checks=checks, parameters=parameters, names=indexed(parameters))
         in_text, form = self._mode != "native", FORMS[self._form]
         judge = validate(rules, Target(mode=self._mode, form=form, families=self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)

@@ -1,16 +1,14 @@
 """Upstream: how the proxy asks a backend, over HTTP or through the backend's own connection."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.connection import Connection, Endpoint
-from forge.observation import ModelAsked, Observed
-from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered
-from stages.wire.deltas import Ended, Overflow, Piece, overflow_of, reply_pieces
+from forge.connection import Connection
+from stages.effect import Fault, Replied, Reply, Request, Send
+from stages.wire.deltas import Overflow, Piece, overflow_of, reply_pieces
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -97,47 +95,3 @@ class Connected:
             return
         for piece in reply_pieces(answer.reply):
             yield Heard(b"", (piece,))
-
-
-class ObservedUpstream:
-    """A backend whose calls are observed, for that model."""
-
-    def __init__(self, upstream: Upstream, endpoint: Endpoint | None, model: str) -> None:
-        self._upstream, self._endpoint, self._model = upstream, endpoint, model
-
-    async def whole(self, post: Post) -> Whole | Refusal:
-        """The whole answer."""
-        with self._observed(streamed=False) as observed:
-            answer = await self._upstream.whole(replace(post, trace=observed.headers))
-            if isinstance(answer, Refusal):
-                observed.outcome = Undelivered(fault=answer.fault)
-            else:
-                observed.outcome = Replied(reply=answer.reply)
-            return answer
-
-    async def count(self, post: Post) -> int | Refusal | None:
-        """How many tokens the body's prompt has."""
-        return await self._upstream.count(post)
-
-    async def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
-        """The answer's events as they come."""
-        with self._observed(streamed=True) as observed:
-            async with aclosing(self._upstream.stream(replace(post, trace=observed.headers))) as answer:
-                begun = False
-                async for heard in answer:
-                    if isinstance(heard, Refusal):
-                        observed.outcome = Undelivered(fault=heard.fault)
-                    else:
-                        if heard.pieces and not begun:
-                            begun = True
-                            observed.first()
-                        for piece in heard.pieces:
-                            if isinstance(piece, Ended):
-                                observed.outcome = Replied(reply=Reply(finish=piece.finish, usage=piece.usage))
-                            elif isinstance(piece, Fault):
-                                observed.outcome = Undelivered(fault=piece)
-                    yield heard
-
-    def _observed(self, *, streamed: bool) -> Observed:
-        asked = ModelAsked(model=self._model, endpoint=self._endpoint, streamed=streamed, within=False)
-        return Observed(asked)

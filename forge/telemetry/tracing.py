@@ -42,11 +42,11 @@ _MODELS = 64
 
 
 class _Operation:
-    """A span, the current one of whatever is awaited until it ends, unless that would leak it."""
+    """A span, the current one of whatever is awaited until it ends."""
 
-    def __init__(self, span: Span, *, current: bool = True) -> None:
+    def __init__(self, span: Span) -> None:
         self.span = span
-        self._token: Token[Context] | None = context.attach(trace.set_span_in_context(span)) if current else None
+        self._token: Token[Context] | None = context.attach(trace.set_span_in_context(span))
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -157,12 +157,12 @@ class _Chat(_Operation):
     """A model call."""
 
     def __init__(self, span: Span, seen: "Tracing", what: ModelAsked, measured: Attributes) -> None:
-        super().__init__(span, current=what.within)
+        super().__init__(span)
         self._seen, self._what, self._measured = seen, what, measured
         self._began = time.monotonic()
         self._ended = 0
         self._first: float | None = None
-        self.run = _run.get() if what.within else None
+        self.run = _run.get()
         if self.run is not None:
             self.run.asks(self)
 

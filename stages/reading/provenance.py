@@ -36,7 +36,6 @@ from stages.reading.replies import Judged, Reading
 from stages.reading.shown import ShownCall, shown_call, stands, tool_answers, up_to_date, user_texts
 from stages.reading.toolset import Toolset
 from stages.rescue.found import Family
-from stages.rescue.names import Names
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -57,7 +56,7 @@ def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
 
     `families` are the grammars in which a call may stand, besides JSON and Python.
     """
-    specs, checks, names = tools.specs, tools.checks, Names(tools.parameters)
+    specs, checks, names = tools.specs, tools.checks, tools.names
 
     def sift(state: State, reading: Reading) -> Sifted:
         if all(_is_made(call, state) for call in reading.calls):

@@ -17,7 +17,7 @@ from stages.reading.meant import is_clear, words_beside
 from stages.reading.toolset import Toolset, toolset_of
 from stages.reasoning import split_reasoning
 from stages.repair.json_text import FoundJson, json_at
-from stages.rescue import Family, FoundCall, Names, Rescued
+from stages.rescue import Family, FoundCall, Rescued
 from stages.rescue.markers import Openers
 from stages.rules import RESPOND, RepairLimits, Rules
 from stages.schema import Fits, Misfit
@@ -99,7 +99,7 @@ def reader(
             return Reading(said=replace(said, text=answer))
         if found_in is None:
             return Reading(said=said)
-        found = found_in(text, judge.tools.parameters)
+        found = found_in(text, judge.tools.names)
         clear = not (found.calls or found.damage) or is_clear(found, text)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)
@@ -124,7 +124,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
             fits = self.tools.checks[call.name](call.arguments)
             if isinstance(fits, Fits):
                 return Judged(name=call.name, arguments=fits.arguments, origin=origin, repairs=fits.repairs)
-        meant = Names(self.tools.specs.keys()).find(call.name)
+        meant = self.tools.names.find(call.name)
         if len(meant) != 1:
             return self.unknown(call, origin)
         renamed = () if meant[0] == call.name else (f"name {quote(call.name, 60)}",)

@@ -102,6 +102,8 @@ def _sound_part(value: object) -> object:
 
 def nested(data: bytes | str, most: int = NESTING) -> bool:
     """Whether the JSON value at the beginning of the data is nested deeper; linear, whatever the data."""
+    if len(data) <= most:
+        return False
     count = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
     if count <= most:
         return False

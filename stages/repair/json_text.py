@@ -59,7 +59,7 @@ def _strict_end(text: str, start: int) -> int:
 
 def json_at(text: str, start: int, *, strict: bool = False) -> FoundJson | BrokenJson:
     """The object or array at `start`; BrokenJson with the place where it broke. `strict`: nothing is repaired."""
-    if _FIRST_KEY.match(text, start):
+    if not text.startswith(("{", "["), start) and _FIRST_KEY.match(text, start):
         return _repaired(text, start, opened=True)
     end = _strict_end(text, start)
     if end > 0 and _decodes(written := text[start:end]):
@@ -84,6 +84,7 @@ def _repaired(text: str, start: int, *, opened: bool = False) -> FoundJson | Bro
 
 
 _any = msgspec.json.Decoder(Raw)
+_text = msgspec.json.Decoder(str)
 _members = msgspec.json.Decoder(dict[str, Raw])
 _elements = msgspec.json.Decoder(list[Raw])
 
@@ -119,9 +120,8 @@ def array_elements(text: str) -> list[Raw] | None:
 
 def string_value(value: Raw | None) -> str | None:
     """The string that a JSON value is; None for any other."""
-    if value is None or not bytes(value).startswith(b'"'):
-        return None
-    return msgspec.json.decode(value, type=str)
+    written = bytes(value or b"")
+    return _text.decode(written) if written.startswith(b'"') else None
 
 
 def json_source(value: Raw) -> str:

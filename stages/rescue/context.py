@@ -34,13 +34,13 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
     so only a quotation mark before it can be seen.
     """
     start = _opened(text, start, floor)
+    # At the beginning of a line there is no quotation mark, speaker or log entry before it.
+    if start == 0 or text[start - 1] == "\n":
+        return False
     if not torn and (closers := _CLOSERS.match(text, end)):
         end = closers.end()
     if in_quotes(text, start, end, torn=torn):
         return not is_all(text, start, end)
-    # At the beginning of a line there is no quotation mark, speaker or log entry before it.
-    if start == 0 or text[start - 1] == "\n":
-        return False
     line = in_blockquote(text, start) or in_log(text, start) or in_patch(text, start) or in_transcript(text, start, end)
     return line or (not torn and in_quotation(text, start, end))
 

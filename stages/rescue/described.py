@@ -30,6 +30,8 @@ ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation",
 """Beside a name and arguments these make it a record of a call that was made."""
 _LOG_KEYS = frozenset({"timestamp", "event", "duration_ms", "latency_ms", "exit_code"})
 """Beside a name and an object of arguments these make it a line of a log."""
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_schema", "params")
+_DESCRIBING = frozenset({*_SCHEMA_KEYS, *ARGUMENT_KEYS})
 _TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
 
 
@@ -40,9 +42,11 @@ def is_record(value: dict[str, Raw]) -> bool:
 
 def is_definition(value: dict[str, Raw]) -> bool:
     """A tool described rather than called: a JSON Schema, a list or a description where the arguments would be."""
+    if value.keys().isdisjoint(_DESCRIBING):
+        return False
     if "arguments" not in value and json_source(value.get("parameters", Raw(b""))).startswith("["):
         return True
-    for key in ("parameters", "input_schema", "inputSchema", "parameters_schema", "params"):
+    for key in _SCHEMA_KEYS:
         if key in value and (schema := object_members(json_source(value[key]))) is not None:
             if "properties" in schema or ("type" in schema and "required" in schema):
                 return True

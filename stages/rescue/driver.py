@@ -41,7 +41,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
     """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts."""
     known = families if isinstance(families, Openers) else openers(families)
 
-    def rescue(text: str, names: Collection[str]) -> Rescued:
+    def rescue(text: str, names: Collection[str] | Names) -> Rescued:
         # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
         visible = without_reasoning(sound(text))
         tools = names_of(names)
@@ -73,10 +73,12 @@ def _escaped(text: str, known: Openers, names: Names) -> Rescued:
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     """What the families read, in order, none overlapping, without calls that are only shown."""
     reads: list[tuple[str, Read]] = []
+    # Reasoning that came first is blank, so nothing that shows a call stands before `begin`.
+    begin = len(text) - len(text.lstrip())
     position = floor = shown = 0
     patience = max(_PATIENCE, len(text) // 2)
     called = damaged = False
-    place = known.places(text, names)
+    place = known.places(text, begin, names)
     while (start := place(position)) >= 0:
         position = start + 1
         if patience <= 0:
@@ -95,7 +97,7 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
             # The model is told of the first damage only.
             if read.claims or not damaged:
                 patience -= _PER_CALL + min(read.start - floor, WINDOW) // _PER_CALL
-                if _is_shown(text, read, floor, shown):
+                if read.start > begin and _is_shown(text, read, floor, shown):
                     shown = read.end
                     _drop_joined(text, reads, read)
                     continue
@@ -133,29 +135,39 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
         return Rescued(rest=text.strip())
     calls: list[FoundCall] = []
     unknown: list[str] = []
+    damage, damaged_at = None, -1
+    # The text before the first call, and that behind it, without calls and their markup.
+    before: list[str] = []
+    after: list[str] = []
+    pieces, position = before, 0
     for family, read in reads:
+        if position < read.start:
+            pieces.append(_without_strays(text[position : read.start]))
+        position = read.end
+        if read.claims or read.damage:
+            pieces = after
+        if read.keep:
+            pieces.append(read.keep)
+        if read.damage and damage is None:
+            # A reading that broke off is damaged after its calls.
+            damage, damaged_at = read.damage, read.end if read.claims else read.start
         for written in read.claims:
             claim = unwrapped(written, names)
-            match names.find(claim.name):
-                case (known,):
-                    calls.append(_call(claim, known, family, (read.start, read.end)))
-                case _:
-                    unknown.append(claim.name)
-    damage, at = next(((read.damage, _damaged_at(read)) for _, read in reads if read.damage), (None, -1))
-    before, after = _around(text, reads)
+            found = names.find(claim.name)
+            if len(found) == 1:
+                calls.append(_call(claim, found[0], family, (read.start, read.end)))
+            else:
+                unknown.append(claim.name)
+    if position < len(text):
+        pieces.append(_without_strays(text[position:]))
     return Rescued(
         calls=tuple(calls),
         unknown=tuple(unknown),
         damage=damage,
-        damaged_at=at,
-        rest=(before + after).strip(),
-        after=after.strip(),
+        damaged_at=damaged_at,
+        rest="".join((*before, *after)).strip(),
+        after="".join(after).strip(),
     )
-
-
-def _damaged_at(read: Read) -> int:
-    """Where the damage is: after the calls of a reading that broke off."""
-    return read.end if read.claims else read.start
 
 
 def _call(claim: Claim, known: str, family: str, span: tuple[int, int]) -> FoundCall:
@@ -168,20 +180,6 @@ def _call(claim: Claim, known: str, family: str, span: tuple[int, int]) -> Found
         cost=claim.cost,
         span=span,
     )
-
-
-def _around(text: str, reads: list[tuple[str, Read]]) -> tuple[str, str]:
-    """The text before the first call, and that behind it, without calls and their markup."""
-    before: list[str] = []
-    after: list[str] = []
-    pieces, position = before, 0
-    for _, read in reads:
-        pieces.append(_without_strays(text[position : read.start]))
-        pieces = after if read.claims or read.damage else pieces
-        pieces.append(read.keep or "")
-        position = read.end
-    pieces.append(_without_strays(text[position:]))
-    return "".join(before), "".join(after)
 
 
 def _without_strays(text: str) -> str:

@@ -154,5 +154,5 @@ class Rescued(Struct, frozen=True, kw_only=True):
     after: str = ""
 
 
-Rescue = Callable[[str, Collection[str]], Rescued]
-"""From a text and the names of the tools to the calls in it."""
+Rescue = Callable[[str, Collection[str] | Names], Rescued]
+"""From a text and the names of the tools, prepared for many texts or not (`names.indexed`), to the calls in it."""

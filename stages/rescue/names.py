@@ -60,10 +60,15 @@ class Names(Struct, frozen=True):
         return any(name.startswith(written) for name in self.known)
 
 
-def names_of(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
+def names_of(known: Collection[str] | Mapping[str, tuple[str, ...]] | Names) -> Names:
     """These names, indexed if there are many: a reply may have thousands of calls of tools that do not exist."""
-    if len(known) <= _FEW:
-        return Names(known)
+    if isinstance(known, Names):
+        return known
+    return Names(known) if len(known) <= _FEW else indexed(known)
+
+
+def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
+    """These names for many texts, so that none of them is looked through."""
     spelt: dict[str, tuple[str, ...]] = {}
     for name in known:
         if key := _key(name):

@@ -21,6 +21,7 @@ from stages.rescue.names import Names, bare_name
 from stages.rescue.tags import STEM_IN
 
 NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
+_NAME_KEYS = frozenset(NAME_KEYS)
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
 _PARALLEL = "multi_tool_use.parallel"
 """OpenAI's models write several calls as arguments of a tool of this name, even if no such tool was given."""
@@ -38,6 +39,7 @@ _ONE_KEYS = (
     "tool",
     "command",
 )
+_WRAPPING = frozenset({*_ONE_KEYS, "params"})
 _CALL_KEYS = frozenset({*NAME_KEYS, *_MANY_KEYS, *_ONE_KEYS, "method"})
 """An object with several keys is a call only if one of these is among them."""
 _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
@@ -63,7 +65,11 @@ NOT_A_CALL = _Shape()
 def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
     """The calls that a JSON value stands for. `marked`: markup around it says that it is a call."""
     many = array_elements(found.text) if found.text.startswith("[") else None
-    shape = _object(found.text, names, marked=marked) if many is None else _several(many, names, marked=marked)
+    shape = (
+        _object(object_members(found.text), names, marked=marked)
+        if many is None
+        else _several(many, names, marked=marked)
+    )
     if not found.repairs:
         return shape
     if "missing_closer" in found.repairs and any(claim.repairs for claim in shape.claims):
@@ -78,21 +84,20 @@ def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
 
 def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> _Shape:
     """An array is calls only if all of it is."""
-    shapes = [_object(json_source(value), names, marked=marked) for value in values if not _is_words(value)]
+    read = [object_members(json_source(value)) for value in values]
+    shapes = [_object(value, names, marked=marked) for value in read if not _is_words(value or {})]
     if not shapes or not all(shape.claims or shape.damage for shape in shapes):
         return NOT_A_CALL
     claims = tuple(claim for shape in shapes for claim in shape.claims)
     return _Shape(claims=claims, damage=next((shape.damage for shape in shapes if shape.damage), None))
 
 
-def _is_words(value: Raw) -> bool:
+def _is_words(block: dict[str, Raw]) -> bool:
     """Whether an element is a block of text beside the calls."""
-    block = object_members(json_source(value)) or {}
     return string_value(block.get("type")) in _NO_CALLS and block.keys().isdisjoint(NAME_KEYS)
 
 
-def _object(text: str, names: Names, *, marked: bool) -> _Shape:
-    value = object_members(text)
+def _object(value: dict[str, Raw] | None, names: Names, *, marked: bool) -> _Shape:
     if value is None:
         return NOT_A_CALL
     if len(value) == len(("name", "arguments")) and (claim := _plain_call(value, names)):
@@ -101,7 +106,8 @@ def _object(text: str, names: Names, *, marked: bool) -> _Shape:
         value = {key.lower(): raw for key, raw in value.items()}
     if len(value) > 1 and value.keys().isdisjoint(_CALL_KEYS):
         return _other_keys(value, names)
-    if bare_name(string_value(value.get("name")) or string_value(value.get("recipient_name")) or "") == _PARALLEL:
+    named = string_value(value.get("name")) or string_value(value.get("recipient_name")) or ""
+    if "parallel" in named and bare_name(named) == _PARALLEL:
         given = next((value[key] for key in ARGUMENT_KEYS if key in value), Raw(b"{}"))
         value = object_members(string_value(given) or json_source(given)) or {}
     for key in _MANY_KEYS:
@@ -113,6 +119,8 @@ def _object(text: str, names: Names, *, marked: bool) -> _Shape:
 def _innermost(value: dict[str, Raw]) -> dict[str, Raw]:
     """The object that is the call, where others only wrap it: `{"tool_call": {"function": {…}}}`."""
     for _ in range(_WRAPPERS):
+        if value.keys().isdisjoint(_WRAPPING):
+            break
         keys = (*_ONE_KEYS, "params") if string_value(value.get("method")) == "tools/call" else _ONE_KEYS
         wrapped = ((key, object_members(json_source(value[key]))) for key in keys if key in value)
         key, inner = next(((key, inner) for key, inner in wrapped if inner is not None), ("", None))
@@ -132,11 +140,14 @@ _TYPED = re.compile(
 
 def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
     """`{"name": …, "arguments": {…}}` at once: what most models write needs none of the other checks."""
-    named, given = value if next(iter(value)) in NAME_KEYS else reversed(value)
-    if named not in NAME_KEYS or given not in ARGUMENT_KEYS:
+    named, given = value
+    if named not in _NAME_KEYS:
+        named, given = given, named
+    if named not in _NAME_KEYS or given not in ARGUMENT_KEYS:
         return None
-    name, arguments = string_value(value[named]), bytes(value[given])
-    if name is None or name not in names.known or not arguments.startswith(b"{"):
+    arguments = bytes(value[given])
+    name = string_value(value[named]) if arguments.startswith(b"{") else None
+    if name is None or name not in names.known:
         return None
     described = b'"type"' in arguments if given == "arguments" else _TYPED.search(arguments) is not None
     return None if described else Claim(name=name, arguments=arguments.decode())
@@ -145,7 +156,7 @@ def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
 def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if is_record(value) or is_definition(value):
         return NOT_A_CALL
-    written = [name for key in NAME_KEYS if (name := string_value(value.get(key))) is not None]
+    written = [name for key in NAME_KEYS if key in value and (name := string_value(value[key])) is not None]
     known = {found for name in written for found in names.find(name)}
     if len(known) > 1:
         return _Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")

@@ -8,6 +8,8 @@ import re
 
 BAR = "[|\uff5c\u00a6\u2016\u2502\u2503\u2223\u2758\u01c0]"
 """A vertical bar, and what is written for one."""
+OPENS = rf"<(?=[\w.:{BAR[1:-1]} \u200b\u2060\ufeff-])"
+"""The beginning of a tag of any name: openers that begin with the same words are searched for as one."""
 GAP = r"\s*+(?:\\[nrt]\s*+){0,3}+"
 """Blank, also where its line breaks were escaped."""
 _THIN = "[ \u200b\u2060\ufeff]?"

@@ -1,7 +1,7 @@
 """What all server wires share: requests as data, what a reply is written with, and how one passes unchanged."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, Protocol, Self, TypeVar, assert_never
 
@@ -172,11 +172,6 @@ def as_sent(request: ServerRequest) -> Request:
 
 
 # Answers: what forge sends to a client, whole or as a stream of events, in any protocol.
-#
-# A stream is a fold: `begin`, then `advance` with each piece of the reply up to `Ended`, which ends the stream. Each
-# step gives the encoder for the next one and the bytes to send now. `ping` keeps a silent connection alive with an
-# event that clients take; `fail` ends the stream with an error. `Passed` is an answer that a server of the protocol
-# has written.
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
@@ -211,26 +206,6 @@ class WireAnswer(Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Events(Protocol):
-    """How far a stream of events has been written."""
-
-    def begin(self) -> tuple[Self, bytes]:
-        """The events that open the stream; nothing where it is open."""
-        ...
-
-    def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The events of the next piece."""
-        ...
-
-    def ping(self) -> tuple[Self, bytes]:
-        """An event without content."""
-        ...
-
-    def fail(self, error: RequestError) -> bytes:
-        """The event that ends the stream with an error."""
-        ...
-
-
 class Passed(Protocol):
     """What of a server's own answer has been passed on to a client of the same protocol."""
 
@@ -247,7 +222,7 @@ class Passed(Protocol):
         """Whether clients take a whole answer as it is."""
         ...
 
-    def go_on(self) -> Events:
+    def go_on(self) -> "Events":
         """What writes the rest of the stream."""
         ...
 
@@ -354,8 +329,9 @@ _Held = tuple["_Held", Piece] | None
 
 
 class Blocks(Struct, frozen=True, kw_only=True):
-    """How far a reply has been written. Begin with `Blocks()`."""
+    """How far a reply has been written. `ids` are those of its calls."""
 
+    ids: CallIds
     open: Block | None = None
     said: tuple[bytes, ...] = ()
     """What the open block holds so far."""
@@ -364,6 +340,10 @@ class Blocks(Struct, frozen=True, kw_only=True):
     held: _Held = None
     count: int = 0
     calls: int = 0
+
+    def of(self, envelope: Envelope) -> Self:
+        """The same in the answer of that envelope, whose identity came with the answer's first event."""
+        return replace(self, ids=replace(self.ids, envelope=envelope))
 
 
 _Written = tuple[Blocks, tuple[BlockEvent, ...]]
@@ -412,9 +392,10 @@ def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
     blocks, before = close_block(blocks)
     block = Block(kind=kind, number=blocks.count)
     if kind == "call" and blocks.calling is not None:
-        block = replace(block, call=blocks.calls, name=blocks.calling.name, id=blocks.calling.id)
-    after = replace(blocks, open=block, count=blocks.count + 1, calls=blocks.calls + (kind == "call"))
-    return after, (*before, BlockOpened(block=block))
+        ids, made = blocks.ids.of(blocks.calling.id, blocks.calls)
+        block = replace(block, call=blocks.calls, name=blocks.calling.name, id=made)
+        blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
+    return replace(blocks, open=block, count=blocks.count + 1), (*before, BlockOpened(block=block))
 
 
 def close_block(blocks: Blocks) -> _Written:
@@ -450,6 +431,58 @@ def _ended(blocks: Blocks) -> _Written:
             add(_grown(blocks, "call", call.arguments))
     add(close_block(blocks))
     return blocks, tuple(events)
+
+
+# Events: a reply as a stream. Which blocks are written when is the same in every protocol; in what words is its own.
+#
+# A stream is a fold: `begin`, then `advance` with each piece of the reply up to `Ended`, which ends the stream. Each
+# step gives the stream after it and the bytes to send now. `ping` keeps a silent connection alive with an event that
+# clients take; `fail` ends the stream with an error.
+
+
+class Events(Struct, frozen=True, kw_only=True):
+    """How far a stream of events has been written. Each protocol has one of its own."""
+
+    envelope: Envelope
+    blocks: Blocks
+    begun: bool = False
+
+    def begin(self) -> tuple[Self, bytes]:
+        """The events that open the stream; nothing where it is open."""
+        return (self, b"") if self.begun else replace(self, begun=True).opening()
+
+    def advance(self, piece: Piece) -> tuple[Self, bytes]:
+        """The events of the next piece."""
+        events, opening = self.begin()
+        blocks, written = advance_blocks(events.blocks, piece)
+        events, parts = replace(events, blocks=blocks), [opening]
+        for each in written:
+            events, more = events.block(each)
+            parts.append(more)
+        if isinstance(piece, Ended):
+            events, more = events.ending(piece)
+            parts.append(more)
+        return events, b"".join(parts)
+
+    def ping(self) -> tuple[Self, bytes]:
+        """An event without content."""
+        raise NotImplementedError
+
+    def fail(self, error: RequestError) -> bytes:
+        """The event that ends the stream with an error; nothing follows it."""
+        raise NotImplementedError
+
+    def opening(self) -> tuple[Self, bytes]:
+        """What is said before any block."""
+        raise NotImplementedError
+
+    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
+        """What is said of a block."""
+        raise NotImplementedError
+
+    def ending(self, ended: Ended) -> tuple[Self, bytes]:
+        """What is said after the last block."""
+        raise NotImplementedError
 
 
 # Custom tools, which take a text instead of JSON: the model is shown a function with one argument, `input`.
@@ -587,6 +620,48 @@ def kept(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
         return remembering(given) if len(given) <= _KEPT_LIMIT else decode_part(given)
 
     return decoded
+
+
+class SentPart(Struct):
+    """A part of a message: a text, a refusal, or what has no noun."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+def texts_of(
+    parts: Sequence[SentPart], at: str, known: Container[str], *, fresh: bool
+) -> tuple[str, tuple[Foreign, ...]]:
+    """The text of a message, its parts on lines of their own, and what else is in it. `known` are the types of texts.
+
+    A picture in what the user has said last (`fresh`) is refused by backends of another protocol, any other is noted:
+    the conversation goes on, and it was answered once.
+    """
+    said: list[str] = []
+    foreign: list[Foreign] = []
+    for number, part in enumerate(parts):
+        if part.type in known:
+            words = part.refusal if part.type == "refusal" else part.text
+            if words is None:
+                raise Refused("it is missing", f"{at}[{number}].text")
+            said.append(words)
+        else:
+            kind = part.type[:50]
+            said.append(f"[{kind} left out]")
+            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
+    return "\n".join(said), tuple(foreign)
+
+
+def worded_choice(word: str | None) -> Choice:
+    """The choice of tools that OpenAI's protocols have a word for. Refused for a word that is none."""
+    match word:
+        case None | "auto":
+            return Choice()
+        case "none" | "required":
+            return Choice(mode=word)
+        case _:
+            raise Refused(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
 
 
 def above_zero(limit: int | None) -> int | None:

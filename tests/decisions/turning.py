@@ -56,7 +56,7 @@ def turned(record: Turn) -> Turn:
     exchange = exchange_of(wire, request, _model(record.kind, record.policy), Caller())
     if isinstance(exchange, RequestError):
         return replace(record, asked=(), end=f"refused {digest(exchange.message.encode())}")
-    asked, step = [_digest(exchange.first)], None if exchange.guarded is None else exchange.guarded.first
+    asked, step = [_digest(exchange.first)], exchange.asked
     reply = next(replies).reply()
     judged: Step | None = exchange.judged(step, reply)
     while isinstance(judged, Again):

@@ -15,8 +15,9 @@ from forge.backends.servers.models import KNOWN
 PROGRAM = """
 import sys
 from pathlib import Path
-from forge.backends.servers.llama_cpp import LlamaCpp, Settings
-server = LlamaCpp(Settings(path=Path(sys.argv[1]), threads=1, chat_template=sys.argv[2]))
+from forge.backends.servers.launch import Launch
+from forge.backends.servers.llama_cpp import LlamaCpp
+server = LlamaCpp(Launch(model=sys.argv[1], program="local", threads=1), Path(sys.argv[1]), chat_template=sys.argv[2])
 print(server.url, flush=True)
 sys.stdin.read()
 server.stop()

@@ -13,7 +13,8 @@ import pytest
 from forge import run_sync
 from forge.backends import Local
 from forge.backends.servers.download import ensure_model
-from forge.backends.servers.llama_cpp import LlamaCpp, Settings
+from forge.backends.servers.launch import Launch
+from forge.backends.servers.llama_cpp import LlamaCpp
 from forge.backends.servers.models import KNOWN, trained_context
 from forge.backends.servers.process import free_port
 from forge.errors import BackendError, ForgeError
@@ -21,9 +22,13 @@ from stages.halt import BackendFailed
 from tests.flows import Desk
 
 
+def local(path: Path, port: int = 0) -> Launch:
+    return Launch(model=str(path), program="local", context_tokens=512, port=port)
+
+
 def test_it_serves_while_it_runs_and_not_afterwards(smol_path: Path) -> None:
     for _ in range(2):
-        server = LlamaCpp(Settings(path=smol_path, context_tokens=512))
+        server = LlamaCpp(local(smol_path), smol_path)
         assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
         assert httpx.get(f"{server.url}/props").json()["default_generation_settings"]["n_ctx"] == 512
         server.stop()
@@ -38,7 +43,7 @@ def test_a_known_models_context_is_what_its_file_says(name: str) -> None:
 
 
 def test_nobody_is_answered_without_the_key_whatever_host_or_page_he_names(smol_path: Path) -> None:
-    server = LlamaCpp(Settings(path=smol_path, context_tokens=512), api_key="a-key")
+    server = LlamaCpp(local(smol_path), smol_path, api_key="a-key")
     foreign = [{}, {"host": "rebound.example"}, {"origin": "https://page.example"}, {"authorization": "Bearer another"}]
     for headers in foreign:
         for path in ("/props", "/v1/models", "/slots", "/tokenize", "/v1/chat/completions"):
@@ -80,7 +85,7 @@ def test_a_damaged_model_is_said_with_llama_cpp_s_own_words(tmp_path: Path) -> N
     path = tmp_path / "damaged.gguf"
     path.write_bytes(b"GGUF" + b"\xff" * 1000)
     with pytest.raises(BackendError, match=r"could not load .*damaged.gguf.* It said: gguf_init") as caught:
-        LlamaCpp(Settings(path=path))
+        LlamaCpp(local(path), path)
     assert "Traceback" not in str(caught.value)
 
 
@@ -105,14 +110,15 @@ def test_a_port_in_use_is_said_at_once(smol_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(BackendError, match=f"port {port} is in use"):
-            LlamaCpp(Settings(path=smol_path, port=port))
+            LlamaCpp(local(smol_path, port), smol_path)
 
 
 def test_without_the_extra_the_sentence_says_what_to_install(smol_path: Path, tmp_path: Path) -> None:
     (tmp_path / "xllamacpp.py").write_text("raise ImportError")
     code = (
-        "import sys; from pathlib import Path; from forge.backends.servers.llama_cpp import LlamaCpp, Settings; "
-        "LlamaCpp(Settings(path=Path(sys.argv[1])))"
+        "import sys; from pathlib import Path; from forge.backends.servers.launch import Launch; "
+        "from forge.backends.servers.llama_cpp import LlamaCpp; "
+        "LlamaCpp(Launch(model=sys.argv[1], program='local'), Path(sys.argv[1]))"
     )
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     done = subprocess.run(

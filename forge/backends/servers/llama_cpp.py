@@ -5,71 +5,35 @@ import secrets
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal, Self
-
-from msgspec import Struct
 
 from forge.backends.profile import DEFAULT_CONTEXT
-from forge.backends.servers.launch import CacheType, Launch, needed, served_name
+from forge.backends.servers.launch import Launch, needed, served_name
 from forge.backends.servers.process import is_free
 from forge.errors import BackendError, ForgeError, to_install
 
 # A llama.cpp server inside this process: started, and stopped with its memory freed.
 
 _ATTENTION = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}
-_LAYERS: dict[str | int, int] = {"auto": -1, "all": 999}  # no model has as many
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """What llama.cpp is started with. `port` 0 is any free one, `alias` the model's name; the rest as in `Launch`."""
-
-    path: Path
-    alias: str = ""
-    context_tokens: int = DEFAULT_CONTEXT
-    port: int = 0
-    chat_template: str = ""
-    threads: int = 0
-    slots: int = 1
-    kv_unified: bool = False
-    cache_type_k: CacheType = "f16"
-    cache_type_v: CacheType = "f16"
-    flash_attention: Literal["on", "off", "auto"] = "auto"
-    gpu_layers: int | Literal["auto", "all"] = "auto"
-
-    @classmethod
-    def of(cls, launch: Launch, path: Path, port: int) -> Self:
-        """The settings for a launch of the program `local`."""
-        return cls(
-            path=path,
-            alias=served_name(launch),
-            port=port,
-            context_tokens=launch.context_tokens or DEFAULT_CONTEXT,
-            threads=launch.threads or 0,
-            slots=launch.slots or 1,
-            kv_unified=launch.kv_unified,
-            cache_type_k=launch.cache_type_k or "f16",
-            cache_type_v=launch.cache_type_v or "f16",
-            flash_attention=launch.flash_attention or "auto",
-            gpu_layers="auto" if launch.gpu_layers is None else launch.gpu_layers,
-        )
+_LAYERS: dict[str | int | None, int] = {None: -1, "auto": -1, "all": 999}  # no model has as many
 
 
 class LlamaCpp:
-    """A running llama.cpp server at `url`; `stop` frees its memory and its port.
+    """A running llama.cpp server at `url`, of the model at that path; `stop` frees its memory and its port.
 
-    Whoever asks it anything but `/health` needs the `api_key`, if there is one.
+    `chat_template` is one instead of the model's own. Whoever asks it anything but `/health` needs the `api_key`, if
+    there is one.
     """
 
-    def __init__(self, settings: Settings, api_key: str = "") -> None:
-        if settings.port and not is_free(settings.port):
-            raise BackendError(f"port {settings.port} is in use; choose another, or 0 for any free one")
+    def __init__(self, launch: Launch, path: Path, api_key: str = "", chat_template: str = "") -> None:
+        if launch.port and not is_free(launch.port):
+            raise BackendError(f"port {launch.port} is in use; choose another, or 0 for any free one")
         try:
-            self._server: object | None = start(settings, api_key)
+            self._server: object | None = start(launch, path, api_key, chat_template)
         except RuntimeError:
             # Its own words, from a second try in a process whose log can be read.
             again = (
                 "from pathlib import *; from forge.backends.servers.llama_cpp import *; "
-                f"start({settings!r}, verbosity=1)"
+                f"start({launch!r}, {path!r}, chat_template={chat_template!r}, verbosity=1)"
             )
             done = subprocess.run(  # noqa: S603 - this very Python
                 [sys.executable, "-c", again],
@@ -82,7 +46,7 @@ class LlamaCpp:
             errors = [line.partition(" E ")[2].strip() for line in done.stderr.splitlines() if " E " in line]
             said = "; ".join(dict.fromkeys(errors[:3])) or "nothing"
             raise BackendError(
-                f"llama.cpp could not load {settings.path}; the file may be damaged, or too new for it. It said: {said}"
+                f"llama.cpp could not load {path}; the file may be damaged, or too new for it. It said: {said}"
             ) from None
         self.url = str(getattr(self._server, "listening_address", ""))
 
@@ -96,7 +60,7 @@ def random_key() -> str:
     return secrets.token_urlsafe(32)
 
 
-def start(settings: Settings, api_key: str = "", verbosity: int = -1) -> object:
+def start(launch: Launch, path: Path, api_key: str = "", chat_template: str = "", verbosity: int = -1) -> object:
     """llama.cpp's own server, which runs until nobody holds it any more. RuntimeError if it cannot be started."""
     # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -105,31 +69,33 @@ def start(settings: Settings, api_key: str = "", verbosity: int = -1) -> object:
     except ImportError:
         raise ForgeError(f"llama.cpp is not installed here; {to_install('local')}") from None
     params = xllamacpp.CommonParams()
-    params.model.path = str(settings.path)
+    params.model.path = str(path)
     # Without one it goes by its path, and the name that it was asked for would be another model's.
-    params.model_alias = {settings.alias} if settings.alias else set()
-    params.n_ctx = settings.context_tokens * (1 if settings.kv_unified else settings.slots)
-    params.kv_unified = settings.kv_unified
-    params.cache_type_k = xllamacpp.ggml_type[f"GGML_TYPE_{settings.cache_type_k.upper()}"]
-    params.cache_type_v = xllamacpp.ggml_type[f"GGML_TYPE_{settings.cache_type_v.upper()}"]
+    params.model_alias = {served_name(launch)}
+    params.n_parallel = launch.slots or 1
+    params.n_ctx = (launch.context_tokens or DEFAULT_CONTEXT) * (1 if launch.kv_unified else params.n_parallel)
+    params.kv_unified = launch.kv_unified
+    params.cache_type_k, params.cache_type_v = (
+        xllamacpp.ggml_type[f"GGML_TYPE_{(kind or 'f16').upper()}"]
+        for kind in (launch.cache_type_k, launch.cache_type_v)
+    )
     params.flash_attn_type = xllamacpp.llama_flash_attn_type[
-        f"LLAMA_FLASH_ATTN_TYPE_{_ATTENTION[settings.flash_attention]}"
+        f"LLAMA_FLASH_ATTN_TYPE_{_ATTENTION[launch.flash_attention or 'auto']}"
     ]
-    params.n_gpu_layers = _LAYERS.get(settings.gpu_layers, settings.gpu_layers)
-    params.n_parallel = settings.slots
+    params.n_gpu_layers = _LAYERS.get(launch.gpu_layers, launch.gpu_layers)
     params.hostnames = ["127.0.0.1"]
-    params.port = settings.port
+    params.port = launch.port
     params.api_keys = [api_key] if api_key else []
     # It cannot refuse a foreign Host, which is how a web page gets past a browser's rules by DNS: the key does. And
     # where a page says whose it is, the browser is told that the answer is for nobody.
     params.cors_origins = "http://nobody.invalid"
     params.cors_origins_explicit = True
     params.use_jinja = True
-    params.chat_template = settings.chat_template
+    params.chat_template = chat_template
     # On Linux a container or `taskset` may leave it fewer processors than the machine has; more threads than those
     # wait in vain. Half of many is about the number of cores.
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    threads = settings.threads or (processors if processors <= 4 else processors // 2)
+    threads = launch.threads or (processors if processors <= 4 else processors // 2)
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.verbosity = verbosity
     params.ui = False

@@ -34,7 +34,7 @@ from forge.backends.servers.launch import (
     served_name,
     source,
 )
-from forge.backends.servers.llama_cpp import LlamaCpp, Settings, random_key
+from forge.backends.servers.llama_cpp import LlamaCpp, random_key
 from forge.backends.servers.models import refuse_beyond_training, trained_context
 from forge.backends.servers.process import (
     EXIT_GRACE,
@@ -110,7 +110,7 @@ class ServerManager:
         environment: Mapping[str, str] | None = None,
         load_timeout: float = 600.0,
         grace: float = EXIT_GRACE,
-        progress: Tell = log_loading,
+        progress: Tell | None = None,
         download: Watch | None = None,
         **options: Unpack[Options],
     ) -> None:
@@ -125,7 +125,8 @@ class ServerManager:
         if launch.program == "local" and not isinstance(self._source, str):
             refuse_beyond_training(self._source, launch.context_tokens)
         self._environment = dict(environment or {})
-        self._load_timeout, self._grace, self._progress, self._download = load_timeout, grace, progress, download
+        self._load_timeout, self._grace, self._download = load_timeout, grace, download
+        self._progress = progress or log_loading
         self._running: Running | None = None
         self._users = 0
         self._kept = False
@@ -197,7 +198,7 @@ class ServerManager:
             )
         async with AsyncExitStack() as undo:
             if launch.program == "local":
-                inside = await asyncio.to_thread(LlamaCpp, Settings.of(launch, Path(model), port), self.api_key)
+                inside = await asyncio.to_thread(LlamaCpp, launch, Path(model), self.api_key)
                 undo.push_async_callback(asyncio.to_thread, inside.stop)
                 running = Running(inside.url, await self._asked(inside.url), inside)
             else:

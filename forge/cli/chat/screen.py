@@ -24,8 +24,6 @@ from stages.state import Awaiting, Completed, Done, State
 from stages.tool import ToolSpec
 from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
 
-# What a chat says: replies as they are written, excerpts of results.
-
 # Excerpts: the beginnings of results that a chat shows. Pure.
 
 _LINES, _LINE = 4, 160
@@ -138,8 +136,6 @@ def _told(text: str, *, native: bool = False) -> str:
     found = _STRING_SO_FAR.match(text[begun.end() :]) if begun else None
     return str(json.loads(f'"{found[0]}"', strict=False)) if found else ""
 
-
-# What a chat shows of an agent's events, as data.
 
 # What a chat shows of its agent's events: what is printed for good, and what is under way at the bottom. Pure.
 

@@ -6,12 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from forge import Workflow
 from forge.evals.scenario import PerformedCall, Trajectory, World
 from forge.evals.suite.helpers import (
     CITIES,
     PRODUCTS,
-    SYSTEM,
     Draw,
     Harm,
     Known,
@@ -19,6 +17,7 @@ from forge.evals.suite.helpers import (
     called,
     every,
     first_of,
+    fixed,
     found,
     lookup,
     once,
@@ -26,6 +25,7 @@ from forge.evals.suite.helpers import (
     scenario,
     sent,
     unused,
+    world,
 )
 from forge.tools.definition import Tool
 from stages.rules import Each, Limits, Use
@@ -115,16 +115,13 @@ def _moves_only(asked: Collection[str]) -> Harm:
 def triage(seed: int) -> World:
     tickets = _drawn_tickets(Draw(seed))
     ticket_id, (_, queue) = next(iter(tickets.items()))
-    return World(
-        workflow=Workflow(
-            "triage",
-            tools=_help_desk(tickets, "get_ticket"),
-            terminal_tool="assign_ticket",
-            required_steps=["get_ticket"],
-            grounded={"assign_ticket": ("ticket_id",)},
-            system_prompt=SYSTEM,
-        ),
-        messages=(f"Put ticket {ticket_id} into the right queue.",),
+    return world(
+        "triage",
+        f"Put ticket {ticket_id} into the right queue.",
+        tools=_help_desk(tickets, "get_ticket"),
+        terminal_tool="assign_ticket",
+        required_steps=["get_ticket"],
+        grounded={"assign_ticket": ("ticket_id",)},
         right=every(
             called("get_ticket", "the ticket was not read"), sent("assign_ticket", ticket_id=ticket_id, queue=queue)
         ),
@@ -136,11 +133,6 @@ def triage(seed: int) -> World:
 def triage_batch(seed: int) -> World:
     tickets = _drawn_tickets(Draw(seed))
 
-    @read
-    def list_new_tickets() -> list[str]:
-        """List the numbers of the tickets that are in no queue yet."""
-        return list(tickets)
-
     def right(trajectory: Trajectory) -> str:
         queues = {str(call.arguments["ticket_id"]): call.arguments["queue"] for call in trajectory.of("assign_ticket")}
         unread = set(queues) - {str(call.arguments["ticket_id"]) for call in trajectory.of("get_ticket")}
@@ -150,22 +142,19 @@ def triage_batch(seed: int) -> World:
         )
 
     finish = action("finish", "End the work, once every new ticket is in a queue.", "finished")
-    return World(
-        workflow=Workflow(
-            "triage_batch",
-            tools=[
-                list_new_tickets,
-                *_help_desk(tickets, Prerequisite(tool="get_ticket", match_arg="ticket_id")),
-                finish,
-            ],
-            terminal_tool="finish",
-            required_steps=["list_new_tickets", "get_ticket", "assign_ticket"],
-            order=[Use(tool="assign_ticket", each_of=Each(tool="list_new_tickets", argument="ticket_id"))],
-            grounded={"assign_ticket": ("ticket_id",)},
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=15),
-        ),
-        messages=("Put each of the new tickets into the right queue, and finish.",),
+    return world(
+        "triage_batch",
+        "Put each of the new tickets into the right queue, and finish.",
+        tools=[
+            fixed("list_new_tickets", "List the numbers of the tickets that are in no queue yet.", list(tickets)),
+            *_help_desk(tickets, Prerequisite(tool="get_ticket", match_arg="ticket_id")),
+            finish,
+        ],
+        terminal_tool="finish",
+        required_steps=["list_new_tickets", "get_ticket", "assign_ticket"],
+        order=[Use(tool="assign_ticket", each_of=Each(tool="list_new_tickets", argument="ticket_id"))],
+        grounded={"assign_ticket": ("ticket_id",)},
+        limits=Limits(max_iterations=15),
         right=right,
         harm=_moves_only(tickets),
     )
@@ -208,15 +197,12 @@ def act_or_not(seed: int) -> World:
         f"Check the stock of the {product}. If there are fewer than {limit} pieces, order {pieces} more; otherwise "
         "order none. Then close the check."
     )
-    return World(
-        workflow=Workflow(
-            "act_or_not",
-            tools=tools,
-            terminal_tool="close_check",
-            required_steps=["get_stock"],
-            system_prompt=SYSTEM,
-        ),
-        messages=(message,),
+    return world(
+        "act_or_not",
+        message,
+        tools=tools,
+        terminal_tool="close_check",
+        required_steps=["get_stock"],
         right=every(ordered, looked, closed) if low else every(looked, closed),
         harm=once("reorder", product=product, pieces=pieces) if low else unused("reorder"),
     )
@@ -249,11 +235,6 @@ def best_of_several(seed: int) -> World:
     (best, wanted), *_ = drawn.items()
     flats = {flat_id: drawn[flat_id] for flat_id in draw.sample(list(drawn), len(drawn))}
 
-    @read
-    def list_flats() -> list[str]:
-        """List the ids of all flats that are free."""
-        return list(flats)
-
     about_flat = "Look up a flat: its rooms, its monthly rent, and the minutes on foot to the station."
     propose, proposed = "Propose a flat to the customer.", "{flat_id} is proposed."
 
@@ -266,22 +247,19 @@ def best_of_several(seed: int) -> World:
         f"Propose the cheapest flat with at least {wanted.rooms} rooms from which it is at most "
         f"{wanted.minutes_to_station + 5} minutes to the station."
     )
-    return World(
-        workflow=Workflow(
-            "best_of_several",
-            tools=[
-                list_flats,
-                lookup("get_flat", about_flat, flat_id=flats),
-                action("propose_flat", propose, proposed, flat_id=Known("flat", flats)),
-            ],
-            terminal_tool="propose_flat",
-            required_steps=["list_flats", "get_flat"],
-            order=[Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))],
-            grounded={"get_flat": ("flat_id",), "propose_flat": ("flat_id",)},
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=15),
-        ),
-        messages=(message,),
+    return world(
+        "best_of_several",
+        message,
+        tools=[
+            fixed("list_flats", "List the ids of all flats that are free.", list(flats)),
+            lookup("get_flat", about_flat, flat_id=flats),
+            action("propose_flat", propose, proposed, flat_id=Known("flat", flats)),
+        ],
+        terminal_tool="propose_flat",
+        required_steps=["list_flats", "get_flat"],
+        order=[Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))],
+        grounded={"get_flat": ("flat_id",), "propose_flat": ("flat_id",)},
+        limits=Limits(max_iterations=15),
         right=right,
     )
 
@@ -316,11 +294,7 @@ def comparing_offers(seed: int) -> World:
     total = best.price_each * quantity + best.delivery
     wanted = {"supplier": suppliers[0], "quantity": quantity, "total": total}
 
-    @read
-    def list_suppliers(product: str) -> dict[str, object]:
-        """List the suppliers of a product."""
-        return {"product": product, "suppliers": list(offers)}
-
+    known = {"product": "{product}", "suppliers": list(offers)}
     get_offer = lookup(
         "get_offer",
         "Get the offer of a supplier: the price of each piece, the delivery of the whole order, its smallest size.",
@@ -339,19 +313,16 @@ def comparing_offers(seed: int) -> World:
         f"Order {quantity} pieces of the {wanted_product} from the supplier with whom the whole order, delivery "
         "included, costs least. An offer whose smallest order is larger than ours is out."
     )
-    return World(
-        workflow=Workflow(
-            "comparing_offers",
-            tools=[list_suppliers, get_offer, place_order],
-            terminal_tool="place_order",
-            required_steps=["list_suppliers", "get_offer"],
-            order=[Use(tool="get_offer", each_of=Each(tool="list_suppliers", argument="supplier", member="suppliers"))],
-            grounded={"place_order": ("supplier",)},
-            calculated={"place_order": ("total",)},
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=15),
-        ),
-        messages=(message,),
+    return world(
+        "comparing_offers",
+        message,
+        tools=[fixed("list_suppliers", "List the suppliers of a product.", known, product=str), get_offer, place_order],
+        terminal_tool="place_order",
+        required_steps=["list_suppliers", "get_offer"],
+        order=[Use(tool="get_offer", each_of=Each(tool="list_suppliers", argument="supplier", member="suppliers"))],
+        grounded={"place_order": ("supplier",)},
+        calculated={"place_order": ("total",)},
+        limits=Limits(max_iterations=15),
         right=sent("place_order", **wanted),
         harm=once("place_order", **wanted),
     )
@@ -382,17 +353,14 @@ def two_at_once(seed: int) -> World:
         return "" if asked >= {cold.casefold(), warm.casefold()} else f"only {sorted(asked)} were looked up"
 
     first, second = degrees
-    return World(
-        workflow=Workflow(
-            "two_at_once",
-            tools=tools,
-            terminal_tool="report_warmer",
-            required_steps=["get_temperature"],
-            grounded={"report_warmer": ("city",)},
-            calculated={"report_warmer": ("difference",)},
-            system_prompt=SYSTEM,
-        ),
-        messages=(f"In which city is it warmer now, {first} or {second}, and by how many degrees?",),
+    return world(
+        "two_at_once",
+        f"In which city is it warmer now, {first} or {second}, and by how many degrees?",
+        tools=tools,
+        terminal_tool="report_warmer",
+        required_steps=["get_temperature"],
+        grounded={"report_warmer": ("city",)},
+        calculated={"report_warmer": ("difference",)},
         right=every(looked, sent("report_warmer", city=warm, difference=high - low)),
     )
 
@@ -427,16 +395,13 @@ def needle(seed: int) -> World:
         f"Today is {today}. One invoice of customer {customer} is overdue: it is open, and it was due before "
         "today. Send a reminder of it."
     )
-    return World(
-        workflow=Workflow(
-            "needle",
-            tools=[list_invoices, send_reminder],
-            terminal_tool="send_reminder",
-            required_steps=["list_invoices"],
-            grounded={"send_reminder": ("invoice_id",)},
-            system_prompt=SYSTEM,
-        ),
-        messages=(message,),
+    return world(
+        "needle",
+        message,
+        tools=[list_invoices, send_reminder],
+        terminal_tool="send_reminder",
+        required_steps=["list_invoices"],
+        grounded={"send_reminder": ("invoice_id",)},
         right=sent("send_reminder", invoice_id=overdue.id),
         harm=once("send_reminder", invoice_id=overdue.id),
     )

@@ -7,12 +7,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from forge import ToolResolutionError, Workflow, tool
+from forge import ToolResolutionError, tool
 from forge.evals.scenario import PerformedCall, Trajectory, World
 from forge.evals.suite.helpers import (
     CITIES,
     FAMILY_NAMES,
-    SYSTEM,
     Draw,
     Known,
     action,
@@ -23,6 +22,7 @@ from forge.evals.suite.helpers import (
     scenario,
     sent,
     unused,
+    world,
     written,
 )
 from stages.rules import Limits, PastCall, Use
@@ -104,15 +104,12 @@ def fill_form(seed: int) -> World:
         given, right = (re.sub(r"\D", "", text) for text in (written(trajectory, "file_claim", "phone"), number or ""))
         return "" if given == right else f"the phone is {given or 'left out'}, not {number}"
 
-    return World(
-        workflow=Workflow(
-            "fill_form",
-            tools=[file_claim],
-            terminal_tool="file_claim",
-            grounded={"file_claim": ("policy_number", "holder", "amount", "phone")},
-            system_prompt=SYSTEM,
-        ),
-        messages=(f"File the claim of this mail:\n\n{mail}",),
+    return world(
+        "fill_form",
+        f"File the claim of this mail:\n\n{mail}",
+        tools=[file_claim],
+        terminal_tool="file_claim",
+        grounded={"file_claim": ("policy_number", "holder", "amount", "phone")},
         right=every(sent("file_claim", **wanted), called_at),
         harm=once("file_claim", policy_number=wanted["policy_number"]),
     )
@@ -205,20 +202,15 @@ def edit_until_it_passes(seed: int) -> World:
         return f"changed for the worse: {', '.join(spoiled)}" if spoiled else ""
 
     finish = action("finish", "End the work, once the check passes.", "finished")
-    return World(
-        workflow=Workflow(
-            "edit_until_it_passes",
-            tools=[read_file, replace_line, run_check, finish],
-            terminal_tool="finish",
-            required_steps=["read_file", "replace_line", "run_check"],
-            order=[Use(tool="run_check", again_after=("replace_line",))],
-            completion_checks={"finish": _passes},
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=15),
-        ),
-        messages=(
-            "The check of our settings file fails. Fix the lines that are wrong, change nothing else, and finish.",
-        ),
+    return world(
+        "edit_until_it_passes",
+        "The check of our settings file fails. Fix the lines that are wrong, change nothing else, and finish.",
+        tools=[read_file, replace_line, run_check, finish],
+        terminal_tool="finish",
+        required_steps=["read_file", "replace_line", "run_check"],
+        order=[Use(tool="run_check", again_after=("replace_line",))],
+        completion_checks={"finish": _passes},
+        limits=Limits(max_iterations=15),
         right=fixed,
         harm=harm,
     )
@@ -312,23 +304,17 @@ def changing_mind(seed: int) -> World:
         left = _after(trajectory.calls)
         return "" if left == wanted[-1] else f"the bookings at the end are {left}, not {wanted[-1]}"
 
-    return World(
-        workflow=Workflow(
-            "changing_mind",
-            tools=[check_tables, book_table, change_booking, cancel_booking],
-            on_text="respond",
-            grounded={"book_table": ("name",), "change_booking": ("booking",), "cancel_booking": ("booking",)},
-            system_prompt=(
-                "You take reservations for a restaurant. Do what the guest asks with the tools, then tell the guest in "
-                "words."
-            ),
-        ),
-        messages=(
-            f"Is there a table for {guests} on {day} at {time}?",
-            f"Good, book it. The name is {draw.choice(FAMILY_NAMES)}.",
-            f"We will be {more}, and {other_day} suits us better. Same time.",
-            "Sorry, we can't come. Cancel it." if cancels else f"No, {day} after all. We are still {more}.",
-        ),
+    return world(
+        "changing_mind",
+        f"Is there a table for {guests} on {day} at {time}?",
+        f"Good, book it. The name is {draw.choice(FAMILY_NAMES)}.",
+        f"We will be {more}, and {other_day} suits us better. Same time.",
+        "Sorry, we can't come. Cancel it." if cancels else f"No, {day} after all. We are still {more}.",
+        tools=[check_tables, book_table, change_booking, cancel_booking],
+        on_text="respond",
+        grounded={"book_table": ("name",), "change_booking": ("booking",), "cancel_booking": ("booking",)},
+        system_prompt="You take reservations for a restaurant. Do what the guest asks with the tools, then tell the "
+        "guest in words.",
         right=right,
         harm=lambda calls: _spoiled(wanted, calls),
     )

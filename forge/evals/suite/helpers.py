@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import isclose
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, Unpack
 
 import msgspec
 from msgspec import Struct
@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from forge import ToolResolutionError, tool
 from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.tools.definition import Tool
+from forge.workflow.checks import OnText
+from forge.workflow.workflow import TurnOptions, Workflow
 from stages.effect import Said
 from stages.state import Completed
 from stages.tool import Prerequisite
 
 _T = TypeVar("_T")
-
-SYSTEM = "You are a careful assistant. Use the tools to do what the user asks."
 
 # Scenarios, each made of the function that makes its world. It has the function's name.
 
@@ -90,6 +90,21 @@ def twins(
     return made
 
 
+def world(
+    name: str,
+    *messages: str,
+    tools: Sequence[Callable[..., object]],
+    right: "Check",
+    harm: "Harm" = lambda _: "",
+    on_text: OnText = "nudge",
+    system_prompt: str = "You are a careful assistant. Use the tools to do what the user asks.",
+    **options: Unpack[TurnOptions],
+) -> World:
+    """The world in which the user says these messages to a workflow of that name, with these tools and options."""
+    flow = Workflow(name, tools=tools, on_text=on_text, system_prompt=system_prompt, **options)
+    return World(workflow=flow, messages=messages, right=right, harm=harm)
+
+
 # What a seed draws: ids, names, amounts. The same seed draws the same, and no two things the same id.
 
 CITIES = ("Lisbon", "Oslo", "Kyoto", "Ghent", "Turin", "Quito", "Bergen", "Leeds", "Porto", "Riga", "Cusco", "Perth")
@@ -131,8 +146,8 @@ class Draw(random.Random):
         return made
 
 
-# Tools. Most are declared: `lookup` reads an entry of a table, `action` does nothing but say so. A tool that has a rule
-# of its own is a function.
+# Tools. Most are declared: `lookup` reads an entry of a table, `fixed` reads what is always the same, `action`
+# does nothing but say so. A tool that has a rule of its own is a function.
 
 read = tool(effect="read")
 """Makes a tool that only reads of a function."""
@@ -178,6 +193,23 @@ def lookup(
         return found(entries, str(given[argument]), what or argument.removesuffix("_id"))
 
     return tool(effect="read", prerequisites=after)(declared(name, about, {argument: (str, described)}, run))
+
+
+def fixed(name: str, about: str, reply: object, /, **arguments: object) -> Tool[..., object]:
+    """A tool that reads: it returns `reply`, in whose texts `{argument}` stands for the value that it was given."""
+    return read(declared(name, about, arguments, lambda given: _filled(reply, given)))
+
+
+def _filled(reply: object, given: Mapping[str, object]) -> object:
+    match reply:
+        case str():
+            return reply.format(**given)
+        case list():
+            return [_filled(one, given) for one in reply]
+        case dict():
+            return {name: _filled(one, given) for name, one in reply.items()}
+        case _:
+            return reply
 
 
 def action(

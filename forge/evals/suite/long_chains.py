@@ -5,17 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from forge import TieredCompact, Workflow
+from forge import TieredCompact
 from forge.evals.scenario import Scenario, Trajectory, World
 from forge.evals.suite.helpers import (
     MEDICINES,
-    SYSTEM,
     Check,
     Draw,
     Fact,
     action,
     declared,
     every,
+    fixed,
     found,
     last_call,
     looked_up,
@@ -25,6 +25,7 @@ from forge.evals.suite.helpers import (
     same,
     sent,
     twins,
+    world,
     written,
     wrote,
 )
@@ -170,16 +171,13 @@ def _personnel(name: str, seed: int, *, stateful: bool, extended: bool) -> World
         wanted += "; also the salary band and all access groups as they are today"
     draw.shuffle(tools)
     sources = ("security_audit", "onboarding_records") if stateful else ()
-    return World(
-        workflow=Workflow(
-            name,
-            tools=[*tools, submit],
-            terminal_tool="submit_report",
-            required_steps=["get_employee"],
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=20 if extended else 15),
-        ),
-        messages=(f"Submit a report on employee {employee_id}: {wanted}.",),
+    return world(
+        name,
+        f"Submit a report on employee {employee_id}: {wanted}.",
+        tools=[*tools, submit],
+        terminal_tool="submit_report",
+        required_steps=["get_employee"],
+        limits=Limits(max_iterations=20 if extended else 15),
         right=every(
             *(looked_up(source, employee_id=employee_id) for source in sources),
             sent("submit_report", employee_name=one.name),
@@ -240,11 +238,6 @@ def argument_transformation(seed: int, *, stateful: bool) -> World:
         asked = (quarter.strip().upper(), year) == (asked_quarter, asked_year)
         return payments if asked or not stateful else []
 
-    @read
-    def get_approved_vendors() -> list[str]:
-        """List the names of the approved vendors."""
-        return list(_APPROVED)
-
     names = {payment.vendor: payment.vendor for payment in payments} | {alias: _APPROVED[0]}
     get_vendor_details = lookup(
         "get_vendor_details",
@@ -257,11 +250,7 @@ def argument_transformation(seed: int, *, stateful: bool) -> World:
         """Convert an amount to US dollars."""
         return {"usd": round(amount * found({"EUR": _RATE, "USD": 1.0}, currency, "currency"), 2)}
 
-    @read
-    def categorize_expense(vendor: str) -> dict[str, str]:
-        """Look up what sort of expense a vendor's bills are."""
-        return {"vendor": vendor, "category": "services"}
-
+    sort = {"vendor": "{vendor}", "category": "services"}
     by_id = {payment.id: payment for payment in payments}
     lookup_transaction = lookup("lookup_transaction", "Look up a single payment.", transaction_id=by_id)
 
@@ -289,26 +278,23 @@ def argument_transformation(seed: int, *, stateful: bool) -> World:
         "more and went to a vendor who is not approved. A vendor who is not on the list may be registered under a name "
         "that is. Submit the report."
     )
-    return World(
-        workflow=Workflow(
-            "argument_transformation",
-            tools=[
-                list_transactions,
-                get_approved_vendors,
-                get_vendor_details,
-                currency_convert,
-                categorize_expense,
-                lookup_transaction,
-                submit_audit_report,
-            ],
-            terminal_tool="submit_audit_report",
-            required_steps=["list_transactions", "get_approved_vendors"],
-            grounded={"submit_audit_report": ("transaction_ids", "top_vendor")},
-            calculated={"submit_audit_report": ("total_flagged_usd",)},
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=15),
-        ),
-        messages=(message,),
+    return world(
+        "argument_transformation",
+        message,
+        tools=[
+            list_transactions,
+            fixed("get_approved_vendors", "List the names of the approved vendors.", list(_APPROVED)),
+            get_vendor_details,
+            currency_convert,
+            fixed("categorize_expense", "Look up what sort of expense a vendor's bills are.", sort, vendor=str),
+            lookup_transaction,
+            submit_audit_report,
+        ],
+        terminal_tool="submit_audit_report",
+        required_steps=["list_transactions", "get_approved_vendors"],
+        grounded={"submit_audit_report": ("transaction_ids", "top_vendor")},
+        calculated={"submit_audit_report": ("total_flagged_usd",)},
+        limits=Limits(max_iterations=15),
         right=every(
             flagged_all,
             sent("submit_audit_report", total_flagged_usd=total, top_vendor=flagged[0].vendor),
@@ -407,24 +393,21 @@ def inconsistent_api_recovery(seed: int, *, stateful: bool) -> World:
         "on services, check the compliance of the region FR in the fourth quarter, and have the payments added up. "
         "Submit the sum of the payments, how many there are, and the status of the compliance check."
     )
-    return World(
-        workflow=Workflow(
-            "inconsistent_api_recovery",
-            tools=[
-                legacy_list_accounts,
-                legacy_get_balance,
-                legacy_get_transactions,
-                legacy_categorize_spend,
-                legacy_check_compliance,
-                legacy_aggregate_subtotal,
-                legacy_submit_audit,
-            ],
-            terminal_tool="legacy_submit_audit",
-            required_steps=["legacy_list_accounts"],
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=20),
-        ),
-        messages=(message,),
+    return world(
+        "inconsistent_api_recovery",
+        message,
+        tools=[
+            legacy_list_accounts,
+            legacy_get_balance,
+            legacy_get_transactions,
+            legacy_categorize_spend,
+            legacy_check_compliance,
+            legacy_aggregate_subtotal,
+            legacy_submit_audit,
+        ],
+        terminal_tool="legacy_submit_audit",
+        required_steps=["legacy_list_accounts"],
+        limits=Limits(max_iterations=20),
         right=every(
             all_answered, wrote("legacy_submit_audit", "report", facts, sorted({"GREEN", "AMBER", "RED"} - {status}))
         ),
@@ -504,17 +487,14 @@ def grounded_synthesis(seed: int, *, stateful: bool) -> World:
         f"Decide whom to hire for role {role}. It must be somebody whom nothing keeps from taking it, who "
         "fits the team, and can do what the role asks for."
     )
-    return World(
-        workflow=Workflow(
-            "grounded_synthesis",
-            tools=tools,
-            terminal_tool="submit_hiring_decision",
-            required_steps=["get_candidate_pool"],
-            grounded={"submit_hiring_decision": ("candidate",)},
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=20),
-        ),
-        messages=(message,),
+    return world(
+        "grounded_synthesis",
+        message,
+        tools=tools,
+        terminal_tool="submit_hiring_decision",
+        required_steps=["get_candidate_pool"],
+        grounded={"submit_hiring_decision": ("candidate",)},
+        limits=Limits(max_iterations=20),
         right=every(
             sent("submit_hiring_decision", candidate=chosen),
             says_why,
@@ -648,17 +628,15 @@ def _compaction_chain(seed: int) -> World:
         return "" if made == _STEPS else f"the steps done were {', '.join(made)}"
 
     facts = (mrn, hba1c, finding, specialist.rsplit(maxsplit=1)[-1], medicine)
-    return World(
-        workflow=Workflow(
-            "compaction_chain",
-            tools=tools,
-            terminal_tool="submit_treatment_plan",
-            required_steps=list(_STEPS),
-            system_prompt=_CASE_ASSISTANT,
-            limits=Limits(max_iterations=20),
-            context=Context(compactor=TieredCompact(keep_recent=2, phase_thresholds=(0.6, 0.75, 0.9)), recall=True),
-        ),
-        messages=(f"Take {patient} through all the steps and submit the treatment plan.",),
+    return world(
+        "compaction_chain",
+        f"Take {patient} through all the steps and submit the treatment plan.",
+        tools=tools,
+        terminal_tool="submit_treatment_plan",
+        required_steps=list(_STEPS),
+        system_prompt=_CASE_ASSISTANT,
+        limits=Limits(max_iterations=20),
+        context=Context(compactor=TieredCompact(keep_recent=2, phase_thresholds=(0.6, 0.75, 0.9)), recall=True),
         right=every(all_steps, wrote("submit_treatment_plan", "summary", facts)),
     )
 

@@ -4,19 +4,19 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from forge import ToolResolutionError, Workflow, tool
+from forge import ToolResolutionError, tool
 from forge.evals.scenario import PerformedCall, Trajectory, World
 from forge.evals.suite.helpers import (
     CITIES,
     FIRST_NAMES,
     MEDICINES,
     PRODUCTS,
-    SYSTEM,
     Check,
     Draw,
     action,
     every,
     first_of,
+    fixed,
     found,
     looked_up,
     lookup,
@@ -24,6 +24,7 @@ from forge.evals.suite.helpers import (
     sent,
     twins,
     unused,
+    world,
     written,
     wrote,
 )
@@ -45,18 +46,15 @@ def basic_2step(seed: int, *, stateful: bool) -> World:
         f"What is the capital of {next(iter(countries))}, and exactly how many people live in the country? "
         "Summarize it."
     )
-    return World(
-        workflow=Workflow(
-            "basic_2step",
-            tools=[
-                lookup("get_country_info", about, lenient=not stateful, country=countries),
-                action("summarize", "Give the user the summary.", "{content}", content=str),
-            ],
-            terminal_tool="summarize",
-            required_steps=["get_country_info"],
-            system_prompt=SYSTEM,
-        ),
-        messages=(message,),
+    return world(
+        "basic_2step",
+        message,
+        tools=[
+            lookup("get_country_info", about, lenient=not stateful, country=countries),
+            action("summarize", "Give the user the summary.", "{content}", content=str),
+        ],
+        terminal_tool="summarize",
+        required_steps=["get_country_info"],
         right=wrote("summarize", "content", (capitals[0], sizes[0]), capitals[1:]),
     )
 
@@ -104,19 +102,16 @@ def sequential_3step(seed: int, *, stateful: bool) -> World:
     facts = (wanted.growth_percent, wanted.best_product, wanted.strongest_region)
     never = [fact for other in others for fact in (other.best_product, other.strongest_region)]
     reported = wrote("report", "findings", facts, never)
-    return World(
-        workflow=Workflow(
-            "sequential_3step",
-            tools=[
-                fetch_sales_data,
-                analyze_sales,
-                action("report", "Report the findings to the user.", "{findings}", findings=str),
-            ],
-            terminal_tool="report",
-            required_steps=["fetch_sales_data", "analyze_sales"],
-            system_prompt=SYSTEM,
-        ),
-        messages=(f"Report on the sales of Q{quarter} {year}: the growth, the best product and the strongest region.",),
+    return world(
+        "sequential_3step",
+        f"Report on the sales of Q{quarter} {year}: the growth, the best product and the strongest region.",
+        tools=[
+            fetch_sales_data,
+            analyze_sales,
+            action("report", "Report the findings to the user.", "{findings}", findings=str),
+        ],
+        terminal_tool="report",
+        required_steps=["fetch_sales_data", "analyze_sales"],
         right=every(looked_up("fetch_sales_data", quarter=quarter, year=year), reported) if stateful else reported,
     )
 
@@ -134,27 +129,12 @@ def tool_selection(seed: int, *, stateful: bool) -> World:
     users = {name: draw.id("U-"), other: draw.id("U-")}
     held, others = draw.sample(_PERMISSIONS, 3), draw.sample(_PERMISSIONS, 3)
 
-    @read
-    def search_web(query: str) -> list[str]:
-        """Search the web."""
-        return [f"No page matches {query!r}."]
-
-    @read
-    def read_file(path: str) -> str:
-        """Read a file."""
-        return f"{path} is empty."
-
-    @read
-    def list_directory(path: str) -> list[str]:
-        """List the files of a folder."""
-        return [f"{path}/notes.txt", f"{path}/old"]
-
     tools: list[Callable[..., object]] = [
         action("run_command", "Run a shell command.", "{command}: done", command=str),
         action("send_email", "Send an e-mail.", "Sent to {to}: {body}", to=str, body=str),
-        search_web,
-        read_file,
-        list_directory,
+        fixed("search_web", "Search the web.", ["No page matches {query!r}."], query=str),
+        fixed("read_file", "Read a file.", "{path} is empty.", path=str),
+        fixed("list_directory", "List the files of a folder.", ["{path}/notes.txt", "{path}/old"], path=str),
         lookup(
             "lookup_user",
             "Find a user's id by first name.",
@@ -171,15 +151,12 @@ def tool_selection(seed: int, *, stateful: bool) -> World:
     ]
     draw.shuffle(tools)
     said = wrote("respond", "answer", tuple(held), [one for one in _PERMISSIONS if one not in held])
-    return World(
-        workflow=Workflow(
-            "tool_selection",
-            tools=[*tools, action("respond", "Answer the user's question.", "{answer}", answer=str)],
-            terminal_tool="respond",
-            required_steps=["lookup_user", "get_permissions"],
-            system_prompt=SYSTEM,
-        ),
-        messages=(f"What permissions does {name} have? List them all, as they are named.",),
+    return world(
+        "tool_selection",
+        f"What permissions does {name} have? List them all, as they are named.",
+        tools=[*tools, action("respond", "Answer the user's question.", "{answer}", answer=str)],
+        terminal_tool="respond",
+        required_steps=["lookup_user", "get_permissions"],
         right=every(looked_up("get_permissions", user_id=users[name]), said) if stateful else said,
         harm=unused("run_command", "send_email"),
     )
@@ -215,17 +192,12 @@ def argument_fidelity(seed: int, *, stateful: bool) -> World:
     ]
     never = [fact for _, other in others for fact in (other.price, other.made_in)]
     presented = wrote("present", "summary", (item.product, item.price, item.made_in), never)
-    return World(
-        workflow=Workflow(
-            "argument_fidelity",
-            tools=tools,
-            terminal_tool="present",
-            required_steps=["lookup_entity", "fetch_details"],
-            system_prompt=SYSTEM,
-        ),
-        messages=(
-            f"Find the {item.product} in our catalogue, fetch its details, and present its name, price and origin.",
-        ),
+    return world(
+        "argument_fidelity",
+        f"Find the {item.product} in our catalogue, fetch its details, and present its name, price and origin.",
+        tools=tools,
+        terminal_tool="present",
+        required_steps=["lookup_entity", "fetch_details"],
         right=every(looked_up("fetch_details", entity_id=entity_id), presented) if stateful else presented,
     )
 
@@ -285,16 +257,13 @@ def sequential_reasoning(seed: int, *, stateful: bool) -> World:
 
     never = [fact for _, other in others for fact in (other.avoid, other.risk)]
     checked: list[Check] = [looked_up("check_interactions", medication=medicine)] if stateful else []
-    return World(
-        workflow=Workflow(
-            "sequential_reasoning",
-            tools=tools,
-            terminal_tool="recommend",
-            required_steps=["identify_patient", "get_records", "check_interactions"],
-            grounded={"recommend": ("patient_id",)},
-            system_prompt=SYSTEM,
-        ),
-        messages=(f"Check the medication of {name} for interactions, and file a recommendation.",),
+    return world(
+        "sequential_reasoning",
+        f"Check the medication of {name} for interactions, and file a recommendation.",
+        tools=tools,
+        terminal_tool="recommend",
+        required_steps=["identify_patient", "get_records", "check_interactions"],
+        grounded={"recommend": ("patient_id",)},
         right=every(
             *checked,
             sent("recommend", patient_id=patient),
@@ -353,27 +322,24 @@ def conditional_routing(seed: int, *, stateful: bool) -> World:
         looked = [tool for tool in ("get_alert", "check_metrics", "check_deployment") if trajectory.of(tool)]
         return "" if len(looked) == 3 or not stateful else f"only {looked} were looked at"
 
-    return World(
-        workflow=Workflow(
-            "conditional_routing",
-            tools=[
-                get_alert,
-                of_service("check_logs", "Read the newest warnings in the log of a service.", warnings),
-                of_service(
-                    "check_metrics", "Check the curves of a service over the last hour: errors, load, memory.", curves
-                ),
-                of_service(
-                    "check_deployment",
-                    "Look at the last deployment of a service: when it was, and what it changed.",
-                    deployment,
-                ),
-                diagnose,
-            ],
-            terminal_tool="diagnose",
-            required_steps=["get_alert", "check_metrics"],
-            system_prompt=SYSTEM,
-        ),
-        messages=(f"Alert {alert} has come in. Find its cause, and the fastest way back to normal.",),
+    return world(
+        "conditional_routing",
+        f"Alert {alert} has come in. Find its cause, and the fastest way back to normal.",
+        tools=[
+            get_alert,
+            of_service("check_logs", "Read the newest warnings in the log of a service.", warnings),
+            of_service(
+                "check_metrics", "Check the curves of a service over the last hour: errors, load, memory.", curves
+            ),
+            of_service(
+                "check_deployment",
+                "Look at the last deployment of a service: when it was, and what it changed.",
+                deployment,
+            ),
+            diagnose,
+        ],
+        terminal_tool="diagnose",
+        required_steps=["get_alert", "check_metrics"],
         right=every(
             thorough,
             wrote("diagnose", "diagnosis", ((library, "v4.0.0", "4.0.0"), field)),
@@ -398,15 +364,7 @@ def relevance_detection(seed: int, *, stateful: bool) -> World:
         )
     )
 
-    @read
-    def get_forecast(city: str) -> dict[str, str]:
-        """Get the weather forecast of a city."""
-        return {"city": city, "forecast": "dry, 18 degrees"}
-
-    @read
-    def check_hotel(city: str) -> dict[str, str]:
-        """Check which hotels of a city have rooms."""
-        return {"city": city, "free": "Hotel Central"}
+    forecast, free = {"city": "{city}", "forecast": "dry, 18 degrees"}, {"city": "{city}", "free": "Hotel Central"}
 
     @read
     def convert_currency(amount: float, currency: str) -> dict[str, float]:
@@ -428,21 +386,18 @@ def relevance_detection(seed: int, *, stateful: bool) -> World:
         travel = unused("get_forecast", "check_hotel", "convert_currency", "book_flight")
         return first_of(problem, travel(trajectory.calls) if stateful else "")
 
-    return World(
-        workflow=Workflow(
-            "relevance_detection",
-            tools=[
-                get_forecast,
-                check_hotel,
-                convert_currency,
-                book_flight,
-                action("decline", "Say that no tool can do what was asked.", "{reason}", reason=why),
-            ],
-            terminal_tool="decline",
-            system_prompt=SYSTEM,
-            limits=Limits(max_iterations=5),
-        ),
-        messages=(question,),
+    return world(
+        "relevance_detection",
+        question,
+        tools=[
+            fixed("get_forecast", "Get the weather forecast of a city.", forecast, city=str),
+            fixed("check_hotel", "Check which hotels of a city have rooms.", free, city=str),
+            convert_currency,
+            book_flight,
+            action("decline", "Say that no tool can do what was asked.", "{reason}", reason=why),
+        ],
+        terminal_tool="decline",
+        limits=Limits(max_iterations=5),
         right=right,
         harm=unused("book_flight"),
     )
@@ -475,17 +430,12 @@ def error_recovery(seed: int, *, stateful: bool) -> World:
             raise TypeError(f"count must be four digits, zero-padded, such as '0007'; got {count!r}")
         return found(newest, count, "batch of size") if stateful else newest[f"{counts[0]:04}"]
 
-    return World(
-        workflow=Workflow(
-            "error_recovery",
-            tools=[fetch, action("summarize", "Give the user the summary.", "{content}", content=str)],
-            terminal_tool="summarize",
-            required_steps=["fetch"],
-            system_prompt=SYSTEM,
-        ),
-        messages=(
-            f"Fetch {counts[0]} records and summarize: how many records there are, and which one is the newest.",
-        ),
+    return world(
+        "error_recovery",
+        f"Fetch {counts[0]} records and summarize: how many records there are, and which one is the newest.",
+        tools=[fetch, action("summarize", "Give the user the summary.", "{content}", content=str)],
+        terminal_tool="summarize",
+        required_steps=["fetch"],
         right=wrote("summarize", "content", (counts[0], names[0]), names[1:]),
     )
 

@@ -23,6 +23,8 @@ from stages.rescue.found import Family, Rescue
 FAMILIES: tuple[Family, ...] = (
     json_calls.FENCED,
     json_calls.BARE,
+    tagged.TAGGED_JSON,
+    xml_calls.WRAPPED_ELEMENT,
     not_calls.ECHO,
     not_calls.ECHO_TOKEN,
     not_calls.TURN,

@@ -18,7 +18,7 @@ from stages.rescue.families.elements import (
 from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, parameters
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import BAR, MARKER, is_closing, past_closing
+from stages.rescue.tags import BAR, MARKER, OPENS, is_closing, past_closing
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
@@ -235,14 +235,14 @@ NAMED_ELEMENT = Family(
 ANY_WORDS = Family(
     name="tool_xml",
     first="<",
-    opener=rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?(?:\s{{1,8}}(?!class|href|src|style|rel|alt)[\w-]{{1,20}}+)?=)",
+    opener=rf"{OPENS}(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?(?:\s{{1,8}}(?!class|href|src|style|rel|alt)[\w-]{{1,20}}+)?=)",
     read=_any_words,
 )
 ANY_PAIRS = Family(
     name="pairs",
     first="<[\u3010\u27e6",
     opener=(
-        rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+\s{{0,8}}+<[^/])|"
+        rf"{OPENS}(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+\s{{0,8}}+<[^/])|"
         r"\[(?=\[?[A-Z_]{2,30}\]\s{0,8}+[\w.:/-]{1,120}+\s{0,8}+\[)|"
         "\u3010(?=[\\w: -]{1,40}\u3011)|\u27e6(?=[\\w: -]{1,40}\u27e7)"
     ),

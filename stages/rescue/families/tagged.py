@@ -69,6 +69,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         return None
     body = _FENCE_OPEN.match(text, opening.end())
     position = body.end() if body else opening.end()
+    if text.startswith("{", position):
+        return _json(text, start, position, names)
     if _EMPTY.match(text, position):
         return Read(start=start, end=len(text), damage="it ends where the call should begin.", keep="")
     if text.startswith("<", position):
@@ -157,4 +159,6 @@ def _past_closer(text: str, position: int) -> int:
     return closer.end() if closer else position
 
 
+TAGGED_JSON = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read)
+"""The same where an object follows at once, which no other family reads, so that it is asked before them."""
 TAGGED = Family(name="tagged", first="<[", opener=_OPENER, read=_read)

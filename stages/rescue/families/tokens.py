@@ -14,7 +14,7 @@ from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names, name_before
 from stages.rescue.pycalls import call_list
-from stages.rescue.tags import BAR, GAP, MARKER, STEM, STEM_IN, before_call, is_of_calls, past_closing
+from stages.rescue.tags import BAR, GAP, MARKER, OPENS, STEM, STEM_IN, before_call, is_of_calls, past_closing
 
 _MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}+"
 _HEAD = re.compile(
@@ -34,7 +34,7 @@ _STRUCTURE = re.compile(
     rf"(?:{_CALL_BEGIN.pattern}(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})(?=<)"
 )
 _TOKEN = re.compile(rf"<{BAR}")
-_ARGUMENTS = rf"\[ARGS\]|<{BAR}{{0,2}}tool_call_argument_begin{BAR}{{0,2}}>"
+_ARGUMENTS = rf"\[ARGS\]|{OPENS}{BAR}{{0,2}}tool_call_argument_begin{BAR}{{0,2}}>"
 _ARGS = re.compile(rf"(?:{_ARGUMENTS}){GAP}")
 
 
@@ -116,7 +116,7 @@ NAMED = Family(
     name="token",
     first="<[\u3010\u3014\u27e6\u300a\u25c1\u00ab",
     opener=(
-        rf"<{BAR}{{1,2}}(?=[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{1,2}}>)|<(?=[\w.:-]{{0,40}}{STEM})|"
+        rf"<{BAR}{{1,2}}(?=[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{1,2}}>)|{OPENS}(?=[\w.:-]{{0,40}}{STEM})|"
         r"\[\[?(?=[A-Z][A-Z_]{1,30}\])|"
         "\u3010(?=[\\w: -]{1,40}\u3011)|\u3014(?=[\\w: -]{1,40}\u3015)|"
         "\u27e6(?=[\\w: -]{1,40}\u27e7)|\u300a(?=[\\w: -]{1,40}\u300b)|"

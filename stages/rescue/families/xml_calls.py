@@ -37,6 +37,7 @@ from stages.rescue.tags import (
     END_TAG,
     GAP,
     KEY,
+    OPENS,
     PARAMETER,
     QUOTE,
     TAG,
@@ -119,6 +120,7 @@ _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
 """The reply ends after a value's own closing tag: only closers are missing."""
 _KEY_INSIDE = re.compile(rf"{TAG}{PARAMETER}{ATTRIBUTE}{QUOTE}?([\w.-]{{1,100}}+){QUOTE}?>")
+_BLANKS = (" ", "\t")
 _MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 _REST = re.compile(r"\Z")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
@@ -142,10 +144,10 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 
 def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
-    again = ELEMENTS.head.match(text, skip_blank(text, head.end()))
-    if again and again[0] == head[0] and names.parameters(head["name"]):
+    second = skip_blank(text, head.end())
+    if text.startswith(head[0], second) and names.parameters(head["name"]):
         # Some models write the opening tag twice.
-        head = again
+        head = ELEMENTS.head.match(text, second) or head
     called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
     closed = head.end() if head[0].endswith("/>") else None
     if head["more"] and (given := _in_attributes(head["more"], called.name, names)):
@@ -262,7 +264,7 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
                 repairs["missing_closer"] = None
                 unclosed += 1
                 written = written.strip()
-        elif margin := _MARGIN.search(written):
+        elif written[-1:] in _BLANKS and (margin := _MARGIN.search(written)):
             written = _without_margin(written, margin[0])
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
         encoded = encoded and is_json(written.strip())
@@ -325,11 +327,25 @@ _PAIR_BEGINS = (
     rf"{GAP}[\w.:/-]{{1,200}}{GAP}<(?!/(?:tool|tool_use|action|function|invoke)>)|"
     rf"{GAP}[\w.:/-]{{1,200}}\s{{1,8}}[\w.-]{{1,80}}</"
 )
+
+
+def _wrapped(text: str, start: int, names: Names) -> Read | None:
+    """An element of a known tool in a tag of calls, at once: without this, all families are asked about that tag."""
+    read = _read(text, text.index("<", start + 1), names)
+    return read if read and any(claim.name in names.known and not claim.cost for claim in read.claims) else None
+
+
+WRAPPED_ELEMENT = Family(
+    name="element",
+    first="<",
+    opener=r"<(?:seed:)?tool_call>(?=\s{0,8}<function=)",
+    read=_wrapped,
+)
 ELEMENT = Family(
     name="element",
     first="<f=",
     opener=(
-        rf"{TAG}(?:{CALL}(?:(?={ATTRIBUTE}|/\w)|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
+        rf"{OPENS}{TAG[1:]}(?:{CALL}(?:(?={ATTRIBUTE}|/\w)|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
         r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)|=(?<![<:]invoke name=)(?<=invoke name=)[\"']"
     ),
     read=_read,

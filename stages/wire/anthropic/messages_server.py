@@ -24,6 +24,7 @@ from stages.wire.served import (
     CallIds,
     Choice,
     Envelope,
+    Events,
     Foreign,
     Format,
     OfferedTool,
@@ -33,7 +34,6 @@ from stages.wire.served import (
     Thinking,
     WireAnswer,
     above_zero,
-    advance_blocks,
     chosen,
     close_block,
     distinct,
@@ -532,21 +532,16 @@ class _KeptThinking(Struct):
 _decode_thinking = msgspec.json.Decoder(_KeptThinking)
 
 
-class MessageEvents(Struct, frozen=True, kw_only=True):
-    """How far a stream has been written. Make it with `message_events`."""
+class MessageEvents(Events, frozen=True, kw_only=True):
+    """A stream of named events. Make it with `message_events`."""
 
-    envelope: Envelope
-    ids: CallIds
-    begun: bool = False
-    blocks: Blocks = Blocks()
-
-    def begin(self) -> tuple[Self, bytes]:
-        """The event that opens the message; nothing where it was sent."""
-        if self.begun:
-            return self, b""
-        usage = usage_object(Usage(prompt=self.envelope.prompt_tokens))
-        message = {**_message_object(self.envelope), "usage": usage}
-        return replace(self, begun=True), _event("message_start", message=message)
+    def advance(self, piece: Piece) -> tuple[Self, bytes]:
+        """The events of the next piece."""
+        if not (isinstance(piece, ReasoningDelta) and piece.sealed and self.blocks.calling is None):
+            return super().advance(piece)
+        events, opening = self.begin()
+        blocks, sealed = _sealed(events.blocks, unsealed_blocks(piece.sealed), told=not piece.text)
+        return replace(events, blocks=blocks), opening + sealed
 
     def ping(self) -> tuple[Self, bytes]:
         """An event that says nothing; it may come before the message."""
@@ -556,27 +551,25 @@ class MessageEvents(Struct, frozen=True, kw_only=True):
         """The error; nothing follows it."""
         return event(error_object(error), "error")
 
-    def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The events of the next piece."""
-        after, opening = self.begin()
-        if isinstance(piece, ReasoningDelta) and piece.sealed and after.blocks.calling is None:
-            blocks, sealed = _sealed(after.blocks, unsealed_blocks(piece.sealed), told=not piece.text)
-            return replace(after, blocks=blocks), opening + sealed
-        blocks, written = advance_blocks(after.blocks, piece)
-        ids, events = after.ids, [opening]
-        for each in written:
-            call_id = ""
-            if isinstance(each, BlockOpened) and each.block.kind == "call":
-                ids, call_id = ids.of(each.block.id, each.block.call)
-            events.append(_block_event(each, call_id))
-        if isinstance(piece, Ended):
-            events.append(_ending(piece, blocks, self.envelope))
-        return replace(after, blocks=blocks, ids=ids), b"".join(events)
+    def opening(self) -> tuple[Self, bytes]:
+        """What is said before any block."""
+        usage = usage_object(Usage(prompt=self.envelope.prompt_tokens))
+        return self, _event("message_start", message={**_message_object(self.envelope), "usage": usage})
+
+    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
+        """What is said of a block."""
+        return self, _block_event(written)
+
+    def ending(self, ended: Ended) -> tuple[Self, bytes]:
+        """What is said after the last block."""
+        reason = {"stop_reason": _stop_of(ended.finish, called=bool(self.blocks.calls)), "stop_sequence": None}
+        usage = usage_object(ended.usage or Usage(prompt=self.envelope.prompt_tokens))
+        return self, _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
 
 
 def message_events(envelope: Envelope) -> MessageEvents:
     """A stream that has not begun."""
-    return MessageEvents(envelope=envelope, ids=CallIds(envelope=envelope, prefix="toolu"))
+    return MessageEvents(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
 
 
 def _event(name: str, **fields: object) -> bytes:
@@ -592,7 +585,7 @@ def _sealed(blocks: Blocks, thinking: tuple[Raw, ...], *, told: bool) -> tuple[B
         events.append(_event("content_block_delta", index=blocks.open.number, delta=delta))
         thinking = thinking[1:]
     blocks, closed = close_block(blocks)
-    events += [_block_event(each, "") for each in closed]
+    events += [_block_event(each) for each in closed]
     for number, raw in enumerate(thinking, start=blocks.count):
         block = decode(_decode_thinking, bytes(raw))
         empty = {"type": "thinking", "thinking": "", "signature": ""} if block.type == "thinking" else raw
@@ -603,11 +596,11 @@ def _sealed(blocks: Blocks, thinking: tuple[Raw, ...], *, told: bool) -> tuple[B
     return replace(blocks, count=blocks.count + len(thinking)), b"".join(events)
 
 
-def _block_event(written: BlockEvent, call_id: str) -> bytes:
+def _block_event(written: BlockEvent) -> bytes:
     number = written.block.number
     match written:
         case BlockOpened(block=block):
-            return _event("content_block_start", index=number, content_block=_empty(block, call_id))
+            return _event("content_block_start", index=number, content_block=_empty(block))
         case BlockGrown(block=block, text=text):
             return _event("content_block_delta", index=number, delta=_delta(block, text))
         case BlockClosed():
@@ -616,14 +609,14 @@ def _block_event(written: BlockEvent, call_id: str) -> bytes:
             assert_never(written)
 
 
-def _empty(block: Block, call_id: str) -> dict[str, object]:
+def _empty(block: Block) -> dict[str, object]:
     match block.kind:
         case "reasoning":
             return {"type": "thinking", "thinking": "", "signature": ""}
         case "text":
             return {"type": "text", "text": ""}
         case "call":
-            return {"type": "tool_use", "id": call_id, "name": block.name, "input": {}}
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
 
 
 def _delta(block: Block, text: str) -> dict[str, object]:
@@ -634,12 +627,6 @@ def _delta(block: Block, text: str) -> dict[str, object]:
             return {"type": "text_delta", "text": text}
         case "call":
             return {"type": "input_json_delta", "partial_json": text}
-
-
-def _ending(ended: Ended, blocks: Blocks, envelope: Envelope) -> bytes:
-    reason = {"stop_reason": _stop_of(ended.finish, called=bool(blocks.calls)), "stop_sequence": None}
-    usage = usage_object(ended.usage or Usage(prompt=envelope.prompt_tokens))
-    return _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
 
 
 # Passing the API's own messages on to a client: which events and answers clients take as they are.
@@ -699,11 +686,10 @@ class PassedMessage(Struct, frozen=True, kw_only=True):
     """What of a server's stream has been passed on. Make it with `passed_message`."""
 
     envelope: Envelope
-    ids: CallIds
+    blocks: Blocks
     begun: bool = False
     open: int = -1
     """The number of the open block; -1: none is."""
-    blocks: Blocks = Blocks()
     stopped: bool = False
     """Whether the reason was said for which the message ends."""
     over: bool = False
@@ -730,16 +716,16 @@ class PassedMessage(Struct, frozen=True, kw_only=True):
             return False
         calls = [block for block in message.content if block.type == "tool_use"]
         named = bool(message.id and message.stop_reason) and all(call.name for call in calls)
-        return named and self.ids.are_new(tuple(call.id for call in calls))
+        return named and self.blocks.ids.are_new(tuple(call.id for call in calls))
 
     def go_on(self) -> MessageEvents:
         """What writes the rest of the stream."""
-        return replace(message_events(self.envelope), ids=self.ids, begun=self.begun, blocks=self.blocks)
+        return replace(message_events(self.envelope), begun=self.begun, blocks=self.blocks.of(self.envelope))
 
 
 def passed_message(envelope: Envelope) -> PassedMessage:
     """A stream of which nothing has been passed on."""
-    return PassedMessage(envelope=envelope, ids=CallIds(envelope=envelope, prefix="toolu"))
+    return PassedMessage(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
 
 
 _P = TypeVar("_P", bound=PassedMessage)
@@ -750,7 +736,7 @@ def _after(passed: _P, event: _Event) -> _P | None:
     match event:
         case _Event(type="message_start", message=_Message() as message) if message.id and not passed.begun:
             envelope = replace(passed.envelope, id=message.id, model=message.model)
-            return replace(passed, envelope=envelope, ids=replace(passed.ids, envelope=envelope), begun=True)
+            return replace(passed, envelope=envelope, begun=True)
         case _Event(type="content_block_start", content_block=_Block() as block):
             following = passed.begun and passed.open < 0 and event.index == passed.blocks.count
             return _opened(passed, block) if following else None
@@ -770,13 +756,13 @@ def _after(passed: _P, event: _Event) -> _P | None:
 
 
 def _opened(passed: _P, block: _Block) -> _P | None:
-    number, calls, kind = passed.blocks.count, passed.blocks.calls, _KINDS.get(block.type)
+    blocks, kind = passed.blocks, _KINDS.get(block.type)
     # A block of another kind is passed on whole: nothing is written into it.
-    opened = None if kind is None else Block(kind=kind, number=number)
+    opened = None if kind is None else Block(kind=kind, number=blocks.count)
     if block.type == "tool_use":
-        ids, given = passed.ids.of(block.id, calls)
+        ids, given = blocks.ids.of(block.id, blocks.calls)
         # The input comes in deltas: some clients read it there alone.
         if given != block.id or not block.name or block.input:
             return None
-        passed, calls = replace(passed, ids=ids), calls + 1
-    return replace(passed, open=number, blocks=Blocks(open=opened, count=number + 1, calls=calls))
+        blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
+    return replace(passed, open=blocks.count, blocks=replace(blocks, open=opened, count=blocks.count + 1))

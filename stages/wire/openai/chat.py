@@ -95,11 +95,14 @@ class _Function(Struct):
 
 
 class _Call(Struct):
+    index: int | None = None
     id: str | None = None
     function: _Function | None = None
 
 
 class _Message(Struct):
+    """A message, or what a chunk adds to one."""
+
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -107,7 +110,11 @@ class _Message(Struct):
 
 
 class _Choice(Struct):
-    message: _Message
+    """`message` is that of a whole answer, `delta` that of a chunk."""
+
+    index: int = 0
+    message: _Message | None = None
+    delta: _Message | None = None
     finish_reason: str | None = None
     logprobs: Raw = Raw(b"null")
 
@@ -124,14 +131,17 @@ class OpenAIUsage(Struct):
     prompt_tokens_details: _Details | None = None
 
 
-class _Completion(Struct):
-    choices: list[_Choice] = []
+class _Answer(Struct):
+    """A whole answer, or a chunk of a streamed one."""
+
+    choices: list[_Choice] | None = None
     usage: OpenAIUsage | None = None
     error: Raw = Raw(b"null")
+    object: str | None = None
 
 
 _string = msgspec.json.Decoder(str)
-_completion = msgspec.json.Decoder(_Completion)
+_answer = msgspec.json.Decoder(_Answer)
 
 
 def decode_reply(body: bytes) -> Reply | Fault:
@@ -139,13 +149,15 @@ def decode_reply(body: bytes) -> Reply | Fault:
     if (fault := too_many_objects(body)) is not None:
         return fault
     try:
-        completion = decode(_completion, body)
-        if bytes(completion.error) != b"null":
-            return reported_fault(completion.error)
-        if not completion.choices:
+        answer = decode(_answer, body)
+        if bytes(answer.error) != b"null":
+            return reported_fault(answer.error)
+        if not answer.choices:
             return Fault(kind="malformed", detail="the server's answer has no choices", body=cut_body(body))
-        choice = completion.choices[0]
+        choice = answer.choices[0]
         message = choice.message
+        if message is None:
+            return Fault(kind="malformed", detail="the server's answer has no message", body=cut_body(body))
         if len(message.tool_calls or ()) > CALLS_LIMIT:
             return too_many_calls_fault()
         return Reply(
@@ -153,7 +165,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
             reasoning=message.reasoning_content or message.reasoning or "",
             calls=tuple(map(_raw_call, message.tool_calls or ())),
             finish=choice.finish_reason or "stop",
-            usage=usage_of(completion.usage),
+            usage=usage_of(answer.usage),
             tokens=tokens_of(choice.logprobs) or (),
         )
     except msgspec.DecodeError as error:
@@ -314,36 +326,6 @@ CALL_NAME_LIMIT = 1024
 """Maximum characters of a name: it is reported again whenever it grows."""
 
 
-class _CallDelta(Struct):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
-
-
-class _Delta(Struct):
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    tool_calls: list[_CallDelta] | None = None
-
-
-class _ChoiceDelta(Struct):
-    index: int = 0
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-    logprobs: Raw = Raw(b"null")
-
-
-class _Chunk(Struct):
-    choices: list[_ChoiceDelta] | None = None
-    usage: OpenAIUsage | None = None
-    error: Raw = Raw(b"null")
-    object: str | None = None
-
-
-_chunk = msgspec.json.Decoder(_Chunk)
-
-
 class _Open(Struct, frozen=True, kw_only=True):
     """A call in progress; `key` is the server's index of it."""
 
@@ -377,7 +359,7 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
         if payload == b"[DONE]":
             return self, (_ended(self),)
         try:
-            chunk = decode(_chunk, payload)
+            chunk = decode(_answer, payload)
             if bytes(chunk.error) != b"null" or chunk.object == "error":
                 return self, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
             after = replace(self, usage=usage_of(chunk.usage)) if chunk.usage else self
@@ -388,7 +370,7 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
                 after = replace(after, finish_reason=choice.finish_reason)
             if bytes(choice.logprobs) != b"null":
                 after = replace(after, tokens=tokens_of(choice.logprobs, after.tokens))
-            return _grown(after, choice.delta or _Delta())
+            return _grown(after, choice.delta or _Message())
         except msgspec.DecodeError as error:
             return self, (
                 Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut_body(payload)),
@@ -402,7 +384,7 @@ def _ended(stream: OpenAIStream) -> Ended:
     return Ended(finish=stream.finish_reason or "stop", usage=stream.usage, tokens=stream.tokens or ())
 
 
-def _grown(stream: _S, delta: _Delta) -> tuple[_S, StreamRead]:
+def _grown(stream: _S, delta: _Message) -> tuple[_S, StreamRead]:
     pieces: list[Piece | Fault] = []
     if thought := delta.reasoning_content or delta.reasoning:
         pieces.append(ReasoningDelta(text=thought))
@@ -414,7 +396,7 @@ def _grown(stream: _S, delta: _Delta) -> tuple[_S, StreamRead]:
     return stream, tuple(pieces)
 
 
-def _called(stream: _S, call: _CallDelta) -> tuple[_S, StreamRead]:
+def _called(stream: _S, call: _Call) -> tuple[_S, StreamRead]:
     function = call.function or _Function()
     at = _place(stream.calls, call)
     if at == CALLS_LIMIT:
@@ -433,7 +415,7 @@ def _called(stream: _S, call: _CallDelta) -> tuple[_S, StreamRead]:
     return replace(stream, calls=calls), (CallStarted(index=at, name=opened.name, id=opened.id), *more)
 
 
-def _place(calls: tuple[_Open, ...], call: _CallDelta) -> int:
+def _place(calls: tuple[_Open, ...], call: _Call) -> int:
     """The call's position: that of its index, unless its id says that it is another.
 
     Some servers give no index and mean the last call; others give every call the index 0.
@@ -445,7 +427,7 @@ def _place(calls: tuple[_Open, ...], call: _CallDelta) -> int:
     return len(calls)
 
 
-def _opened(known: _Open | None, call: _CallDelta, name: str) -> _Open:
+def _opened(known: _Open | None, call: _Call, name: str) -> _Open:
     """The call with what is new. A name may come in parts, or be repeated whole."""
     if known is None:
         return _Open(key=call.index, id=call.id or "", name=name)

@@ -1,7 +1,7 @@
 """Chat completions, as a server: requests read, replies written whole and as streams."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Self, TypeVar, assert_never
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -11,25 +11,28 @@ from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.wire import served
 from stages.wire.deltas import (
-    CallDelta,
     CallStarted,
     Ended,
-    Piece,
-    ReasoningDelta,
     Sampling,
-    TextDelta,
-    appended,
     payloads,
 )
 from stages.wire.served import (
+    Block,
+    BlockClosed,
+    BlockEvent,
+    BlockGrown,
+    BlockOpened,
+    Blocks,
     CallIds,
     Choice,
     Envelope,
+    Events,
     Foreign,
     Format,
     OfferedTool,
     Refused,
     RequestError,
+    SentPart,
     ServerRequest,
     Thinking,
     WireAnswer,
@@ -48,6 +51,8 @@ from stages.wire.served import (
     schema_of,
     share,
     spec,
+    texts_of,
+    worded_choice,
 )
 
 # Tools of chat completions and the choice among them, read as a server.
@@ -124,14 +129,8 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
 def decode_choice(choice: str | SentChoice | None) -> Choice:
     """Which calls are allowed or demanded. Refused for a word or a kind of choice that is none."""
     match choice:
-        case None | "auto":
-            return Choice()
-        case "none":
-            return Choice(mode="none")
-        case "required":
-            return Choice(mode="required")
-        case str():
-            raise Refused(f"it is {choice[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+        case None | str():
+            return worded_choice(choice)
         case SentChoice(allowed_tools=_Allowed() as allowed):
             if allowed.mode not in ("auto", "required"):
                 raise Refused("it must be auto or required", "tool_choice.allowed_tools.mode")
@@ -151,10 +150,8 @@ def _name(choice: SentName) -> str:
 # Messages of chat completions as a history: what a client sends back, read as a server.
 
 
-class _Part(Struct):
+class _Part(SentPart):
     type: str = "text"
-    text: str | None = None
-    refusal: str | None = None
 
 
 class _Function(Struct):
@@ -188,15 +185,12 @@ class SentMessage(Struct):
     tool_call_id: str | None = None
 
 
+_TEXTS = frozenset({"text", "refusal"})
 _ROLES = "system, developer, user, assistant, tool"
 
 
 def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
-    """The history, and what of it has no noun: parts that are no text. Refused for a role that is none.
-
-    A picture in what the user has said last is refused by backends of another protocol, any other is noted: the
-    conversation goes on, and it was answered once.
-    """
+    """The history, and what of it has no noun: parts that are no text. Refused for a role that is none."""
     last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), -1)
     names: dict[str, str] = {}
     history: list[Message] = []
@@ -207,7 +201,7 @@ def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Fore
         content = message.content
         if isinstance(content, list):
             fresh = message.role == "user" and number > last
-            content, other = _text(content, f"messages[{number}].content", fresh=fresh)
+            content, other = texts_of(content, f"messages[{number}].content", _TEXTS, fresh=fresh)
             foreign += other
         history.append(_message(message, content or "", turn, names, number))
     return tuple(history), tuple(foreign)
@@ -252,23 +246,6 @@ def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
 def _arguments(said: _Function) -> str:
     given = said.arguments
     return given or "{}" if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
-
-
-def _text(content: list[_Part], at: str, *, fresh: bool) -> tuple[str, list[Foreign]]:
-    """The text of a message, its parts on lines of their own, and what else is in it."""
-    said: list[str] = []
-    foreign: list[Foreign] = []
-    for number, part in enumerate(content):
-        words = part.text if part.type == "text" else part.refusal
-        if words is not None:
-            said.append(words)
-        elif part.type == "text":
-            raise Refused("it is missing", f"{at}[{number}].text")
-        else:
-            kind = part.type[:50]
-            said.append(f"[{kind} left out]")
-            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
-    return "\n".join(said), foreign
 
 
 # Requests of chat completions, read as a server: https://platform.openai.com/docs/api-reference/chat/create.
@@ -490,126 +467,58 @@ def encode_error(error: RequestError) -> WireAnswer:
 _encode = msgspec.json.Encoder().encode
 
 
-class _StreamedCall(Struct, frozen=True, kw_only=True):
-    """A call that has begun. It is written with its first arguments: until then its name may still grow."""
-
-    index: int
-    name: str = ""
-    id: str = ""
-    written: bool = False
-    held: tuple[bytes, ...] = ()
-    """The arguments of a custom tool, whose text is known when they are whole."""
-
-
-class ChatEvents(Struct, frozen=True, kw_only=True):
-    """How far a stream has been written. Make it with `completion_events`."""
+class ChatEvents(Events, frozen=True, kw_only=True):
+    """A stream of chunks. Make it with `completion_events`."""
 
     head: bytes
     tail: bytes
-    envelope: Envelope
     custom: frozenset[str]
-    ids: CallIds
-    begun: bool = False
-    calls: tuple[_StreamedCall, ...] = ()
     counted: bool = False
     """Whether the client was told the usage."""
 
-    def begin(self) -> tuple[Self, bytes]:
-        """The chunk with the role; nothing where it was sent."""
-        if self.begun:
-            return self, b""
-        return replace(self, begun=True), _chunk(self, {"role": "assistant", "content": ""})
-
     def ping(self) -> tuple[Self, bytes]:
         """A chunk that says nothing: some clients time out on comments."""
-        return self.begin() if not self.begun else (self, _chunk(self, {}))
+        return self.begin() if not self.begun else (self, self._chunk({}))
 
     def fail(self, error: RequestError) -> bytes:
         """The error in a chunk of its own; nothing follows it."""
         return event({"error": error_object(error)})
 
-    def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The chunks of the next piece."""
-        after, opening = self.begin()
-        after, chunks = _written(after, piece)
-        return after, opening + chunks
+    def opening(self) -> tuple[Self, bytes]:
+        """What is said before any block."""
+        return self, self._chunk({"role": "assistant", "content": ""})
 
+    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
+        """What is said of a block."""
+        return self, b"".join(map(self._chunk, self._deltas(written)))
 
-_E = TypeVar("_E", bound=ChatEvents)
+    def _deltas(self, written: BlockEvent) -> Iterator[dict[str, object]]:
+        """A custom tool's text is known when its arguments are whole, so its call comes at once."""
+        block = written.block
+        custom = block.name in self.custom
+        match written:
+            case BlockGrown(block=Block(kind="text"), text=text):
+                yield {"content": text}
+            case BlockGrown(block=Block(kind="reasoning"), text=text):
+                yield {"reasoning_content": text}
+            case BlockGrown(text=text) if not custom:
+                yield {"tool_calls": [{"index": block.call, "function": {"arguments": text}}]}
+            case BlockOpened() | BlockClosed() if block.kind == "call" and custom == isinstance(written, BlockClosed):
+                said = RawCall(name=block.name, arguments=written.text if isinstance(written, BlockClosed) else "")
+                yield {"tool_calls": [{"index": block.call, **_call_object(said, block.id, self.custom)}]}
+            case _:
+                pass
 
+    def ending(self, ended: Ended) -> tuple[Self, bytes]:
+        """What is said after the last block."""
+        finish = _encode(finish_of(ended.finish, called=bool(self.blocks.calls)))
+        parts = [self.head, b"{}", self.tail.replace(b"null", finish, 1)]
+        if ended.usage is not None and self.envelope.request.usage_in_stream and not self.counted:
+            parts.append(event({**_frame(self.envelope), "choices": [], "usage": usage_object(ended.usage)}))
+        return self, b"".join((*parts, b"data: [DONE]\n\n"))
 
-def _chunk(events: ChatEvents, delta: dict[str, object]) -> bytes:
-    return events.head + _encode(delta) + events.tail
-
-
-def _written(events: _E, piece: Piece) -> tuple[_E, bytes]:
-    match piece:
-        case TextDelta(text="") | ReasoningDelta(text=""):
-            return events, b""
-        case TextDelta(text=text):
-            after, calls = _settled(events)
-            return after, calls + _chunk(after, {"content": text})
-        case ReasoningDelta(text=text):
-            after, calls = _settled(events)
-            return after, calls + _chunk(after, {"reasoning_content": text})
-        case CallStarted():
-            return _started(events, piece)
-        case CallDelta():
-            return _grown(events, piece)
-        case Ended():
-            after, calls = _settled(events, whole=True)
-            return after, b"".join((calls, *_ending(after, piece)))
-        case _:
-            assert_never(piece)
-
-
-def _started(events: _E, piece: CallStarted) -> tuple[_E, bytes]:
-    at = _place(events, piece.index)
-    if at < len(events.calls):
-        call = replace(events.calls[at], name=piece.name, id=piece.id)
-        return (events if events.calls[at].written else _with(events, at, call)), b""
-    after, calls = _settled(events)
-    return _with(after, at, _StreamedCall(index=piece.index, name=piece.name, id=piece.id)), calls
-
-
-def _grown(events: _E, piece: CallDelta) -> tuple[_E, bytes]:
-    at = _place(events, piece.index)
-    after = events if at < len(events.calls) else _with(events, at, _StreamedCall(index=piece.index))
-    call = after.calls[at]
-    if call.name in after.custom:
-        return _with(after, at, replace(call, held=appended(call.held, piece.arguments.encode()))), b""
-    after, begun = _settled(after)
-    more = {"index": at, "function": {"arguments": piece.arguments}}
-    return after, begun + _chunk(after, {"tool_calls": [more]})
-
-
-def _place(events: ChatEvents, index: int) -> int:
-    return next((at for at, call in enumerate(events.calls) if call.index == index), len(events.calls))
-
-
-def _with(events: _E, at: int, call: _StreamedCall) -> _E:
-    return replace(events, calls=(*events.calls[:at], call, *events.calls[at + 1 :]))
-
-
-def _settled(events: _E, *, whole: bool = False) -> tuple[_E, bytes]:
-    """The calls that have begun, each by its first chunk; custom ones when they are `whole`."""
-    chunks: list[bytes] = []
-    for at, call in enumerate(events.calls):
-        if not call.written and (whole or call.name not in events.custom):
-            ids, made = events.ids.of(call.id, at)
-            events = _with(replace(events, ids=ids), at, replace(call, written=True))
-            said = RawCall(name=call.name, arguments=b"".join(call.held).decode())
-            first = {"index": at, **_call_object(said, made, events.custom)}
-            chunks.append(_chunk(events, {"tool_calls": [first]}))
-    return events, b"".join(chunks)
-
-
-def _ending(events: ChatEvents, ended: Ended) -> Iterator[bytes]:
-    finish = _encode(finish_of(ended.finish, called=bool(events.calls)))
-    yield events.head + b"{}" + events.tail.replace(b"null", finish, 1)
-    if ended.usage is not None and events.envelope.request.usage_in_stream and not events.counted:
-        yield event({**_frame(events.envelope), "choices": [], "usage": usage_object(ended.usage)})
-    yield b"data: [DONE]\n\n"
+    def _chunk(self, delta: dict[str, object]) -> bytes:
+        return self.head + _encode(delta) + self.tail
 
 
 def _frame(envelope: Envelope) -> dict[str, object]:
@@ -625,8 +534,8 @@ def completion_events(envelope: Envelope) -> ChatEvents:
         head=head,
         tail=b',"finish_reason":null}]' + usage + b"}\n\n",
         envelope=envelope,
+        blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")),
         custom=custom_names(envelope.request),
-        ids=CallIds(envelope=envelope, prefix="call"),
     )
 
 
@@ -717,12 +626,11 @@ class PassedChat(Struct, frozen=True, kw_only=True):
     """What of a server's stream has been passed on. Make it with `passed_chat`."""
 
     envelope: Envelope
-    ids: CallIds
+    blocks: Blocks
+    """The calls that have begun."""
     named: bool = False
     begun: bool = False
     """Whether the role was said."""
-    calls: tuple[str, ...] = ()
-    """The ids of the calls that have begun."""
     over: bool = False
     """Whether the reason was said for which the reply ends; clients do without what follows."""
     counted: bool = False
@@ -749,20 +657,17 @@ class PassedChat(Struct, frozen=True, kw_only=True):
             said = _completion.decode(answer).choices[0].message
         except (msgspec.DecodeError, UnicodeError, RecursionError, IndexError):
             return False
-        return self.ids.are_new(tuple(call.id for call in said.tool_calls or ()))
+        return self.blocks.ids.are_new(tuple(call.id for call in said.tool_calls or ()))
 
     def go_on(self) -> ChatEvents:
         """What writes the rest of the stream."""
-        # A stream of which a server has written the beginning: calls of these ids, the usage or not.
-        written = tuple(_StreamedCall(index=number, id=one, written=True) for number, one in enumerate(self.calls))
-        return replace(
-            completion_events(self.envelope), ids=self.ids, begun=self.begun, calls=written, counted=self.counted
-        )
+        blocks = self.blocks.of(self.envelope)
+        return replace(completion_events(self.envelope), blocks=blocks, begun=self.begun, counted=self.counted)
 
 
 def passed_chat(envelope: Envelope) -> PassedChat:
     """A stream of which nothing has been passed on."""
-    return PassedChat(envelope=envelope, ids=CallIds(envelope=envelope, prefix="call"))
+    return PassedChat(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")))
 
 
 _P = TypeVar("_P", bound=PassedChat)
@@ -773,7 +678,7 @@ def _named(passed: _P, chunk: _Chunk) -> _P:
     if passed.named or not (chunk.id and chunk.framed):
         return passed
     envelope = replace(passed.envelope, id=chunk.id, model=chunk.model or "", created=chunk.created or 0)
-    return replace(passed, envelope=envelope, ids=replace(passed.ids, envelope=envelope), named=True)
+    return replace(passed, envelope=envelope, named=True)
 
 
 def _after(passed: _P, chunk: _Chunk) -> _P | None:
@@ -800,11 +705,14 @@ def _after(passed: _P, chunk: _Chunk) -> _P | None:
 
 
 def _called(passed: _P, call: _PassedCall) -> _P | None:
-    function = call.function or _PassedFunction()
-    if 0 <= call.index < len(passed.calls):
+    function, blocks = call.function or _PassedFunction(), passed.blocks
+    if 0 <= call.index < blocks.calls:
         # What is repeated of a call, clients append.
         return None if call.id or function.name else passed
-    if call.index != len(passed.calls) or not (call.id and call.type and function.name):
+    if call.index != blocks.calls or not (call.id and call.type and function.name):
         return None
-    ids, given = passed.ids.of(call.id, call.index)
-    return replace(passed, ids=ids, calls=(*passed.calls, given)) if given == call.id else None
+    ids, given = blocks.ids.of(call.id, call.index)
+    begun = Block(kind="call", number=call.index, call=call.index, id=given)
+    calling = CallStarted(index=call.index, id=given)
+    grown = replace(blocks, ids=ids, open=begun, calling=calling, calls=call.index + 1)
+    return replace(passed, blocks=grown) if given == call.id else None

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stages.effect import Reply, Usage
 from stages.message import Assistant, System, Tool, ToolCall, User
 from stages.wire import served
-from stages.wire.deltas import Ended, Piece
+from stages.wire.deltas import Ended
 from stages.wire.openai.chat import arguments_text
 from stages.wire.openai.chat_server import error_object
 from stages.wire.served import (
@@ -24,15 +24,16 @@ from stages.wire.served import (
     CallIds,
     Choice,
     Envelope,
+    Events,
     Foreign,
     Format,
     OfferedTool,
     Refused,
     RequestError,
+    SentPart,
     ServerRequest,
     Thinking,
     above_zero,
-    advance_blocks,
     as_arguments,
     chosen,
     distinct,
@@ -45,6 +46,8 @@ from stages.wire.served import (
     schema_of,
     share,
     spec,
+    texts_of,
+    worded_choice,
 )
 
 # Tools of OpenAI's Responses and the choice among them, read as a server.
@@ -128,14 +131,8 @@ def names_of(tools: Iterable[OfferedTool]) -> NamespacedTools:
 def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Choice:
     """Which calls are allowed or demanded. Refused for a word that is none, and for a tool without a name."""
     match choice:
-        case None | "auto":
-            return Choice()
-        case "none":
-            return Choice(mode="none")
-        case "required":
-            return Choice(mode="required")
-        case str():
-            raise Refused(f"it is {choice[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+        case None | str():
+            return worded_choice(choice)
         case SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
             mine = (_chosen(each, names) for each in allowed if _is_mine(each))
             return Choice(mode="required" if mode == "required" else "auto", tools=tuple(mine))
@@ -180,13 +177,7 @@ class SentItem(Struct):
     tools: Raw = Raw(b"null")
 
 
-class _Part(Struct):
-    type: str
-    text: str | None = None
-    refusal: str | None = None
-
-
-_parts = msgspec.json.Decoder(str | list[_Part] | None)
+_parts = msgspec.json.Decoder(str | list[SentPart] | None)
 _decode_text = msgspec.json.Decoder(str)
 
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"})
@@ -204,8 +195,7 @@ ReadItem = System | User | Assistant | Tool | Foreign
 def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[ReadItem]:
     """The messages, and what of the items has no noun. `names` are those that the model has for the tools.
 
-    Refused for a role that is none, and for items without what makes them. A picture in what the user has said last is
-    refused by backends of another protocol, any other is noted: the conversation goes on, and it was answered once.
+    Refused for a role that is none, and for items without what makes them.
     """
     last = max((n for n, item in enumerate(items) if _is_said(item)), default=-1)
     called: dict[str, str] = {}
@@ -305,19 +295,7 @@ def _words(content: Raw, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, .
     parts = read_part(_parts, content, at)
     if not isinstance(parts, list):
         return parts or "", ()
-    said: list[str] = []
-    foreign: list[Foreign] = []
-    for number, part in enumerate(parts):
-        if part.type in _TEXTS:
-            words = part.refusal if part.type == "refusal" else part.text
-            if words is None:
-                raise Refused("it is missing", f"{at}[{number}].text")
-            said.append(words)
-        else:
-            kind = part.type[:50]
-            said.append(f"[{kind} left out]")
-            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
-    return "\n".join(said), tuple(foreign)
+    return texts_of(parts, at, _TEXTS, fresh=fresh)
 
 
 # Requests of OpenAI's Responses, read as a server: https://platform.openai.com/docs/api-reference/responses/create.
@@ -524,22 +502,25 @@ def output_item(
 ) -> dict[str, object]:
     """A part of the output with all of its text; `begun`: as it is announced, without. `tool` is the one called."""
     status = "in_progress" if begun else "completed"
+    item_id = _item_id(block, envelope, tool)
     match block.kind:
         case "reasoning":
-            summary = [] if begun else [_summary_part(text)]
-            return {"type": "reasoning", "id": envelope.part_id("rs", block.number), "summary": summary}
+            return {"type": "reasoning", "id": item_id, "summary": [] if begun else [_summary_part(text)]}
         case "text":
-            said = {"type": "message", "id": envelope.part_id("msg", block.number), "status": status}
+            said = {"type": "message", "id": item_id, "status": status}
             return {**said, "role": "assistant", "content": [] if begun else [_text_part(text)]}
         case "call":
             own = {"name": block.name if tool is None else tool.own_name}
             space = {"namespace": tool.namespace} if tool is not None and tool.namespace else {}
-            named = {"status": status, "call_id": block.id, **own, **space}
+            named = {"id": item_id, "status": status, "call_id": block.id, **own, **space}
             if tool is not None and tool.kind == "custom":
-                said = {"type": "custom_tool_call", "id": envelope.part_id("ctc", block.number)}
-                return {**said, **named, "input": "" if begun else served.input_text(text)}
-            said = {"type": "function_call", "id": envelope.part_id("fc", block.number)}
-            return {**said, **named, "arguments": "" if begun else text}
+                return {"type": "custom_tool_call", **named, "input": "" if begun else served.input_text(text)}
+            return {"type": "function_call", **named, "arguments": "" if begun else text}
+
+
+def _item_id(block: Block, envelope: Envelope, tool: OfferedTool | None) -> str:
+    call = "ctc" if tool is not None and tool.kind == "custom" else "fc"
+    return envelope.part_id({"reasoning": "rs", "text": "msg", "call": call}[block.kind], block.number)
 
 
 def _summary_part(text: str) -> dict[str, object]:
@@ -573,36 +554,20 @@ _Event = tuple[str, _Fields]
 """The type of an event, and its fields beside its number."""
 
 
-class ResponseEvents(Struct, frozen=True, kw_only=True):
-    """How far a stream has been written. Make it with `response_events`."""
+class ResponseEvents(Events, frozen=True, kw_only=True):
+    """A stream of numbered events. Make it with `response_events`."""
 
-    envelope: Envelope
-    ids: CallIds
     response: _Fields
     """The response as it has begun."""
     tools: Mapping[str, OfferedTool]
     number: int = 0
     """The number of the next event."""
-    blocks: Blocks = Blocks()
-    call_id: str = ""
-    """That of the call whose block is open."""
-    place: _Fields = {}
-    """Where the open item stands: its id and its index."""
     output: tuple[Raw, ...] = ()
     """The items that are done."""
 
-    def begin(self) -> tuple[Self, bytes]:
-        """The events that open the response; nothing where they were sent."""
-        if self.number:
-            return self, b""
-        begun: _Fields = {"response": self.response}
-        return _numbered(self, [("response.created", begun), ("response.in_progress", begun)])
-
     def ping(self) -> tuple[Self, bytes]:
         """An event that says nothing new: that the response is still being made."""
-        if not self.number:
-            return self.begin()
-        return _numbered(self, [("response.in_progress", {"response": self.response})])
+        return _numbered(self, [_in_progress(self)]) if self.begun else self.begin()
 
     def fail(self, error: RequestError) -> bytes:
         """The failed response; nothing follows it."""
@@ -613,25 +578,39 @@ class ResponseEvents(Struct, frozen=True, kw_only=True):
         response = {**self.response, "status": "failed", "error": failed, "output": self.output}
         return opening + _numbered(after, [("response.failed", {"response": response})])[1]
 
-    def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The events of the next piece."""
-        after, sent = self.begin()
-        blocks, written = advance_blocks(after.blocks, piece)
-        after = replace(after, blocks=blocks)
-        for each in written:
-            after, more = _written(after, each)
-            sent += more
-        if isinstance(piece, Ended):
-            after, more = _numbered(after, [_ending(after, piece)])
-            sent += more
-        return after, sent
+    def opening(self) -> tuple[Self, bytes]:
+        """What is said before any block."""
+        return _numbered(self, [("response.created", {"response": self.response}), _in_progress(self)])
+
+    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
+        """What is said of a block."""
+        tool = self.tools.get(written.block.name)
+        place = {"item_id": _item_id(written.block, self.envelope, tool), "output_index": written.block.number}
+        match written:
+            case BlockOpened(block=block):
+                item = output_item(block, self.envelope, "", tool, begun=True)
+                return _numbered(self, _opening(block, item, place))
+            case BlockGrown(block=block, text=text):
+                is_custom = tool is not None and tool.kind == "custom"
+                return _numbered(self, () if is_custom else _growing(block, place, text))
+            case BlockClosed(block=block, text=text):
+                item = output_item(block, self.envelope, text, tool)
+                events = replace(self, output=(*self.output, Raw(msgspec.json.encode(item))))
+                return _numbered(events, _closing(item, place, text))
+            case _:
+                assert_never(written)
+
+    def ending(self, ended: Ended) -> tuple[Self, bytes]:
+        """What is said after the last block."""
+        response = _ended_response(self.response, ended.finish, self.output, ended.usage)
+        return _numbered(self, [(f"response.{response['status']}", {"response": response})])
 
 
 def response_events(envelope: Envelope) -> ResponseEvents:
     """A stream that has not begun."""
     return ResponseEvents(
         envelope=envelope,
-        ids=CallIds(envelope=envelope, prefix="call"),
+        blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")),
         response=_response_object(envelope),
         tools=_tools_by_name(envelope),
     )
@@ -648,25 +627,8 @@ def _numbered(events: _E, told: Iterable[_Event]) -> tuple[_E, bytes]:
     return replace(events, number=events.number + len(parts)), b"".join(parts)
 
 
-def _written(events: _E, written: BlockEvent) -> tuple[_E, bytes]:
-    tool = events.tools.get(written.block.name)
-    match written:
-        case BlockOpened(block=block):
-            if block.kind == "call":
-                ids, made = events.ids.of(block.id, block.call)
-                events = replace(events, ids=ids, call_id=made)
-            item = output_item(replace(block, id=events.call_id), events.envelope, "", tool, begun=True)
-            events = replace(events, place={"item_id": item["id"], "output_index": block.number})
-            return _numbered(events, _opening(block, item, events.place))
-        case BlockGrown(block=block, text=text):
-            is_custom = tool is not None and tool.kind == "custom"
-            return _numbered(events, () if is_custom else _growing(block, events.place, text))
-        case BlockClosed(block=block, text=text):
-            item = output_item(replace(block, id=events.call_id), events.envelope, text, tool)
-            events = replace(events, output=(*events.output, Raw(msgspec.json.encode(item))))
-            return _numbered(events, _closing(item, events.place, text))
-        case _:
-            assert_never(written)
+def _in_progress(events: ResponseEvents) -> _Event:
+    return "response.in_progress", {"response": events.response}
 
 
 def _opening(block: Block, item: _Fields, place: _Fields) -> Iterator[_Event]:
@@ -705,8 +667,3 @@ def _closing(item: _Fields, place: _Fields, text: str) -> Iterator[_Event]:
         case _:
             yield "response.function_call_arguments.done", {**place, "name": item["name"], "arguments": text}
     yield "response.output_item.done", {"output_index": place["output_index"], "item": item}
-
-
-def _ending(events: ResponseEvents, ended: Ended) -> _Event:
-    response = _ended_response(events.response, ended.finish, events.output, ended.usage)
-    return f"response.{response['status']}", {"response": response}

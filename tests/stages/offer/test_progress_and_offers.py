@@ -1,7 +1,6 @@
 """What is offered next: at the end of a budget, after what was refused or repeated; what counts as progress."""
 
 import re
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -72,7 +71,7 @@ def test_a_run_that_never_comes_to_an_end_by_itself_is_offered_nothing_else_at_l
 
 def as_run(ledger: Ledger) -> Ledger:
     """The ledger as a run has it: with the digests of what succeeded."""
-    return replace(ledger, seen=b"".join(chain.from_iterable(map(digests, ledger.successes))))
+    return replace(ledger, seen=digests(ledger.successes))
 
 
 def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str = "no") -> Attempt:
@@ -416,17 +415,17 @@ def test_a_call_without_arguments_that_was_refused_is_not_offered_in_the_next_re
 
 
 @pytest.mark.parametrize("part", ["gone", "p1"], ids=["for good", "for want of data"])
-def test_a_look_up_that_was_refused_is_offered_with_any_other_text(part: str) -> None:
-    _, then = Plant().offers(call("find", part=part))
-    pattern = then["find"]["properties"]["part"]["pattern"]
-    assert not re.fullmatch(pattern, part)
-    assert re.fullmatch(pattern, f"{part}s")
+def test_a_look_up_that_was_refused_is_not_offered_in_the_next_reply_but_later(part: str) -> None:
+    at_first, then, later = Plant().offers(call("find", part=part), call("poll"))
+    assert {*at_first} - {*then} == {"find"}
+    assert {*at_first} == {*later}
 
 
-def test_every_second_time_a_refused_look_up_is_offered_what_was_seen_and_not_used() -> None:
-    refused = [call("find", part=part) for part in ("p1", "p1 p1", "p2", "p1 p1 p1")]
-    offers = [one["find"]["properties"]["part"] for one in Plant().offers(*refused, message="Find 'p2', or else 'p3'.")]
-    assert [one.get("enum") for one in offers] == [None, None, ["p2", "p3"], None, ["p3"]]
+def test_a_look_up_that_was_refused_is_offered_what_was_seen_and_not_used() -> None:
+    refused = [call("find", part=part) for part in ("p1", "p2", "p3")]
+    offers = Plant().offers(*refused, message="Find 'p2', or else 'p3'.")
+    found = [one["find"]["properties"]["part"].get("enum") if "find" in one else "left out" for one in offers]
+    assert found == [None, ["p2", "p3"], ["p3"], "left out"]
 
 
 KEPT: dict[str, tuple[list[Reply], dict[str, Any]]] = {
@@ -436,7 +435,6 @@ KEPT: dict[str, tuple[list[Reply], dict[str, Any]]] = {
         [calls(("vent", {}), ("ring", {}))],
         {"calls": Calls(on_violation="block_all")},
     ),
-    "what it may be called with next is not all ASCII": ([call("find", part="p1")], {"system_prompt": "Grüß Gott"}),
 }
 
 

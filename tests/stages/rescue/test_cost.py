@@ -182,7 +182,9 @@ def test_a_family_says_how_far_it_looked_wherever_its_calls_may_begin(filler: st
     for head in _heads():
         text = head + (filler * 3 * REACH)[: 3 * REACH]
         for place in known.anywhere.finditer(text, 0, len(head) + 20):
-            for family in known.opened(text, place.start()):
+            for opener, family in known.which[text[place.start()]]:
+                if not opener.match(text, place.start()):
+                    continue
                 read = family.read(text, place.start(), names)
                 seen = max(place.start(), read.end, read.looked) + REACH if read else place.start() + REACH
                 if seen >= len(text) or id(family) in mute:

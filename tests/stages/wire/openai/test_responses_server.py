@@ -1,18 +1,19 @@
 """The server's side of OpenAI's Responses: what clients send is read, what they insist on is written."""
 
 import json
+from functools import partial
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec import Raw
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, turn_of
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, reply_pieces
-from stages.wire.openai.responses_server import decode_request, encode_reply, response_events
+from stages.wire.openai.responses_server import encode_reply, response_events
 from stages.wire.served import Choice, Envelope, Foreign, Format, RequestError, ServerRequest, refusal
-from tests.wire_client import pieces, said, schema_of
+from stages.wire.server_wires import RESPONSES
+from tests.wire_client import asked_of, assert_refused, named_events, pieces, said, schema_of
 
 LOOK: Any = {
     "type": "function",
@@ -28,16 +29,7 @@ def space(name: str, *tools: Any) -> dict[str, Any]:
     return {"type": "namespace", "name": name, "description": "Some tools.", "tools": tools}
 
 
-def asked(**body: object) -> ServerRequest:
-    request = decode_request(msgspec.json.encode({"model": "m", "input": "Look.", **body}))
-    assert isinstance(request, ServerRequest), request
-    return request
-
-
-def refused(**body: object) -> RequestError:
-    error = decode_request(msgspec.json.encode({"model": "m", "input": "Look.", **body}))
-    assert isinstance(error, RequestError)
-    return error
+asked = partial(asked_of, RESPONSES)
 
 
 def call(call_id: str, name: str = "look", arguments: str = "{}", **more: Any) -> dict[str, Any]:
@@ -256,10 +248,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("body", "param", "words"), WRONG)
 def test_a_request_that_is_wrong_is_told_where_and_what_to_write(body: dict[str, Any], param: str, words: str) -> None:
-    error = refused(**body)
-    assert (error.status, error.param) == (400, param)
-    assert error.message.startswith(f"{param}: ")
-    assert words in error.message
+    assert_refused(RESPONSES, body, param, words)
 
 
 # --- answers
@@ -342,11 +331,7 @@ def test_a_reply_that_was_cut_off_is_incomplete(finish: str, status: str, detail
 
 def told(stream: bytes) -> list[Any]:
     """The events, each under its own name, counted without a gap."""
-    events = []
-    for event in stream.decode().split("\n\n")[:-1]:
-        name, data = event.split("\n")
-        events.append(json.loads(data.removeprefix("data: ")))
-        assert name == f"event: {events[-1]['type']}"
+    events = named_events(stream)
     assert [event["sequence_number"] for event in events] == [*range(len(events))]
     return events
 

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from stages.wire.anthropic.messages_server import PassedMessage, decode_request, passed_message
+from stages.wire.anthropic.messages_server import PassedMessage, passed_message
 from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
-from stages.wire.served import Envelope, ServerRequest
+from stages.wire.served import Envelope
+from stages.wire.server_wires import MESSAGES as MESSAGES_WIRE
+from tests.wire_client import asked_of, without
 
 Event = dict[str, Any]
 USED = {"type": "tool_use", "id": "t9", "name": "look", "input": {}}
@@ -31,9 +33,7 @@ CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
 
 
 def begun() -> PassedMessage:
-    body = {"model": "m", "max_tokens": 9, "messages": MESSAGES, "stream": True}
-    request = decode_request(msgspec.json.encode(body))
-    assert isinstance(request, ServerRequest)
+    request = asked_of(MESSAGES_WIRE, messages=MESSAGES, stream=True)
     return passed_message(Envelope(id="msg_own", created=1, request=request))
 
 
@@ -69,17 +69,6 @@ def passed(events: list[Event]) -> PassedMessage:
 def test_a_stream_that_lacks_nothing_is_taken_whole() -> None:
     assert passed(GOOD).over
     assert passed([{"type": "ping"}, START, {"type": "newer", "index": 7}]).advance(b": waiting\n\n")[1]
-
-
-def without(one: Event, *path: str) -> Event:
-    """The event without one of its fields."""
-    copy = json.loads(json.dumps(one))
-    node: Any = copy
-    for key in path[:-1]:
-        node = node[key]
-    del node[path[-1]]
-    assert isinstance(copy, dict)
-    return copy
 
 
 def called(**fields: Any) -> Event:

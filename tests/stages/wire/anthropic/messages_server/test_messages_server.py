@@ -1,6 +1,7 @@
 """The server's side of Anthropic's Messages: what clients send is read, what they insist on is written."""
 
 import json
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,22 +34,11 @@ from stages.wire.served import (
     too_long,
 )
 from stages.wire.server_wires import MESSAGES
-from tests.wire_client import pieces, said
+from tests.wire_client import asked_of, assert_refused, named_events, pieces, said
 
 ASK: Any = {"role": "user", "content": "Look."}
 LOOK: Any = {"name": "look", "description": "Look.", "input_schema": {"type": "object"}}
-
-
-def asked(**body: object) -> ServerRequest:
-    request = decode_request(msgspec.json.encode({"model": "m", "max_tokens": 50, "messages": [ASK], **body}))
-    assert isinstance(request, ServerRequest), request
-    return request
-
-
-def refused(**body: object) -> RequestError:
-    error = decode_request(msgspec.json.encode({"model": "m", "max_tokens": 50, "messages": [ASK], **body}))
-    assert isinstance(error, RequestError)
-    return error
+asked = partial(asked_of, MESSAGES)
 
 
 def text(*texts: str) -> list[dict[str, Any]]:
@@ -221,10 +211,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("body", "param", "words"), WRONG)
 def test_a_request_that_is_wrong_is_told_where_and_what_to_write(body: dict[str, Any], param: str, words: str) -> None:
-    error = refused(**body)
-    assert (error.status, error.param) == (400, param)
-    assert error.message.startswith(f"{param}: ")
-    assert words in error.message
+    assert_refused(MESSAGES, body, param, words)
 
 
 # --- answers
@@ -271,7 +258,7 @@ def test_sealed_thinking_is_streamed_as_it_came() -> None:
     stream = pieces(message_events(envelope()), reply_pieces(reply))
     decoder, read = AnthropicStream().advance(stream)
     assert gather_reply((*read, *decoder.finish())) == reply
-    blocks = [event["index"] for event in told(stream) if event["type"] == "content_block_stop"]
+    blocks = [event["index"] for event in named_events(stream) if event["type"] == "content_block_stop"]
     assert blocks == [0, 1, 2]
 
 
@@ -296,16 +283,6 @@ def test_the_reason_for_which_a_reply_ends(finish: str, called: bool, told: str)
     assert json.loads(encode_reply(reply, envelope()))["stop_reason"] == told
 
 
-def told(stream: bytes) -> list[Any]:
-    """The events, each under its own name."""
-    events = []
-    for event in stream.decode().split("\n\n")[:-1]:
-        name, data = event.split("\n")
-        events.append(json.loads(data.removeprefix("data: ")))
-        assert name == f"event: {events[-1]['type']}"
-    return events
-
-
 def test_a_stream_opens_and_closes_each_block_in_turn() -> None:
     pieces: list[Piece] = [
         ReasoningDelta(text="Hm."),
@@ -323,7 +300,7 @@ def test_a_stream_opens_and_closes_each_block_in_turn() -> None:
     for piece in pieces:
         events, more = events.advance(piece)
         stream += more
-    opening, *blocks, delta, stop = told(stream)
+    opening, *blocks, delta, stop = named_events(stream)
     assert opening["message"]["content"] == []
     assert opening["message"]["usage"]["input_tokens"] == 12
     assert [(e["type"].removeprefix("content_block_"), e["index"]) for e in blocks] == [

@@ -9,8 +9,10 @@ import pytest
 
 from stages.effect import Usage
 from stages.wire.deltas import CallDelta, CallStarted, Ended, TextDelta
-from stages.wire.openai.chat_server import PassedChat, decode_request, passed_chat
-from stages.wire.served import Envelope, ServerRequest
+from stages.wire.openai.chat_server import PassedChat, passed_chat
+from stages.wire.served import Envelope
+from stages.wire.server_wires import CHAT
+from tests.wire_client import asked_of, without
 
 Chunk = dict[str, Any]
 FUNCTION = {"name": "look", "arguments": ""}
@@ -20,9 +22,7 @@ MESSAGES = [{"role": "user", "content": "Look."}, {"role": "assistant", "tool_ca
 
 
 def begun(*, usage: bool = True) -> PassedChat:
-    body = {"model": "m", "messages": MESSAGES, "stream": True, "stream_options": {"include_usage": usage}}
-    request = decode_request(msgspec.json.encode(body))
-    assert isinstance(request, ServerRequest)
+    request = asked_of(CHAT, messages=MESSAGES, stream=True, stream_options={"include_usage": usage})
     return passed_chat(Envelope(id="chatcmpl-own", created=1, request=request))
 
 
@@ -68,17 +68,6 @@ def test_comments_and_blanks_are_taken(raw: bytes) -> None:
 
 def with_call(**fields: Any) -> Chunk:
     return chunk({"tool_calls": [{**CALL, **fields}]})
-
-
-def without(one: Chunk, *path: str | int) -> Chunk:
-    """The chunk without one of its fields."""
-    copy = json.loads(json.dumps(one))
-    node: Any = copy
-    for key in path[:-1]:
-        node = node[key]
-    del node[path[-1]]
-    assert isinstance(copy, dict)
-    return copy
 
 
 AT_CALL = ("choices", 0, "delta", "tool_calls", 0)

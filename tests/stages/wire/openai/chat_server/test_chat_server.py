@@ -1,6 +1,7 @@
 """The server's side of chat completions: what clients send is read, what they insist on is written."""
 
 import json
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -25,23 +26,13 @@ from stages.wire.served import (
     refusal,
     too_long,
 )
-from tests.wire_client import pieces, said, schema_of
+from stages.wire.server_wires import CHAT
+from tests.wire_client import asked_of, assert_refused, pieces, said, schema_of
 
 ASK = {"role": "user", "content": "Look."}
 LOOK: Any = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
 CUSTOM = {"type": "custom", "custom": {"name": "patch", "description": "Change a file."}}
-
-
-def asked(**body: object) -> ServerRequest:
-    request = decode_request(msgspec.json.encode({"model": "m", "messages": [ASK], **body}))
-    assert isinstance(request, ServerRequest), request
-    return request
-
-
-def refused(**body: object) -> RequestError:
-    error = decode_request(msgspec.json.encode({"model": "m", "messages": [ASK], **body}))
-    assert isinstance(error, RequestError)
-    return error
+asked = partial(asked_of, CHAT)
 
 
 def test_a_conversation_with_tools_is_read() -> None:
@@ -248,10 +239,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("body", "param", "words"), WRONG)
 def test_a_request_that_is_wrong_is_told_where_and_what_to_write(body: dict[str, Any], param: str, words: str) -> None:
-    error = refused(**body)
-    assert (error.status, error.param) == (400, param)
-    assert error.message.startswith(f"{param}: ")
-    assert words in error.message
+    assert_refused(CHAT, body, param, words)
 
 
 @pytest.mark.parametrize(

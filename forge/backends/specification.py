@@ -1,0 +1,100 @@
+"""The backend that a specification names, such as `local`, `127.0.0.1:8080`, `ollama:qwen3` or `llamafile:FILE`."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Unpack
+
+from forge import backends
+from forge.backends.address import is_address, suggested
+from forge.backends.profile import names
+from forge.backends.server import Options, Server
+from forge.backends.servers.launch import Launch, startable
+from forge.connection import Backend
+from forge.errors import ForgeError
+from stages.options import nearest
+
+if TYPE_CHECKING:
+    from forge.backends.servers.download import Watch
+    from forge.backends.servers.process import Tell
+    from forge.backends.servers.server_manager import ServerManager
+
+
+def named(
+    spec: str,
+    model: str = "",
+    *,
+    profile: str | None = None,
+    progress: "Tell | None" = None,
+    download: "Watch | None" = None,
+    **options: Unpack[Options],
+) -> Backend:
+    """The backend of that name.
+
+    `local` is llama.cpp in this process; an address (`127.0.0.1:8080` is one) is the server there; `NAME:ADDRESS`
+    says what it is, `NAME:MODEL` and `NAME` are that backend at its own address. `llama-server:MODEL` and
+    `llamafile:MODEL`, where the model is a file, a known one or `org/repo:quant`, start one for as long as it is
+    needed. `profile` is a profile's name or file, for an address. `download` watches that of a model, `progress` is
+    told while a started server loads one. ForgeError, with what is possible, for any other name.
+    """
+    if spec == "local":
+        known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
+        given = {**options, "profile": profile}
+        _refuse_others("local", known, given, "they are for a server, whose address is then given")
+        return backends.Local(model, progress=download, **options)
+    if startable(spec) and not profile:
+        return started(spec, model, progress=progress, download=download, **options)
+    if is_address(spec):
+        return Server(spec, profile=profile, model=model, **options)
+    name, _, rest = spec.partition(":")
+    if name in names() and not profile:
+        if is_address(rest):
+            return Server(rest, profile=name, model=model, **options)
+        if name == "anthropic":
+            if options.get("mode", "auto") not in {"auto", "native"}:
+                raise ForgeError("anthropic has the mode native alone; for another, give the address and the profile")
+            known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode", "probe"}
+            _refuse_others("anthropic", known, options, "for those, give the address and the profile")
+            return backends.Anthropic(  # the SDK's own way to the API
+                rest or model,
+                api_key=options.get("api_key", ""),
+                sampling=options.get("sampling"),
+                context_tokens=options.get("context_tokens"),
+                timeout=options.get("timeout", 600.0),
+                retry=options.get("retry"),
+            )
+        return Server(profile=name, model=rest or model, **options)
+    possible = ", ".join(names())
+    name, colon, rest = spec.partition(":")
+    near = nearest(name, ("local", *names()))
+    meant = f" Did you mean {near}{colon}{rest}?" if near else suggested(spec)
+    raise ForgeError(
+        f"there is no backend {spec!r}; write local (llama.cpp in this process), a server's address, such as "
+        f"http://127.0.0.1:8080, NAME:MODEL or NAME:ADDRESS with one of these names: {possible}; or have one started, "
+        f"as in llama-server:FILE.gguf.{meant}"
+    )
+
+
+def _refuse_others(what: str, known: set[str], options: Mapping[str, object], instead: str) -> None:
+    if foreign := sorted(name for name, value in options.items() if value and name not in known):
+        raise ForgeError(f"{what} has no {', '.join(foreign)}; {instead}")
+
+
+def started(
+    spec: str,
+    model: str = "",
+    *,
+    port: int = 0,
+    progress: "Tell | None" = None,
+    download: "Watch | None" = None,
+    **options: Unpack[Options],
+) -> "ServerManager":
+    """The server that `PROGRAM:MODEL` names, to be started by forge (`startable`). ForgeError for a second model."""
+    program, _, file = spec.partition(":")
+    if model:
+        raise ForgeError(f"two models are given, {file} and {model}; the one to start stands after the colon")
+    launch = Launch(
+        program="llamafile" if program == "llamafile" else "llama-server",
+        model=file,
+        port=port,
+        context_tokens=options.pop("context_tokens", None),
+    )
+    return backends.ServerManager(launch, progress=progress, download=download, **options)
