@@ -50,7 +50,6 @@ _YAML = re.compile(
     r" {0,4}(?:arguments|args|parameters|params|input|action_input): *\n"
     r"(?P<given>(?: {1,8}[\w.-]{1,100}+:[^\n]{1,2000}\n)++)```"
 )
-_YAML_PAIR = re.compile(r"^ +([\w.-]+): *(?P<quote>[\"']?)(.*?)(?P=quote) *$", re.MULTILINE)
 _LABELS = re.compile(
     r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
     r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
@@ -132,7 +131,8 @@ def _yaml(text: str, start: int, position: int, names: Names) -> Read | None:
     found = _YAML.match(text, position)
     if found is None:
         return None
-    given = {key: json_quoted(value) for key, _, value in _YAML_PAIR.findall(found["given"])}
+    pairs = (line.partition(":") for line in found["given"].splitlines())
+    given = {key.strip(): json_quoted(value.strip(" \"'")) for key, _, value in pairs}
     if not given.keys() <= set(names.parameters(found["name"])):
         return None
     arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
