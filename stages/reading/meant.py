@@ -13,9 +13,6 @@ from stages.rescue.tags import MARKER, STRAY_MARKUP
 
 _MARKUP = re.compile(rf"{MARKER}|^[ \t]{{0,8}}+(?:```|~~~)\w{{0,20}}+[ \t]{{0,8}}+$", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
-_LAST_THOUGHT = re.compile(r"(?:\A|\n)[ \t]*+Thought:[^\n]*+\s*\Z")
-_NEAR = 2000
-"""Characters before a call in which its thought is looked for."""
 _WORD = re.compile(r"\w")
 _MORE = re.compile(r"[^\s*_]")
 """What may stand behind a call without being about it is blanks and decoration; a full stop ends a sentence."""
@@ -32,6 +29,12 @@ def words_beside(rest: str, origins: set[str]) -> str:
     return rest[thought.end() :] if thought else rest
 
 
+def _without_thought(before: str) -> str:
+    """The text without its last line, if that is a thought."""
+    line = before.rfind("\n") + 1
+    return before[:line] if before.startswith("Thought:", line) else before
+
+
 def is_clear(found: Rescued, text: str) -> bool:
     """Whether the calls found in that text, or the damaged one, are certainly meant."""
     rest = words_beside(found.rest, {call.origin for call in found.calls})
@@ -44,6 +47,6 @@ def is_clear(found: Rescued, text: str) -> bool:
     before = found.rest.removesuffix(found.after)
     if all(call.origin == "react" for call in found.calls):
         # What leads up to a thought leads up to its call.
-        before = _LAST_THOUGHT.sub("", before[-_NEAR:])
+        before = _without_thought(before.rstrip())
     before = _MARKUP.sub("", before).rstrip("* \t\r\n_`")
     return _SENTENCE.search(before, max(0, len(before) - 3)) is not None

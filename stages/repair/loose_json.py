@@ -17,6 +17,8 @@ _BLANK = re.compile(
 )
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=])")
+_UNOPENED_KEY = re.compile(r"([A-Za-z_$][\w$-]{0,60}+)\"(?=\s*+:)")
+"""A key whose opening quotation mark is missing."""
 _DASHED_KEY = re.compile(r"--([A-Za-z_]\w{0,60}+)[ \t]++(?=\S)")
 """A key like an option of a command, as MiniMax M2 writes them."""
 _BARE_STRING = re.compile(
@@ -25,7 +27,7 @@ _BARE_STRING = re.compile(
 """A word where a string should be, up to the next member."""
 _UNOPENED = re.compile(r"([^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+)\"(?=\s*+[,}\]])")
 """A string whose opening quotation mark is missing."""
-_UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=:\s*+[\"{\[])(?!:\"\s*+:)")
+_UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+[\"{\[])(?!:\"\s*+:)")
 """A key whose closing quotation mark is missing."""
 _GIVEN = ('"arguments"', '"parameters"', '"args"', '"input"')
 _OBJECT_TEXT = re.compile(r"\"\s*+(?=\{\s*+\"[\w$-]{1,60}\"\s*+:)")
@@ -270,13 +272,17 @@ class Reader:
             self.repairs.append("bare_key")
             self.out.append(f'"{unclosed[1]}"')
             self.position = unclosed.end()
+        elif unopened := _UNOPENED_KEY.match(self.text, self.position):
+            self.repairs.append("bare_key")
+            self.out.append(f'"{unopened[1]}"')
+            self.position = unopened.end()
         elif OPENING_QUOTE.match(self.text, self.position):
             self.string(key=True)
         else:
             self.bare_key()
         following = self.blank()
         if following == ":":
-            self.position += 1
+            self.position += 1 + self.text.startswith("::", self.position)
         elif following == "=":
             self.position += 2 if self.text.startswith("=>", self.position) else 1
             self.repairs.append("equals_sign")

@@ -18,6 +18,11 @@ ARGUMENT_KEYS = (
     "function_arguments",
     "function_parameters",
     "action_input",
+    "action_args",
+    "action_params",
+    "action_parameters",
+    "tool_params",
+    "function_params",
     "kwargs",
 )
 """The keys under which models write arguments."""

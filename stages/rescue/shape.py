@@ -18,6 +18,7 @@ from stages.repair.json_text import (
 from stages.rescue.described import ARGUMENT_KEYS, ECHO_KEYS, is_definition, is_record
 from stages.rescue.found import Claim
 from stages.rescue.names import Names, bare_name
+from stages.rescue.tags import STEM_IN
 
 NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
 _NAME_KEYS = frozenset(NAME_KEYS)
@@ -34,6 +35,7 @@ _ONE_KEYS = (
     "function",
     "call",
     "action",
+    "next_action",
     "tool",
     "command",
 )
@@ -103,7 +105,7 @@ def _object(value: dict[str, Raw] | None, names: Names, *, marked: bool) -> _Sha
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
     if len(value) > 1 and value.keys().isdisjoint(_CALL_KEYS):
-        return _other_keys(value, names) if len(value) == len(("name", "arguments")) else NOT_A_CALL
+        return _other_keys(value, names)
     named = string_value(value.get("name")) or string_value(value.get("recipient_name")) or ""
     if "parallel" in named and bare_name(named) == _PARALLEL:
         given = next((value[key] for key in ARGUMENT_KEYS if key in value), Raw(b"{}"))
@@ -221,10 +223,16 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
 
 def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
     """`{"fn": "get_weather", "with": {"city": …}}`: a name and its arguments under any keys, which is a guess."""
-    (_, named), (key, given) = sorted(value.items(), key=lambda item: bytes(item[1]).startswith(b"{"))
-    name, members = string_value(named), object_members(json_source(given))
-    if name is None or name not in names.known or members is None:
+    key, given = next(((key, raw) for key, raw in value.items() if bytes(raw).startswith(b"{")), ("", Raw(b"")))
+    naming = [(k, name) for k, raw in value.items() if (name := string_value(raw)) is not None and name in names.known]
+    if len(naming) != 1:
         return NOT_A_CALL
+    name, members = naming[0][1], object_members(json_source(given))
+    if members is None or len(value) != len(("name", "arguments")):
+        flat = {key: raw for key, raw in value.items() if key != naming[0][0]}
+        if not STEM_IN.search(naming[0][0]) or not flat.keys() <= set(names.parameters(name)):
+            return NOT_A_CALL
+        return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=("other_keys",), cost=1),))
     if not members.keys() <= set(names.parameters(name)):
         return NOT_A_CALL
     if not members and not (key in ARGUMENT_KEYS and names.takes_nothing(name)):

@@ -13,9 +13,9 @@ _HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?
 _END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>|/>)")
 _CLOSED = re.compile(r"[^<]{0,400}(?:<tool_call\|>|<end_function_call>)")
 
-_ELEMENT = re.compile(r'<\|open\|>call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
+_ELEMENT = re.compile(r'<\|open\|>(?:tools)?call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
 _ARGUMENT = re.compile(r'\s*+<\|open\|>argument key="([^"]{1,200})"(?: type="(\w{1,20})")?[^<]{0,80}<\|sep\|>')
-_VALUE_END = re.compile(r"<\|close\|>argument<\|sep\|>(?=\s*+(?:<\|open\|>argument |<\|close\|>call|\Z))")
+_VALUE_END = re.compile(r"(?:<\|close\|>)?argument<\|sep\|>(?=\s*+(?:<\|open\|>argument |<\|close\|>call|\Z))")
 _CALL_END = re.compile(r"\s*+<\|close\|>call<\|sep\|>")
 _STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?:<\|sep\|>)?")
 
@@ -79,7 +79,7 @@ def _typed(value: str, kind: str | None) -> str:
 
 
 def _k3(text: str, start: int, names: Names) -> Read | None:
-    read = _element(text, start, names) if text.startswith("<|open|>call ", start) else None
+    read = _element(text, start, names) if text.startswith(("<|open|>call ", "<|open|>toolscall "), start) else None
     structure = None if read else _STRUCTURE.match(text, start)
     return Read(start=start, end=structure.end(), keep="") if structure else read
 

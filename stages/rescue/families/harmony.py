@@ -7,7 +7,10 @@ from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 
-_CONTENT_TYPE = r"\s*+[^\x00-\x7f]{0,40}+(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+(?:\w{1,20}+)?|json|code|text)?"
+_CONTENT_TYPE = (
+    r"\s*+"
+    r"(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+)?(?:json|code|text|response)?"
+)
 _HEADER = re.compile(
     r"(?:<[|\uff5c]{1,2}start[|\uff5c]{0,2}>assistant)?\s*+(?:to=(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>\s*+(?P<channel>\w{1,40}))?"
     rf"\s*+(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]{{1,2}}channel[|\uff5c]{{0,2}}>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message><[|\uff5c]{{1,2}}message[|\uff5c]{{0,2}}>)?\s*+(?:\"(?=\{{\s{{0,8}}\\))?"

@@ -51,11 +51,10 @@ _YAML = re.compile(
     r" {0,4}(?:arguments|args|parameters|params|input|action_input): *\n"
     r"(?P<given>(?: {1,8}[\w.-]{1,100}+:[^\n]{1,2000}\n)++)```"
 )
-_YAML_PAIR = re.compile(r"^ +([\w.-]+): *(?P<quote>[\"']?)(.*?)(?P=quote) *$", re.MULTILINE)
 _LABELS = re.compile(
-    r"^[*\[(#=-]{0,5} ?[^\W\d][\w ]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
+    r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
     r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
-    r"(?:\n(?P<second>[*]{0,2}[^\W\d][\w ]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2})\s{0,4}|\n\s{0,4})\Z",
+    r"(?:\n(?P<second>[*]{0,2}[^\W\d][\w -]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2})\s{0,4}|\n\s{0,4})\Z",
     re.MULTILINE,
 )
 _OPENS, _SHUTS = (
@@ -110,6 +109,8 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
         return None
     if language in ("yaml", "yml") and (read := _yaml(text, start, opening.end(), names)):
         return read
+    if opening[1] in names.known and (read := _behind_tool(text, start, opening, names)):
+        return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
     if not begins or language not in _MAY_HOLD_JSON:
         if language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names):
@@ -118,12 +119,23 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     return _fence_of_json(text, start, opening.end(), names)
 
 
+def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) -> Read | None:
+    """A fence in the "language" of a tool, with its arguments, which is a guess."""
+    found = json_at(text, opening.end(), strict=True) if text.startswith("{", opening.end()) else None
+    closing = _FENCE_END.match(text, found.end) if isinstance(found, FoundJson) else None
+    if not isinstance(found, FoundJson) or closing is None or not _fits(opening[1], found, names):
+        return None
+    claim = Claim(name=opening[1], arguments=found.text, repairs=("fence_of_tool",), cost=1)
+    return Read(start=start, end=closing.end(), claims=(claim,), keep="")
+
+
 def _yaml(text: str, start: int, position: int, names: Names) -> Read | None:
     """A fence of YAML with a known tool and a line for each of its arguments, which is a guess."""
     found = _YAML.match(text, position)
     if found is None:
         return None
-    given = {key: json_quoted(value) for key, _, value in _YAML_PAIR.findall(found["given"])}
+    pairs = (line.partition(":") for line in found["given"].splitlines())
+    given = {key.strip(): json_quoted(value.strip(" \"'")) for key, _, value in pairs}
     if not given.keys() <= set(names.parameters(found["name"])):
         return None
     arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
@@ -187,7 +199,7 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
         return called
     ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
     # Between lines, two braces are the end of other JSON.
-    ends = ends or (before.endswith("}}") and "\n" not in near)
+    ends = ends or (before.endswith("}}") and ("\n" not in near or "{{" in text[max(0, start - 80) : start]))
     return _bracketed(text, start, found, names) if ends else None
 
 

@@ -63,8 +63,9 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
     if empty := _NO_ARGUMENTS.match(text, position):
         return _closed(text, start, empty.end(), head["outer"], Claim(name=name, arguments="{}"))
     opening = _ARGUMENTS.match(text, position)
-    if opening is None and ELEMENTS.key.match(text, position):
-        return parameters(text, Called(name=name, begin=start, body=position), ELEMENTS, names)
+    grammar = next((one for one in (ELEMENTS, PAIRS) if one.key.match(text, position)), None)
+    if opening is None and grammar:
+        return parameters(text, Called(name=name, begin=start, body=position), grammar, names)
     if opening is None and not ELEMENT.match(text, position):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
         return _closed(text, start, position, head["outer"], claim)

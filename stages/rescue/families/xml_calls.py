@@ -16,7 +16,17 @@ from msgspec.structs import replace
 
 from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
 from stages.rescue.described import ARGUMENT_KEYS
-from stages.rescue.families.elements import element_as_json, joined_arguments, skip_cdata
+from stages.rescue.families.elements import (
+    ELEMENT as OWN_ELEMENT,
+)
+from stages.rescue.families.elements import (
+    BrokenElements,
+    body_at,
+    element_as_json,
+    joined_arguments,
+    skip_blank,
+    skip_cdata,
+)
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
 from stages.rescue.tags import (
@@ -67,7 +77,7 @@ ELEMENTS = Grammar(
     ),
     value_end=re.compile(
         r"(?=[<\n])(?:"
-        rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
+        rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
         rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|"
         rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN})))"
     ),
@@ -104,10 +114,13 @@ UNBRACKETED = Grammar(
 _TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?P<bracket>[\[(])?\s*+(?=\{{)")
 _BRACKET_END = re.compile(r"\s*+[\])]")
 _GIVEN = re.compile(r"\s([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)')")
+_AROUND_KEY = " :\t\r\n"
 _KEY_CLOSED = re.compile(_PAIR_KEY_END)
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
 """The reply ends after a value's own closing tag: only closers are missing."""
+_KEY_INSIDE = re.compile(rf"{TAG}{PARAMETER}{ATTRIBUTE}{QUOTE}?([\w.-]{{1,100}}+){QUOTE}?>")
+_BLANKS = (" ", "\t")
 _MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 _REST = re.compile(r"\Z")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
@@ -131,6 +144,10 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 
 def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
+    second = skip_blank(text, head.end())
+    if text.startswith(head[0], second) and names.parameters(head["name"]):
+        # Some models write the opening tag twice.
+        head = ELEMENTS.head.match(text, second) or head
     called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
     closed = head.end() if head[0].endswith("/>") else None
     if head["more"] and (given := _in_attributes(head["more"], called.name, names)):
@@ -195,6 +212,11 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
     if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
         called = Called(name=tool, begin=start, body=head.start("name") + len(tool))
         return parameters(text, called, PAIRS, names)
+    element = OWN_ELEMENT.match(text, head.end()) if names.knows(called.name) else None
+    if element and element["tag"] in names.parameters(called.name):
+        body = body_at(text, head.end(), "tool_call", called.name)
+        if not isinstance(body, BrokenElements):
+            return Read(start=start, end=body[1], claims=(body[0],), keep="")
     if not (names.knows(head["name"]) or head["sep"] or PAIRS.key.match(text, head.end())):
         return None
     return parameters(text, called, PAIRS, names)
@@ -230,8 +252,12 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
             ended = _REST.search(text, key.end())
         if ended is None:
             return _damaged(called, len(text), names)
-        written = text[key.end() : ended.start()]
-        if not ended[0]:
+        written, position = text[key.end() : ended.start()], ended.end()
+        if "<" in written and (inner := _inner_key(written, grammar, names.parameters(called.name))) >= 0:
+            # The closing tag is missing in the middle of a line.
+            repairs["missing_closer"] = None
+            position, written = key.end() + inner, written[:inner]
+        elif not ended[0]:
             foreign = _FOREIGN_END.search(written[-80:].rstrip())
             if foreign and f"<{foreign[1]}" not in written:
                 written = written.rstrip().removesuffix(foreign[0])
@@ -239,7 +265,7 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
                 repairs["missing_closer"] = None
                 unclosed += 1
                 written = written.strip()
-        elif margin := _MARGIN.search(written):
+        elif written[-1:] in _BLANKS and (margin := _MARGIN.search(written)):
             written = _without_margin(written, margin[0])
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
         encoded = encoded and is_json(written.strip())
@@ -249,9 +275,8 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         else:
             written = written.removesuffix("\n") if grammar.quoted else written
             value = _value(written, typed, repairs, strip=grammar.strip)
-        given.setdefault(html.unescape(key["key"] or key["bare"]).strip(), []).append(value)
+        given.setdefault(html.unescape(key["key"] or key["bare"]).strip(_AROUND_KEY), []).append(value)
         raw.append(written.strip())
-        position = ended.end()
     if encoded and quoted:
         values = iter(raw)
         given = {name: [next(values) for _ in several] for name, several in given.items()}
@@ -267,6 +292,12 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         return _damaged(called, cut.end() if cut else position, names)
     claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
     return Read(start=called.begin, end=end, claims=(claim,), keep="")
+
+
+def _inner_key(written: str, grammar: Grammar, known: tuple[str, ...]) -> int:
+    """Where a known parameter begins inside of a value that has no closing tag before it; -1 for nowhere."""
+    inner = _KEY_INSIDE.search(written) if grammar is ELEMENTS else None
+    return inner.start() if inner and inner[1] in known and "</" not in written[: inner.start()] else -1
 
 
 def _without_margin(written: str, margin: str) -> str:

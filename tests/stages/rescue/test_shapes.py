@@ -24,7 +24,7 @@ from tests.stages.rescue.test_cost import work
 
 
 class Case(Struct, frozen=True):
-    """One reply, and the calls that it means. `missed`: it is not read so, and nobody has looked why."""
+    """One reply, and the calls that it means. `missed`: it is not read so (yet)."""
 
     id: str
     half: str
