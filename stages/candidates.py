@@ -278,14 +278,14 @@ def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
     refused = ((m.text, arguments) for m, arguments in _refused(tool, state) if m.status == "unresolved")
     denied = {normalized(value) for text, arguments in refused for value in _in_question(text, arguments) if value}
     last, argument = refused_call(state), only_text_argument(tool)
-    if last is not None and last.name == tool.name and argument is not None and tool.effect == "read":
-        value = _value(last.arguments, argument)
+    if last is not None and last[0].name == tool.name and argument is not None and tool.effect == "read":
+        value = _value(last[0].arguments, argument)
         denied |= {normalized(value)} if isinstance(value, str) else set()
     return frozenset(denied)
 
 
-def refused_call(state: State) -> ToolCall | None:
-    """The call that was all of the last reply, if a guard, a person or the tool itself refused it.
+def refused_call(state: State) -> tuple[ToolCall, Tool] | None:
+    """The call that was all of the last reply, with its answer, if a guard, a person or the tool itself refused it.
 
     None where the user has said something since. What raised is not refused: the next try may do. Of several calls,
     those beside a refused one are to be made again.
@@ -295,7 +295,7 @@ def refused_call(state: State) -> ToolCall | None:
         return None
     match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
         case Assistant(calls=(call,)), [Tool() as answer] if _refuses(answer, call, state):
-            return call
+            return call, answer
         case _:
             return None
 

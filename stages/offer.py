@@ -197,10 +197,11 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the call that the last reply made in vain, for this one reply.
 
     A value that a tool refused with an example of how to write it is offered written like that, and no other: a small
-    model repeats what it wrote. A look-up with one text is offered the values that were seen and not used; without
-    any it is left out, if another look-up is offered. So is a tool without arguments, unless only writes are left.
-    Held to any other text, a small model goes on to write `Lund-Lund`, `Lund-Lund-Lund`, or until its reply is cut
-    off. Anything else may be right with other arguments, and for a write, others are not to be suggested.
+    model repeats what it wrote. A look-up with one text that found nothing is offered the values that were seen and
+    not used. Without any, or where it failed for good, it is left out, if another look-up is offered. So is a tool
+    without arguments, unless only writes are left. Held to any other text, a small model goes on to write
+    `Lund-Lund`, `Lund-Lund-Lund`, or until its reply is cut off. Anything else may be right with other arguments, and
+    for a write, others are not to be suggested.
     """
     if replies_without_progress(state.ledger):
         right = {tool.name: values for tool in so_far.tools if (values := put_right(tool, state))}
@@ -208,14 +209,14 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
             limited = (limited_to(one, right[one.name]) if one.name in right else one for one in so_far.tools)
             return replace(so_far, tools=tuple(limited))
     refused = refused_call(state)
-    spec = rules.tool(refused.name) if refused else None
-    if spec is None or spec.repeatable:
+    spec = rules.tool(refused[0].name) if refused else None
+    if refused is None or spec is None or spec.repeatable:
         return so_far
     if _takes_arguments(spec):
         # A grounded value is chosen from a list, which `refused_values` takes it from.
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
-        if values := values_to_try(spec, state):
+        if refused[1].status != "final" and (values := values_to_try(spec, state)):
             return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
         # Another text may be right, so the model is not driven to write, or to end, for want of another look-up.
         left = _only(so_far, lambda tool: tool.name != spec.name)

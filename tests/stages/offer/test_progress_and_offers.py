@@ -414,9 +414,11 @@ def test_a_call_without_arguments_that_was_refused_is_not_offered_in_the_next_re
     assert {*at_first} == {*later}
 
 
-@pytest.mark.parametrize("part", ["gone", "p1"], ids=["for good", "for want of data"])
-def test_a_look_up_that_was_refused_is_not_offered_in_the_next_reply_but_later(part: str) -> None:
-    at_first, then, later = Plant().offers(call("find", part=part), call("poll"))
+@pytest.mark.parametrize(
+    ("part", "message"), [("gone", "Find 'p2'."), ("p1", "Go.")], ids=["for good", "nothing else was seen"]
+)
+def test_a_look_up_that_was_refused_is_not_offered_in_the_next_reply_but_later(part: str, message: str) -> None:
+    at_first, then, later = Plant().offers(call("find", part=part), call("poll"), message=message)
     assert {*at_first} - {*then} == {"find"}
     assert {*at_first} == {*later}
 
