@@ -86,36 +86,36 @@ worded now; 2 of 30 and 2 of 7 with 'If not, reply "no"'; 8 of 12 and 5 of 12 wi
 10 of 11 and 10 of 12 with "To run it now, reply with the call". So it does not tell the two apart, and the question \
 is worded for safety. The 1.5B model was not asked.
 
-Processor time of `rescue` in µs, the least of many runs, on a machine with much other work (some 2.5 times as slow \
-as a quiet one). *Before* is 25086bc3, *now* is the night of 25 November; *peer* is the parser of forge-guardrails \
+Processor time of `rescue` in µs, the least of many runs, on a machine with other work (some 2.5 times as slow as \
+a quiet one). *Before* is 25086bc3, *now* is the night of 25 November; *peer* is the parser of forge-guardrails \
 0.10.0. All three are timed in turns in one process; the tools' names are prepared, as a reader of replies has them. \
 The texts are those of `benchmarks/test_rescue.py`; the peer's last figure is from an earlier run.
 
 | text | before | now | peer | now / peer |
 |---|---:|---:|---:|---:|
-| a call in a fence | 27 | 18 | 10 | 1.76 |
-| a call, nothing else | 25 | 19 | 10 | 1.94 |
-| Hermes | 40 | 23 | 12 | 1.91 |
-| Hermes after 0.8 kB of thought | 83 | 30 | 22 | 1.38 |
-| Qwen3-Coder | 80 | 47 | 27 | 1.74 |
-| Mistral | 29 | 22 | 20 | 1.10 |
-| 20 kB of thought and a call | 212 | 66 | 256 | 0.26 |
-| 20 kB of prose | 306 | 339 | 3,250 | 0.10 |
-| 20 kB of code | 1,081 | 1,091 | 4,890 | 0.22 |
-| 20 kB of a log with an object in each line | 6,293 | 3,899 | 3,807 | 1.02 |
-| 20 kB of HTML | 2,021 | 1,333 | 2,521 | 0.53 |
-| 20 kB of lines of JSON with names that call nothing | 11,916 | 7,468 | 3,295 | 2.27 |
-| 20 kB of calls, Hermes, in lines | 6,634 | 2,969 | 2,323 | 1.28 |
-| 20 kB of calls, Hermes, on one line | 5,824 | 2,938 | 2,318 | 1.27 |
-| 20 kB of calls, Qwen3-Coder | 11,608 | 6,129 | 3,818 | 1.61 |
-| 20 kB of calls, JSON, in lines | 5,276 | 3,958 | 2,699 | 1.47 |
-| 20 kB of `<` | 8,960 | 3,319 | 2,347 | 1.41 |
-| 20 kB of `<a>` | 7,239 | 4,162 | 2,870 | 1.45 |
+| a call in a fence | 26 | 19 | 11 | 1.81 |
+| a call, nothing else | 24 | 18 | 10 | 1.79 |
+| Hermes | 38 | 22 | 12 | 1.90 |
+| Hermes after 0.8 kB of thought | 80 | 30 | 22 | 1.39 |
+| Qwen3-Coder | 79 | 53 | 27 | 1.95 |
+| Mistral | 28 | 22 | 20 | 1.10 |
+| 20 kB of thought and a call | 195 | 61 | 249 | 0.25 |
+| 20 kB of prose | 248 | 254 | 2,540 | 0.10 |
+| 20 kB of code | 1,028 | 1,115 | 4,132 | 0.27 |
+| 20 kB of a log with an object in each line | 5,496 | 3,523 | 3,228 | 1.09 |
+| 20 kB of HTML | 1,962 | 3,439 | 2,519 | 1.37 |
+| 20 kB of lines of JSON with names that call nothing | 11,210 | 6,945 | 3,375 | 2.06 |
+| 20 kB of calls, Hermes, in lines | 5,938 | 2,749 | 2,318 | 1.19 |
+| 20 kB of calls, Hermes, on one line | 5,483 | 2,737 | 2,291 | 1.19 |
+| 20 kB of calls, Qwen3-Coder | 10,737 | 6,695 | 3,954 | 1.69 |
+| 20 kB of calls, JSON, in lines | 4,760 | 3,530 | 2,569 | 1.37 |
+| 20 kB of `<` | 9,756 | 4,802 | 2,394 | 2.01 |
+| 20 kB of `<a>` | 10,166 | 6,600 | 3,432 | 1.92 |
 | 4 kB of `{` | 192 | 194 | 685,684 | 0.0003 |
 
-So a clean call, after a thought too, takes at most twice what the peer takes. 20 kB of prose, code, HTML or a \
-thought take less than 1 ms on a quiet machine; calls, tags, `<` and JSON take 1.2 to 3 ms by that measure, so this \
-aim is not met for them. Where it goes is spread evenly. A Hermes call among others takes 16 µs: 1 to find the place, \
+So a clean call, after a thought too, takes at most twice what the peer takes. Of 20 kB, prose, code and a thought \
+take less than 1 ms on a quiet machine; calls, tags, HTML, `<` and JSON take 1 to 3 ms by that measure, so this aim is \
+not met for them. Where it goes is spread evenly. A Hermes call among others takes 16 µs: 1 to find the place, \
 2 to ask the families there, 2 to find the end of the JSON, 3 to tell the shape of a call, 3 for the markup around \
 it, 3 for the loop that keeps the budget, 2 to gather it. An element takes 41 µs, 8 of them for each parameter. An \
 object that calls nothing but has a name in it takes 23 µs: nearly all questions of what may be a call are asked of \
