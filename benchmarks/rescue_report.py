@@ -103,7 +103,7 @@ The texts are those of `benchmarks/test_rescue.py`; the peer's last figure is fr
 | 20 kB of prose | 248 | 254 | 2,540 | 0.10 |
 | 20 kB of code | 1,028 | 1,115 | 4,132 | 0.27 |
 | 20 kB of a log with an object in each line | 5,496 | 3,523 | 3,228 | 1.09 |
-| 20 kB of HTML | 1,962 | 3,439 | 2,519 | 1.37 |
+| 20 kB of HTML | 2,008 | 1,732 | 2,583 | 0.67 |
 | 20 kB of lines of JSON with names that call nothing | 11,210 | 6,945 | 3,375 | 2.06 |
 | 20 kB of calls, Hermes, in lines | 5,938 | 2,749 | 2,318 | 1.19 |
 | 20 kB of calls, Hermes, on one line | 5,483 | 2,737 | 2,291 | 1.19 |
