@@ -146,6 +146,10 @@ def work(text: str, tools: Mapping[str, tuple[str, ...]] = TOOLS) -> int:
         calls += event in ("call", "c_call")
 
     read = rescuer(tuple(_counted(family, looks) for family in FAMILIES))
+    # The patterns of reasoning are compiled when they are first needed, which is no cost of this text.
+    split_reasoning("<think></think> </think>")
+    read("", tools)
+    looks.clear()
     before = sys.getprofile()
     sys.setprofile(called)
     try:
