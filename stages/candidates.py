@@ -206,10 +206,11 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     No recent call of any tool has used them. A value that the tool has refused with an example of how to write it is
     meant so, and no other is among them. Once this tool has succeeded with some values, they look like one of those
     (`C-311` like `A-17`), or stand beside one: under the same name in the same result, as names of one list do.
-    Empty for a terminal tool: its value is not to be guessed.
+    Empty for a terminal tool, whose value is not to be guessed, and for one that has just failed for good: other values
+    do not help then, and a small model would go on with them.
     """
     argument = _needed_text(tool)
-    if argument is None or tool.effect == "terminal":
+    if argument is None or tool.effect == "terminal" or _failed_for_good(tool, state):
         return ()
     ledger = state.ledger
     done, vain = ledger.successes[-_RECENT:], ledger.attempts[-_RECENT:]
@@ -223,6 +224,13 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
     given = _recently_given(state)
     seen = (value for one in given for value in _no_examples(one, _alike(one.text, known, looks)))
     return tuple(islice(unique(value for value in seen if value not in used), _MOST))
+
+
+def _failed_for_good(tool: ToolSpec, state: State) -> bool:
+    """Whether the tool's last answer says that it is not to be tried again."""
+    own = (m for m in reversed(state.history) if isinstance(m, Tool) and m.name == tool.name)
+    last = next((m for m in own if m.kind is Kind.TOOL_RESULT), None)
+    return last is not None and last.status == "final"
 
 
 def _no_examples(given: Given, values: Iterable[str]) -> Iterator[str]:
@@ -278,14 +286,14 @@ def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
     refused = ((m.text, arguments) for m, arguments in _refused(tool, state) if m.status == "unresolved")
     denied = {normalized(value) for text, arguments in refused for value in _in_question(text, arguments) if value}
     last, argument = refused_call(state), only_text_argument(tool)
-    if last is not None and last[0].name == tool.name and argument is not None and tool.effect == "read":
-        value = _value(last[0].arguments, argument)
+    if last is not None and last.name == tool.name and argument is not None and tool.effect == "read":
+        value = _value(last.arguments, argument)
         denied |= {normalized(value)} if isinstance(value, str) else set()
     return frozenset(denied)
 
 
-def refused_call(state: State) -> tuple[ToolCall, Tool] | None:
-    """The call that was all of the last reply, with its answer, if a guard, a person or the tool itself refused it.
+def refused_call(state: State) -> ToolCall | None:
+    """The call that was all of the last reply, if a guard, a person or the tool itself refused it.
 
     None where the user has said something since. What raised is not refused: the next try may do. Of several calls,
     those beside a refused one are to be made again.
@@ -295,7 +303,7 @@ def refused_call(state: State) -> tuple[ToolCall, Tool] | None:
         return None
     match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
         case Assistant(calls=(call,)), [Tool() as answer] if _refuses(answer, call, state):
-            return call, answer
+            return call
         case _:
             return None
 

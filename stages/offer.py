@@ -209,14 +209,14 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
             limited = (limited_to(one, right[one.name]) if one.name in right else one for one in so_far.tools)
             return replace(so_far, tools=tuple(limited))
     refused = refused_call(state)
-    spec = rules.tool(refused[0].name) if refused else None
-    if refused is None or spec is None or spec.repeatable:
+    spec = rules.tool(refused.name) if refused else None
+    if spec is None or spec.repeatable:
         return so_far
     if _takes_arguments(spec):
         # A grounded value is chosen from a list, which `refused_values` takes it from.
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
-        if refused[1].status != "final" and (values := values_to_try(spec, state)):
+        if values := values_to_try(spec, state):
             return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
         # Another text may be right, so the model is not driven to write, or to end, for want of another look-up.
         left = _only(so_far, lambda tool: tool.name != spec.name)

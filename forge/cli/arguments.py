@@ -82,7 +82,7 @@ def _listening(parser: Parser, usual: int) -> Callable[..., argparse.Action]:
     add = parser.add_argument_group("where it listens, and to whom").add_argument
     add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     add("--port", type=port, default=usual, help="the port to listen on, 0: any free one (default: %(default)s)")
-    add("--origin", action="append", default=[], help="a web page that may ask, besides the server's own; *: all")
+    add("--origin", action="append", default=[], help="a web page that may ask, besides those of this machine; *: all")
     add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
     return add
 

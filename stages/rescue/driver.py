@@ -1,5 +1,6 @@
 """One pass over a text: each family is asked where its opener matches, and nothing is read twice."""
 
+import html
 import re
 from collections.abc import Collection
 
@@ -57,9 +58,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
 
 def _escaped(text: str, known: Openers, names: Names) -> Rescued:
     """What is in a reply of which all markup was escaped: that it is one is a guess."""
-    from html import unescape  # noqa: PLC0415 - a table of two thousand names, of use to few replies
-
-    plain = unescape(text)
+    plain = html.unescape(text)
     found = _gathered(plain, _reads(plain, known, names), names)
     if not found.calls or found.rest:
         return _gathered(text, _reads(text, known, names), names)

@@ -12,7 +12,7 @@ from forge import tool as tool_
 from forge.errors import ToolResolutionError
 from forge.interpreters.scripted import Scripted, call
 from stages.candidates import looked_up, only_text_argument, refused_values, values_to_try
-from stages.message import Assistant, Status, Tool, ToolCall, User
+from stages.message import Assistant, Kind, Status, Tool, ToolCall, User
 from stages.rules import Rules
 from stages.state import Attempt, Compaction, Ledger, State, Success
 from stages.tool import Calculated, ToolEffect, ToolSpec
@@ -44,6 +44,20 @@ def seen(*texts: str, done: tuple[str, ...] = (), vain: tuple[str, ...] = ()) ->
 def test_what_was_seen_last_comes_first_and_what_was_tried_does_not_come() -> None:
     state = seen('["A-17","A-18"]', '{"id":"B-2"}', vain=("A-18",))
     assert values_to_try(tool(WHAT), state) == ("B-2", "A-17")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "left"),
+    [
+        ("final", Kind.TOOL_RESULT, ()),
+        ("unresolved", Kind.TOOL_RESULT, ("B-2",)),
+        ("final", Kind.RETRY_NUDGE, ("B-2",)),
+    ],
+    ids=["it failed for good", "it found nothing", "forge refused the call"],
+)
+def test_what_failed_for_good_is_not_tried_with_other_values(status: Status, kind: Kind, left: tuple[str, ...]) -> None:
+    state = seen('["B-2"]').say(Tool(call_id="9", name="look", text="No.", status=status, kind=kind))
+    assert values_to_try(tool(WHAT), state) == left
 
 
 def test_an_example_in_an_answer_is_no_value_to_try() -> None:
