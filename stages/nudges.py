@@ -298,8 +298,19 @@ def _problem(problem: Miscalculation) -> str:
 
 
 def _where_seen(tool: str, seen: Sequence[Seen]) -> str:
-    listing = ", ".join(f"{one.name} = {quote(one.value, 80)} (from {one.tool})" for one in seen)
+    listing = ", ".join(map(_as_given, seen))
     return f"Call {tool} again with values exactly as they were given: {listing}."
+
+
+def _as_given(one: Seen) -> str:
+    # A small model copies what it is shown, and a text that is cut off is a value that nobody gave.
+    if len(one.value) > _COPIED:
+        return f"{one.name} = words copied from the result of {one.tool}"
+    return f"{one.name} = {one.value} (from {one.tool})"
+
+
+_COPIED = 80
+"""Characters of a value that a correction proposes."""
 
 
 def _numbers_seen(tool: str, seen: Sequence[Seen]) -> str:

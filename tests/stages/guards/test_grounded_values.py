@@ -78,6 +78,16 @@ def test_an_invented_value_is_corrected_with_the_one_that_was_given() -> None:
     assert desk.sent == [("Lisbon", 129.9)]
 
 
+def test_a_text_too_long_to_be_shown_whole_is_named_and_not_shown_cut_off() -> None:
+    # A model that was shown "The box is made of … (361 characters more)" copied just that, until its budget was spent.
+    letter = "The room is made of dark wood, smells of cedar, and has a folded letter in it that ends: the word is marble."
+    rooms = Rooms(letter)
+    model = rooms.run(LIST, call("book", room_id="The word is red ink."), call("book", room_id="marble"))
+    assert b"room_id = words copied from the result of list_rooms." in model.requests[2]
+    assert b"characters more" not in model.requests[2]
+    assert rooms.booked == ["marble"]
+
+
 def test_with_nothing_seen_it_says_what_may_be_called_to_find_it() -> None:
     desk = Orders(grounded={"send_report": "city"})
     state = desk.run(call("send_report", city="Paris", total=1), ORDER, CUSTOMER, REPORT)
