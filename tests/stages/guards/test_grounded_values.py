@@ -80,7 +80,7 @@ def test_an_invented_value_is_corrected_with_the_one_that_was_given() -> None:
 
 def test_a_text_too_long_to_be_shown_whole_is_named_and_not_shown_cut_off() -> None:
     # A model that was shown "The box is made of … (361 characters more)" copied just that, until its budget was spent.
-    letter = "The room is made of dark wood, smells of cedar, and has a folded letter in it that ends: the word is marble."
+    letter = "The room is dark, smells of cedar, and has a folded letter in it that ends: the word is marble."
     rooms = Rooms(letter)
     model = rooms.run(LIST, call("book", room_id="The word is red ink."), call("book", room_id="marble"))
     assert b"room_id = words copied from the result of list_rooms." in model.requests[2]
