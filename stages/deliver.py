@@ -23,11 +23,18 @@ from stages.effect import (
     Undelivered,
     Usage,
 )
-from stages.execution import batch_record, settled_outcome, unanswered_calls, unknown_outcomes_after, with_exchange
+from stages.execution import (
+    batch_record,
+    recorded,
+    settled_outcome,
+    unanswered_calls,
+    unknown_outcomes_after,
+    with_exchange,
+)
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
 from stages.retry import with_spending
-from stages.rules import digests
+from stages.rules import Repeating, with_calls
 from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized
@@ -68,8 +75,8 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             return Success(_decided(state, phase.batch, effect, outcome))
         case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
-            ledger, batch = settled_outcome(state.ledger, phase.batch, effect, outcome)
-            return Success(replace(state, ledger=ledger, phase=Executed(batch=batch)))
+            ledger, executed = settled_outcome(state.ledger, phase.batch, effect, outcome)
+            return Success(replace(state, ledger=ledger, phase=executed))
         case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             return Failure(_unanswered(effect, outcome.reason))
         case _:
@@ -130,12 +137,12 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
     unrun = tuple(cut_short(call, awaited) for call in unanswered_calls(phase.batch))
     batch = replace(phase.batch, results=phase.batch.results + unrun)
-    ledger = state.ledger
     new = batch_record(batch)
-    done, doubtful = new.successes, unknown_outcomes_after(ledger.in_doubt, batch, unrun)
-    seen = ledger.seen + digests(done)
-    remembered = state.note(successes=ledger.successes + done, seen=seen, in_doubt=doubtful)
-    return remembered.say(*new.messages).to(Ready())
+    settled = phase.settled if isinstance(phase, Executed) else None
+    earlier = (recorded(*settled, state.ledger.turn),) if settled else ()
+    ledger = with_calls(state.ledger, earlier + new.successes, new.attempts, Repeating())
+    doubtful = unknown_outcomes_after(ledger.in_doubt, batch, unrun)
+    return replace(state, ledger=replace(ledger, in_doubt=doubtful)).say(*new.messages).to(Ready())
 
 
 def reopened(state: State) -> State:

@@ -242,13 +242,26 @@ class Said(Struct, frozen=True, kw_only=True, gc=False, tag="said"):
     text: str
 
 
+class Listed(Struct, frozen=True, kw_only=True, gc=False):
+    """Values that a tool has listed, and the tool that has to be called with each of them."""
+
+    tool: str
+    values: tuple[str, ...]
+
+
 class Succeeded(Struct, frozen=True, kw_only=True, gc=False, tag="succeeded"):
-    """The tool returned. `text` is what the model is shown, `value` the result as JSON."""
+    """The tool returned. `text` is what the model is shown, `value` the result as JSON.
+
+    `listed` and `passed` are those of `state.Success`. The stage `execute` fills them in when the result has come,
+    since a run that is cut short, by whoever it is, does not know the rules; None before that.
+    """
 
     call_id: str
     text: str
     value: Raw = Raw(b"null")
     ends: NeedsInput | HandOff | Said | None = None
+    listed: tuple[Listed, ...] | None = None
+    passed: bool = False
 
 
 class Unresolved(Struct, frozen=True, kw_only=True, gc=False, tag="unresolved"):

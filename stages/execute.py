@@ -11,8 +11,11 @@ from stages.execution import (
     batch_record,
     call_digest,
     capped,
+    judged,
+    judged_results,
     next_group,
     paused_call,
+    recorded,
     terminal_success,
     unanswered_calls,
     without_lost_pauses,
@@ -48,8 +51,13 @@ def execute(rules: Rules) -> Stage:
                 return state
             case Vetted():
                 batch = capped(phase.batch, rules.calls.max_calls_per_reply)
-            case Executed(batch=batch):
+            case Executed(batch=batch, settled=settled):
+                if settled:
+                    call, result = settled
+                    done = recorded(call, judged(call.name, result, rules.order), state.ledger.turn)
+                    state = replace(state, ledger=with_calls(state.ledger, (done,), (), repeating))
                 batch = without_unknown_results(batch, _open(rules, state)) if state.ledger.in_doubt else batch
+                batch = judged_results(batch, rules.order)
             case _:
                 assert_never(phase)
         batch = _without_rejected(answer_recalls(state, batch) if recalls else batch, state, specs)
@@ -58,13 +66,12 @@ def execute(rules: Rules) -> Stage:
             return state.to(_questioned(state, batch, paused, specs))
         if left := unanswered_calls(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.calls.max_parallel), specs))
-        new = batch_record(batch, rules.order)
+        new = batch_record(batch)
         ledger = with_calls(state.ledger, new.successes, new.attempts, repeating)
         if batch.heard:
             ledger = replace(ledger, progress=ledger.turn)  # what the user asks for again is no repetition
-        said = replace(state, history=state.history + new.messages, ledger=ledger)
+        state = replace(state, history=state.history + new.messages, ledger=ledger)
         # Count what went wrong, and end the run if a terminal tool succeeded.
-        state = said
         wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
         errors = state.ledger.tool_errors + 1 if wrong else 0
         if wrong:

@@ -27,7 +27,7 @@ from stages.effect import (
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
 from stages.nudges import after_answer, render
 from stages.objection import Objection
-from stages.rules import Repeating, Use, answer_digest, answer_passes, listed_for, with_calls
+from stages.rules import Use, answer_digest, answer_passes, listed_for
 from stages.schema.canonical_json import canonical
 from stages.seen import leaves
 from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Ledger, State, Success
@@ -146,11 +146,28 @@ class _Written(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...]
 
 
-def batch_record(batch: Batch, order: tuple[Use, ...] = ()) -> _Written:
-    """The record of a batch, each call answered, in the order of the calls whichever finished first.
+def judged_results(batch: Batch, order: tuple[Use, ...]) -> Batch:
+    """The batch whose new successes say what they list and whether they count, by the rules of order."""
+    if not order:
+        return batch
+    names = {call.id: call.name for call in batch.calls}
+    results = tuple(
+        judged(names[result.call_id], result, order) if isinstance(result, Succeeded) else result
+        for result in batch.results
+    )
+    return replace(batch, results=results)
 
-    `order` says of which results is recorded what they list, and which count; without it, none lists or passes yet.
-    """
+
+def judged(name: str, result: Succeeded, order: tuple[Use, ...]) -> Succeeded:
+    """The result of the tool, with what it lists and whether it counts; as it is, if it has been judged before."""
+    if result.listed is not None:
+        return result
+    listed, passed = listed_for(order, name, result.text), answer_passes(order, name, result.text)
+    return replace(result, listed=listed, passed=passed)
+
+
+def batch_record(batch: Batch) -> _Written:
+    """The record of a batch, each call answered, in the order of the calls whichever finished first."""
     turn = batch.said.turn
     said: list[Message] = [batch.said]
     done: list[Success] = []
@@ -158,19 +175,25 @@ def batch_record(batch: Batch, order: tuple[Use, ...] = ()) -> _Written:
     for call, result in _answers(batch):
         said.append(_answer(call, result, turn))
         if isinstance(result, Succeeded):
-            answer = answer_digest(call.name, call.arguments, result.text)
-            listed, passed = listed_for(order, call.name, result.text), answer_passes(order, call.name, result.text)
-            done.append(
-                Success(
-                    name=call.name, arguments=call.arguments, answer=answer, turn=turn, listed=listed, passed=passed
-                )
-            )
+            done.append(recorded(call, result, turn))
         elif isinstance(result, Failed | Unresolved | Refused):
             vain.append(_attempt(call, result, turn))
     if batch.notice:
         said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
     said.extend(User(text=text, turn=turn) for text in batch.heard)
     return _Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
+
+
+def recorded(call: ToolCall, result: Succeeded, turn: int) -> Success:
+    """The record of a call that succeeded."""
+    return Success(
+        name=call.name,
+        arguments=call.arguments,
+        answer=answer_digest(call.name, call.arguments, result.text),
+        turn=turn,
+        listed=result.listed or (),
+        passed=result.passed,
+    )
 
 
 def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:
@@ -360,8 +383,8 @@ def unknown_outcomes_after(
     return before
 
 
-def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Batch]:
-    """The ledger and the batch once somebody has found out whether the call took effect.
+def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Executed]:
+    """The ledger and the phase once somebody has found out whether the call took effect.
 
     If it did, it counts as a success, and its result answers the call that was asked about if that is the same call; a
     different one is not run, as the model wanted it without knowing. If it did not, the call goes on.
@@ -371,18 +394,20 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
         raise ValueError("no call had an unknown outcome")
     ledger = replace(ledger, in_doubt=tuple(known for known in ledger.in_doubt if known.id != unsure.id))
     if not found.happened:
-        return ledger, _instead(batch, NotRun(call_id=unsure.id, reason=nudges.did_not_happen(unsure.name)))
+        not_happened = NotRun(call_id=unsure.id, reason=nudges.did_not_happen(unsure.name))
+        return ledger, Executed(batch=_instead(batch, not_happened))
     value = msgspec.json.encode(found.result) if found.result else b"null"
-    success = Succeeded(call_id=unsure.id, text=nudges.happened(found.result), value=Raw(value))
-    cleared = _instead(batch, success)
-    if cleared is batch and call_digest(unsure) == call_digest(ask.call):
-        return ledger, replace(batch, results=(*batch.results, replace(success, call_id=ask.call.id)))
-    if cleared is batch:
-        digest = answer_digest(unsure.name, unsure.arguments, success.text)
-        done = Success(name=unsure.name, arguments=unsure.arguments, answer=digest, turn=ledger.turn)
-        ledger = with_calls(ledger, (done,), (), Repeating())
+    happened = Succeeded(call_id=unsure.id, text=nudges.happened(found.result), value=Raw(value))
+    cleared = _instead(batch, happened)
+    earlier = cleared is batch
+    if earlier and call_digest(unsure) == call_digest(ask.call):
+        return ledger, Executed(batch=_with_result(batch, replace(happened, call_id=ask.call.id)))
     unrun = NotRun(call_id=ask.call.id, reason=nudges.happened_before(ask.call.name, unsure.arguments))
-    return ledger, replace(cleared, results=(*cleared.results, unrun))
+    return ledger, Executed(batch=_with_result(cleared, unrun), settled=(unsure, happened) if earlier else None)
+
+
+def _with_result(batch: Batch, result: CallResult) -> Batch:
+    return replace(batch, results=(*batch.results, result))
 
 
 def _instead(batch: Batch, found: CallResult) -> Batch:

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.arithmetic import with_results
-from stages.effect import Budget, Price
+from stages.effect import Budget, Listed, Price
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, status_of, turn_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds, unfit_function
 from stages.repair.decoding import decode
@@ -21,7 +21,7 @@ from stages.rescue.found import Family, Format
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json
 from stages.seen import is_own
-from stages.state import Attempt, Ledger, Listed, Spoken, State, Success, known_messages
+from stages.state import Attempt, Ledger, Spoken, State, Success, known_messages
 from stages.tool import RECALL, Grounded, ToolEffect, ToolSpec
 from stages.wire.valid import with_object_arguments
 
@@ -812,7 +812,8 @@ class Rules(Options, frozen=True, kw_only=True):
     checks: Mapping[str, AnyCheck] = {}
     """By tool, a function of the user's that says what is wrong with a call. Rules without any survive JSON."""
     without: frozenset[str] = frozenset()
-    """What is off, by name: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), `ask_once`."""
+    """What is off, by name: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), the questions
+    `ask_once` and `ask_if_meant`."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""

@@ -19,7 +19,7 @@ All of it is frozen and holds no cycle, so the garbage collector need not walk i
 """
 
 from decimal import Decimal
-from typing import Literal, Self, assert_never
+from typing import Literal, Self, assert_never, get_args
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -31,11 +31,13 @@ from stages.effect import (
     CallResult,
     Effect,
     HandOff,
+    Listed,
     NeedsInput,
     Refused,
     Reply,
     Request,
     Said,
+    Succeeded,
 )
 from stages.message import Assistant, History, Message, Status, ToolCall, size
 from stages.tokens import STARTING_RATE, Report, length
@@ -176,9 +178,13 @@ class Edited(Struct, frozen=True, kw_only=True, gc=False, tag="edited"):
 
 
 class Executed(Struct, frozen=True, kw_only=True, gc=False, tag="executed"):
-    """Part of the batch, or all of it, has come back."""
+    """Part of the batch, or all of it, has come back.
+
+    `settled`: an earlier call, and the result that a person has found out about it.
+    """
 
     batch: Batch
+    settled: tuple[ToolCall, Succeeded] | None = None
 
 
 class Completed(Struct, frozen=True, kw_only=True, gc=False, tag="completed"):
@@ -226,13 +232,6 @@ _LEFT_BY: dict[type[Phase], str] = {
 
 
 # The ledger: what is enforced over a run, whatever the model remembers: budget, successes, mistakes.
-
-
-class Listed(Struct, frozen=True, kw_only=True, gc=False):
-    """Values that a tool has listed, and the tool that has to be called with each of them."""
-
-    tool: str
-    values: tuple[str, ...]
 
 
 class Success(Struct, frozen=True, kw_only=True, gc=False):
@@ -330,6 +329,8 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
 
 Counter = Literal["premature", "prerequisite_violations", "retries", "tool_errors", "repetitions", "refusals"]
 """The counts of mistakes. `repetitions` and `refusals` have no maximum."""
+
+COUNTERS: tuple[Counter, ...] = get_args(Counter)
 
 
 def mistake_count(ledger: Ledger, counter: Counter) -> int:

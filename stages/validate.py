@@ -64,7 +64,7 @@ def validate(
 
     def answered(state: State, phase: Answered) -> State | Halt:
         sifted = reading_of.get(phase.asked.target, reading_of[MAIN])(state, phase.reply)
-        asked = () if "asked_about" in rules.without else state.ledger.asked_about
+        asked = () if "ask_if_meant" in rules.without else state.ledger.asked_about
         if asked is not None:
             sifted = _answering(sifted, asked)
             if state.ledger.asked_about is not None and _is_denied(sifted) and welcomes_words(rules, state.ledger):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,11 @@ SEQUENCES: dict[str, tuple[dict[str, object], Sequence[object], list[str]]] = {
         {},
         [FINISH, FINISH, FINISH, FINISH],
         ["model tool:step_nudge:1", "model tool:step_nudge:2", "model tool:step_nudge:3", "StepsSkipped"],
+    ),
+    "a placeholder, twice": (
+        {},
+        [*[call("look", what="<value>")] * 2, LOOK, OK],
+        ["model tool:retry_nudge:1", "model tool:retry_nudge:2", "run look", "model"],
     ),
     "a prerequisite": (
         {},
@@ -307,7 +313,7 @@ def test_a_saved_state_of_something_else_is_refused() -> None:
     with pytest.raises(ForgeError, match="this is no state of Guardrails"):
         guard.from_json("{}")
     with pytest.raises(ForgeError, match="version 9"):
-        guard.from_json(guard.to_json().replace(b'"ids":{},"version":1', b'"ids":{},"version":9'))
+        guard.from_json(guard.to_json().replace(b',"version":1}', b',"version":9}'))
 
 
 OPENAI_TOOL = {
@@ -483,3 +489,11 @@ class TestParts:
         assert exhausted() == (False, True)
         tracker.reset_errors()
         assert exhausted() == (False, False)
+
+
+def test_without_max_iterations_a_workflow_of_yours_counts_no_model_calls() -> None:
+    workflow = Workflow("desk", tools=[look, finish], terminal_tool="finish", limits=Limits(max_retries_per_step=99))
+    rails = Guardrails(workflow)
+    assert {type(rails.check("Hm.")) for _ in range(30)} == {CallModel}
+    counted = Guardrails(replace(workflow, limits=Limits(max_iterations=2, max_retries_per_step=99)))
+    assert [type(counted.check("Hm.")) for _ in range(2)] == [CallModel, Halted]

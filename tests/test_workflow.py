@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+from returns.result import Success
 
 from forge import Agent, Calls, Context, Limits, Scripted, TieredCompact, Workflow, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
+from forge.workflow.workflow import STAGES
 from stages.effect import Price
 from stages.message import System, User
 from stages.options import OptionError
@@ -234,3 +237,10 @@ def test_a_guard_or_narrowing_that_is_turned_off_has_to_exist() -> None:
     (problem,) = caught.value.problems
     assert problem.startswith("without: there is no guard or narrowing 'look_frist'; there are: required_steps,")
     assert problem.endswith("Did you mean look_first?")
+
+
+def test_cut_results_are_recorded_only_where_something_judges_by_them() -> None:
+    plain = Workflow("desk", tools=[look], terminal_tool="look")
+    assert not plain.compiled.prompt.record
+    watched = replace(plain, stages=[Success, *STAGES])
+    assert watched.compiled.prompt.record

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from forge.errors import DefinitionError, ForgeError
 from forge.guardrails.judge import (
+    PATIENT,
     VERSION,
     Action,
     Call,
@@ -50,9 +51,6 @@ from stages.wire.openai import chat as openai
 
 # Guardrails: forge's rules for a loop of your own. It asks the model and runs the tools; this says what is next.
 
-PATIENT = 2**31
-"""A limit that is never reached: where your own loop counts, or looks at the counts."""
-
 _NO_CALCULATION = (
     "arguments are calculated in forge's own loop only, which gives the model their schemas and runs the tools; leave "
     "`calculated` out, or use forge.run"
@@ -88,8 +86,6 @@ class Guardrails:
     ) -> None:
         if workflow is not None and (tools or options or on_text != "nudge"):
             raise TypeError("give Guardrails a workflow, or tools and options, not both: a workflow has its own")
-        limits = options.get("limits", Limits())
-        options["limits"] = replace(limits, max_iterations=limits.max_iterations or PATIENT)
         options["optional_steps"] = optional_steps(options.get("optional_steps", ()), tools)
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), on_text=on_text, **options)
         if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
@@ -270,7 +266,7 @@ class ResponseValidator:
         """What is to be done with it; for what it may be, see `reply_of`."""
         state: State = self._stage(State(history=()).to(Answered(reply=reply_of(response)))).unwrap()
         if not isinstance(state.phase, Vetted):
-            return ValidationResult(nudges=nudges_of(state.history, state.ledger))
+            return ValidationResult(nudges=nudges_of(state.history, Checkpoint(state=state)))
         return ValidationResult(
             tool_calls=tuple(Call(id=c.id, name=c.name, text=c.arguments) for c in state.phase.calls)
         )

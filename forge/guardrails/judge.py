@@ -20,7 +20,7 @@ from stages.effect import Ask, Execute, Fault, Outcome, RawCall, Reply, Request,
 from stages.execution import unanswered_calls
 from stages.message import Assistant, History, Kind, Message, Tool, ToolCall, User, call_id, is_nudge
 from stages.repair.decoding import nested, sound
-from stages.state import Awaiting, Done, Ledger, Prepared, Ready, State
+from stages.state import COUNTERS, Awaiting, Counter, Done, Ledger, Prepared, Ready, State, mistake_count
 from stages.wire import valid
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama
@@ -220,6 +220,9 @@ def _langchain_call(call: Mapping[str, object]) -> RawCall:
 
 # The judge: forge's own pipeline from the reply on, with a foreign loop in the place of its interpreters. Pure.
 
+PATIENT: Final = 2**31
+"""A limit that is never reached: where the caller's own loop counts, or looks at the counts."""
+
 VERSION: Final = 1
 """Of a checkpoint's JSON form; a reader refuses another."""
 
@@ -227,12 +230,14 @@ VERSION: Final = 1
 class Checkpoint(Struct, frozen=True, kw_only=True):
     """All that the middleware knows. `told`: so many messages of the history are known to the caller.
 
-    `ids` are the server's own ids of the calls of the last reply, by forge's.
+    `ids` are the server's own ids of the calls of the last reply, by forge's; `mistakes` how many of each kind had
+    been made in a row before it.
     """
 
     state: State
     told: int = 0
     ids: Mapping[str, str] = {}
+    mistakes: Mapping[Counter, int] = {}
     version: int = VERSION
 
 
@@ -253,7 +258,7 @@ def judge_of(workflow: Workflow) -> Stage:
 def begin(turn: Stage, workflow: Workflow, message: str) -> Checkpoint:
     """The beginning of a task; `message` is what the user asks for, empty where that is not known."""
     asked = (User(text=sound(message)),) if message else ()
-    state = State(history=asked, ledger=Ledger(budget=workflow.budget))
+    state = State(history=asked, ledger=Ledger(budget=workflow.limits.budget(PATIENT)))
     return _onward(turn, Checkpoint(state=state, told=len(asked)))[0]
 
 
@@ -272,7 +277,11 @@ def replied(before: Checkpoint, reply: Reply) -> Checkpoint:
     named = given if all(given) and len({*given}) == len(given) else []
     first = before.state.ledger.ids + 1
     ids = {call_id(number): name for number, name in enumerate(named, start=first)}
-    return replace(before, told=len(before.state.history), ids=ids)
+    return replace(before, told=len(before.state.history), ids=ids, mistakes=_mistakes(before.state.ledger))
+
+
+def _mistakes(ledger: Ledger) -> dict[Counter, int]:
+    return {counter: mistake_count(ledger, counter) for counter in COUNTERS}
 
 
 def answered(turn: Stage, before: Checkpoint, outcome: Outcome) -> Step:
@@ -305,7 +314,7 @@ def next_action(checkpoint: Checkpoint) -> Action:
     match state.phase:
         case Awaiting(effect=Send()):
             added = tuple(_renamed(message, checkpoint.ids) for message in state.history[checkpoint.told :])
-            return CallModel(added=added, nudges=nudges_of(added, state.ledger))
+            return CallModel(added=added, nudges=nudges_of(added, checkpoint))
         case Awaiting(effect=Execute(calls=calls), batch=batch):
             later = [call for call in unanswered_calls(batch) if call not in calls]
             return RunCalls(calls=_calls(calls, checkpoint.ids), rest=_calls(later, checkpoint.ids))
@@ -331,12 +340,12 @@ def _renamed(message: Message, ids: Mapping[str, str]) -> Message:
             return message
 
 
-def nudges_of(added: History, ledger: Ledger) -> tuple[Nudge, ...]:
+def nudges_of(added: History, checkpoint: Checkpoint) -> tuple[Nudge, ...]:
     """The messages among these that correct the model."""
-    tiers = {Kind.STEP_NUDGE: ledger.premature, Kind.PREREQUISITE_NUDGE: ledger.prerequisite_violations}
+    before, now = checkpoint.mistakes, _mistakes(checkpoint.state.ledger)
+    tier = max((count for counter, count in now.items() if count > before.get(counter, 0)), default=0)
     found = []
     for one in (message for message in added if is_nudge(message)):
-        tier = tiers.get(one.kind, max(ledger.retries, ledger.tool_errors)) if isinstance(one, User | Tool) else 0
         match one:
             case User(text=text, kind=kind):
                 found.append(Nudge(role="user", content=text, kind=kind, tier=tier))

@@ -145,6 +145,8 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     add("tool error nudges", "lets the model try again after an error", without_errors)
     asked = "asks once about an answer in words, where a call was possible"
     add("ask_once", asked, replace(rules, without=rules.without | {"ask_once"}))
+    meant = "asks whether a call among words is meant, where its tool writes"
+    add("ask_if_meant", meant, replace(rules, without=rules.without | {"ask_if_meant"}))
     for name in workflow.guards:
         add(name, "a guard", workflow.without(name))
     uncompacted = replace(context, compactor=NoCompact(), summarize=False)

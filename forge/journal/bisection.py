@@ -82,11 +82,14 @@ def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | N
                 before=before,
                 first=first,
                 second=second,
-                # Without what `sent` repeats of the phase, unless it is all there is.
-                found=tuple(each for each in found if not each.path.startswith("sent.")) or found,
+                # A request is in the phase. The state keeps it for the next turn, too, which is said only if it is all.
+                found=tuple(each for each in found if not each.path.startswith(_KEPT_OF_REQUESTS)) or found,
             )
         now = left
     return None
+
+
+_KEPT_OF_REQUESTS = ("prompts", "memo", "ledger.prompt_size")
 
 
 def _value(moved: Result[State, Halt]) -> State | Halt:

@@ -15,7 +15,6 @@ from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
 from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Effect, Outcome
-from stages.execution import unanswered_calls
 from stages.halt import Cancelled, Halt, JournalFailed
 from stages.options import checking
 from stages.pipeline import Stage, StuckError, advance
@@ -134,7 +133,8 @@ async def drive(
     """
     told = emitter or Emitter(None, state)
     while True:
-        if is_set(cancel) and not _all_back(state):
+        # What has come back is written down first: it may have ended the run, and the rules judge it.
+        if is_set(cancel) and not isinstance(state.phase, Executed):
             return told.halted(cancelled(interrupt(state)))
         moved = advanced(turn, state)
         if not isinstance(moved, Success):
@@ -151,8 +151,3 @@ async def drive(
                 state = arrived.unwrap()
             case _:
                 pass  # the turn is over, the next begins
-
-
-def _all_back(state: State) -> bool:
-    """Whether every call of a batch has come back: what they did is written down first, it may have ended the run."""
-    return isinstance(state.phase, Executed) and not unanswered_calls(state.phase.batch)

@@ -152,7 +152,7 @@ def _filling(template: str) -> Reword:
 
 def without_mistakes(without: Collection[str]) -> Iterator[str]:
     """The names that are none of a guard or of a narrowing of the offer."""
-    known = [*GUARDS, *NARROWINGS, "ask_once"]
+    known = [*GUARDS, *NARROWINGS, "ask_once", "ask_if_meant"]
     for name in sorted({*without}.difference(known)):
         listed = ", ".join(known)
         yield f"without: there is no guard or narrowing {name!r}; there are: {listed}.{did_you_mean(name, known)}"

@@ -547,7 +547,8 @@ class Workflow(Generic[R_co]):
                 # too (`past_calls`).
                 record=any(spec.grounded or spec.calculated for spec in rules.tools)
                 or any(map(sees_results, (self.completion_checks or {}).values()))
-                or bool(self.guards or self.stages),
+                or bool(self.guards)
+                or not all(isinstance(stage, str) for stage in self.stages),
             ),
             context=replace(
                 context,

@@ -127,7 +127,7 @@ def test_a_guard_of_the_user_s_own_is_named_after_its_function(tmp_path: Path) -
 def test_without_any_change_no_guardrail_is_left_out(tmp_path: Path) -> None:
     rows = ablated(tmp_path, [LOOK, END], Desk().workflow)
     assert [*rows] == [
-        *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges", "ask_once"),
+        *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges", "ask_once", "ask_if_meant"),
         *Desk().workflow.compiled.guards,
         "compaction",
         *("withheld writes", "order of calls", *NARROWINGS, "seen values"),

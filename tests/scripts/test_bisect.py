@@ -55,6 +55,12 @@ def test_the_stage_that_made_the_difference_is_named(
     assert any(found.path.startswith(path) for found in parting.found), parting.found
 
 
+def test_a_changed_prompt_is_said_once(journal: Path) -> None:
+    parting = bisect(journal, Desk().workflow, Desk(context=Context(failed_attempts="collapse")).workflow)
+    assert parting is not None
+    assert {found.path.partition(".")[0] for found in parting.found} == {"phase"}
+
+
 def test_one_that_halts_where_the_other_goes_on(journal: Path) -> None:
     parting = bisect(journal, Desk().workflow, Desk(limits=Limits(max_retries_per_step=0)).workflow)
     assert parting is not None

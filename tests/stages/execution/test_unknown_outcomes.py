@@ -1,12 +1,17 @@
 """Unknown outcomes: which tools wait for a decision, what settles them, and keys that make retries safe."""
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.effect import Ask, Failed, InDoubt, NotRun, Settled, Succeeded
+from stages.deliver import deliver, interrupt
+from stages.effect import Ask, Execute, Failed, InDoubt, NotRun, Results, Settled, Succeeded
+from stages.execute import execute
 from stages.execution import settled_outcome, unknown_outcomes_after, without_unknown_results
-from stages.message import Assistant, ToolCall
-from stages.state import Batch, Ledger
+from stages.message import Assistant, ToolCall, User
+from stages.rules import Each, Rules, Use, pending, recount
+from stages.state import Awaiting, Batch, Executed, Ledger, State
+from stages.tool import ToolEffect, ToolSpec
 
 PAY = ToolCall(id="call_1", name="pay", arguments='{"sum":5}')
 AGAIN = replace(PAY, id="call_2", arguments='{ "sum": 5.0 }')
@@ -46,10 +51,53 @@ def test_what_becomes_of_the_call_that_was_asked_about(call: ToolCall, answers: 
     found = Settled(digest="d", happened=happened, result="paid")
     ledger, after = settled_outcome(Ledger(in_doubt=(PAY,)), batch(call), ask, found)
     assert ledger.in_doubt == ()
-    assert [type(result) for result in after.results] == answers
-    assert [success.name for success in ledger.successes] == (["pay"] if answers == [NotRun] else [])
+    assert [type(result) for result in after.batch.results] == answers
+    assert [call.name for call, _ in filter(None, [after.settled])] == (["pay"] if answers == [NotRun] else [])
 
 
 def test_a_question_about_nothing_cannot_be_settled() -> None:
     with pytest.raises(ValueError, match="no call had an unknown outcome"):
         settled_outcome(Ledger(), batch(PAY), Ask(call=PAY, digest="d"), Settled(digest="d", happened=True))
+
+
+def spec(name: str, effect: ToolEffect) -> ToolSpec:
+    return ToolSpec(name=name, description="", parameters=Raw(b'{"type":"object"}'), effect=effect)
+
+
+DEPLOY, LIST, BOOK = (
+    ToolCall(id=f"call_{i}", name=name, arguments="{}") for i, name in enumerate(("deploy", "list_rooms", "book"))
+)
+ORDER = Rules(
+    tools=(spec("deploy", "write"), spec("list_rooms", "read"), spec("book", "write")),
+    required=("deploy",),
+    order=(
+        Use(tool="deploy", counts_if=lambda answer: answer == "ok"),
+        Use(tool="book", each_of=Each(tool="list_rooms", argument="id", member="id")),
+    ),
+)
+ROOMS = '[{"id":"R1"},{"id":"R2"}]'
+
+
+def test_what_succeeded_before_a_run_was_cut_short_counts_as_it_does_in_its_history() -> None:
+    stage = execute(ORDER)
+    state = State(history=(User(text="Go."),), ledger=Ledger(turn=1))
+    back = batch(DEPLOY, LIST, BOOK, results=(Succeeded(call_id=DEPLOY.id, text="ok"),))
+    waiting = stage(state.to(Executed(batch=replace(back, said=replace(back.said, turn=1))))).unwrap()
+    listed = deliver(waiting, Results(results=(Succeeded(call_id=LIST.id, text=ROOMS),))).unwrap()
+    last = stage(listed).unwrap()
+    assert isinstance(last.phase, Awaiting)
+    assert isinstance(last.phase.effect, Execute)
+    cut = interrupt(last)
+    known = recount(ORDER, cut.history)
+    assert pending(ORDER, cut.ledger) == pending(ORDER, known) == ("book",)
+    assert cut.ledger.successes == known.successes
+    assert cut.ledger.progress == known.progress == 1
+
+
+def test_an_earlier_call_that_a_person_settled_counts_by_the_rules() -> None:
+    again = replace(DEPLOY, id="call_9", arguments='{"to":"prod"}')
+    ask = Ask(call=again, digest="d", in_doubt=DEPLOY)
+    asked = Awaiting(effect=ask, batch=batch(again))
+    state = State(history=(User(text="Go."),), ledger=Ledger(turn=2, in_doubt=(DEPLOY,)), phase=asked)
+    after = execute(ORDER)(deliver(state, Settled(digest="d", happened=True, result="ok")).unwrap()).unwrap()
+    assert [(done.name, done.passed) for done in after.ledger.successes] == [("deploy", True)]

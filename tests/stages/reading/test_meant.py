@@ -118,9 +118,15 @@ def test_without_a_model_call_left_nothing_runs() -> None:
 
 
 def test_switched_off_it_runs_unasked() -> None:
-    disk = Disk(without="asked_about")
+    disk = Disk(without="ask_if_meant")
     disk.run(SHOWN, call("finish"))
     assert disk.wiped == ["/a"]
+
+
+def test_without_the_narrowing_it_is_still_asked() -> None:
+    disk = Disk(without="asked_about")
+    disk.run(SHOWN, "ok")
+    assert not disk.wiped
 
 
 def test_a_damaged_call_among_words_is_asked_about_too() -> None:
