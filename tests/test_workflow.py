@@ -7,16 +7,18 @@ from functools import partial
 from typing import Any
 
 import pytest
-from returns.result import Success
+from returns.result import Result, Success
 
 from forge import Agent, Calls, Context, Limits, Scripted, TieredCompact, Workflow, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
 from forge.workflow.workflow import STAGES
 from stages.effect import Price
+from stages.halt import Halt
 from stages.message import System, User
 from stages.options import OptionError
 from stages.rules import Use
+from stages.state import State
 from stages.tool import Prerequisite
 
 
@@ -242,5 +244,9 @@ def test_a_guard_or_narrowing_that_is_turned_off_has_to_exist() -> None:
 def test_cut_results_are_recorded_only_where_something_judges_by_them() -> None:
     plain = Workflow("desk", tools=[look], terminal_tool="look")
     assert not plain.compiled.prompt.record
-    watched = replace(plain, stages=[Success, *STAGES])
+
+    def watching(state: State) -> Result[State, Halt]:
+        return Success(state)
+
+    watched = replace(plain, stages=[watching, *STAGES])
     assert watched.compiled.prompt.record
