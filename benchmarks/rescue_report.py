@@ -58,7 +58,8 @@ KINDS = {
 BY_HAND = """
 Before anything was changed for them, which says what to expect of replies that nobody here has seen:
 
-| untouched | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth | seventh, tuned | seventh, held back |
+| untouched | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth | seventh, \
+tuned | seventh, held back |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 | replies with calls | 94.1 % | 98.1 % | 51 of 56 | 26 of 32 | 37 of 41 | | 21 of 30 | 38 of 46 | 54 of 60 |
 | damaged ones | 80.6 % | 80.2 % | 32 of 34 | 38 of 50 | 33 of 48 | 420 of 470 | 23 of 41 | 38 of 42 | 32 of 37 |

@@ -161,7 +161,7 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if len(known) > 1:
         return _Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
     if not known and not _is_strange_call(value, written, marked=marked):
-        return _keyed(value, names, marked=marked)
+        return _keyed(value, names, marked=marked) if len(value) == 1 else _other_keys(value, names)
     name = next((name for name in written if names.find(name)), written[0] if written else "")
     shape = _with_arguments(name, value, names, marked=marked)
     return shape if known or marked or shape.claims else NOT_A_CALL
@@ -177,13 +177,29 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
     if len(full) > 1:
         return _Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
     if full and not (full == ["[]"] and names.takes_nothing(name)):
-        return _arguments(name, full[0])
+        return _beside(_arguments(name, full[0]), flat, names, marked=marked)
     fits = flat.keys() <= set(names.parameters(name)) and (bool(flat) or names.takes_nothing(name))
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
         return _Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else NOT_A_CALL
     repair = "flat_arguments" if flat else "no_arguments"
     return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=not fits),))
+
+
+def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
+    """The call, of which these members stand beside its arguments: it was closed too early; or data."""
+    if not flat or not shape.claims:
+        return shape
+    claim = shape.claims[0]
+    given, known = object_members(claim.arguments) or {}, set(names.parameters(claim.name))
+    if given and known.isdisjoint(given) and known and not marked:
+        return NOT_A_CALL
+    late = {key: raw for key, raw in flat.items() if key in known and key not in given}
+    if not late:
+        return shape
+    repairs = (*claim.repairs, "closed_too_early")
+    whole = Claim(name=claim.name, arguments=_encoded({**given, **late}), repairs=repairs, cost=claim.cost + 1)
+    return _Shape(claims=(whole,))
 
 
 def _arguments(name: str, text: str) -> _Shape:
@@ -213,8 +229,6 @@ def _arguments(name: str, text: str) -> _Shape:
 
 def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
-    if len(value) != 1:
-        return NOT_A_CALL
     name, raw = next(iter(value.items()))
     given = object_members(json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))

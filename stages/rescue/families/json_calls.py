@@ -54,7 +54,7 @@ _YAML = re.compile(
 _LABELS = re.compile(
     r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
     r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
-    r"(?:\n(?P<second>[*]{0,2}[^\W\d][\w -]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2})\s{0,4}|\n\s{0,4})\Z",
+    r"\n[*]{0,2}[^\W\d][\w -]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}\s{0,4}\Z",
     re.MULTILINE,
 )
 _OPENS, _SHUTS = (
@@ -68,6 +68,11 @@ _BRACKETS_BEFORE = re.compile(
     rf"(?:(?!</){_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
 )
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}")
+_SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
+_WORDS_BETWEEN = 4
+"""The words before arguments among which the name of their tool is looked for."""
+_LEAD = 24
+"""Characters before a name in its line that lead up to the call, rather than say something."""
 _AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
@@ -200,17 +205,33 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
     # Between lines, two braces are the end of other JSON.
     ends = ends or (before.endswith("}}") and ("\n" not in near or "{{" in text[max(0, start - 80) : start]))
-    return _bracketed(text, start, found, names) if ends else None
+    called = _bracketed(text, start, found, names) if ends else None
+    return called if called or before.endswith(("}", ",", "]")) else _led_up_to(text, start, found, names)
+
+
+def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
+    """A name among the last words before its arguments, in or above their line, whatever they are: a guess."""
+    begin = max(0, start - 120)
+    for word in reversed([*_WORD.finditer(text, begin, start)][-_WORDS_BETWEEN:]):
+        name = word[0].rsplit(".", 1)[-1]
+        if name in names.known:
+            line = max(text.rfind("\n", begin, word.start()) + 1, begin)
+            between = text[word.end() : start]
+            if between.count("\n") > 1 or _SENTENCE_ENDS.search(between) or not _fits(name, found, names):
+                return None
+            claim = Claim(name=name, arguments=found.text, repairs=(*found.repairs, "any_markup"), cost=found.cost + 1)
+            opens = line if word.start() - line <= _LEAD else word.start()
+            closing = _BRACKETS_AFTER.match(text, found.end)
+            return Read(start=opens, end=closing.end() if closing else found.end, claims=(claim,), keep="")
+    return None
 
 
 def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """Lines with labels of any words: one that names the tool, and perhaps one that begins with its arguments."""
+    """Lines with labels of any words: one that names the tool, and one that begins with its arguments."""
     before = _LABELS.search(text, max(0, start - 240), start)
     if before is None or not _fits(before[1], found, names) or not _GOES_ON.match(text, found.end):
         return None
-    # One label alone is a guess.
-    cost = found.cost + (before["second"] is None)
-    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=cost)
+    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
 
 

@@ -284,9 +284,10 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     end = closing.end() if closing else past_closing(text, position)
     if given and position == len(text) and unclosed == len(raw):
         closing = _REST.match(text, position)
-    if end == position and given and text[position - 1] == ">" and (closing := _ALL_CLOSED.match(text, position)):
+    ended = _ALL_CLOSED.match(text, position) if closing is None and given and text[position - 1] == ">" else None
+    if end == position and ended:
         repairs["missing_closer"] = None
-        end = closing.end()
+        closing, end = ended, ended.end()
     if end == position and closing is None:
         cut = _CUT_TAG.match(text, position)
         return _damaged(called, cut.end() if cut else position, names)
