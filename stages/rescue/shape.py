@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from stages.repair.json_text import (
     FoundJson,
@@ -47,6 +48,8 @@ _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
 _OUTSIDE = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
 _PAIRS = ({"name", "value"}, {"key", "value"})
 """The keys of arguments that are written as a list of names and values."""
+_WRAPPED_MEMBERS = 2
+"""Members of a call in an object of one other key."""
 _WRAPPERS = 3
 """Maximum number of objects around a call."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
@@ -232,24 +235,28 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     name, raw = next(iter(value.items()))
     given = object_members(json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
-    return _arguments(name, json_source(raw)) if fits or (marked and names.knows(name)) else NOT_A_CALL
+    if fits or (marked and names.knows(name)):
+        return _arguments(name, json_source(raw))
+    # A wrapper of another word, which is a guess.
+    inner = _object(given, names, marked=False) if given and len(given) <= _WRAPPED_MEMBERS else NOT_A_CALL
+    return _Shape(claims=tuple(replace(claim, cost=claim.cost + 1) for claim in inner.claims))
 
 
 def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
     """`{"fn": "get_weather", "with": {"city": …}}`: a name and its arguments under any keys, which is a guess."""
-    key, given = next(((key, raw) for key, raw in value.items() if bytes(raw).startswith(b"{")), ("", Raw(b"")))
+    given = next((raw for raw in value.values() if bytes(raw).startswith(b"{")), Raw(b""))
     naming = [(k, name) for k, raw in value.items() if (name := string_value(raw)) is not None and name in names.known]
     if len(naming) != 1:
         return NOT_A_CALL
     name, members = naming[0][1], object_members(json_source(given))
-    if members is None or len(value) != len(("name", "arguments")):
+    if members is None or not all(one is given or bytes(one)[:1] not in b"{[" for one in value.values()):
         flat = {key: raw for key, raw in value.items() if key != naming[0][0]}
         if not STEM_IN.search(naming[0][0]) or not flat.keys() <= set(names.parameters(name)):
             return NOT_A_CALL
         return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=("other_keys",), cost=1),))
     if not members.keys() <= set(names.parameters(name)):
         return NOT_A_CALL
-    if not members and not (key in ARGUMENT_KEYS and names.takes_nothing(name)):
+    if not members and not names.takes_nothing(name):
         return NOT_A_CALL
     return _Shape(claims=(Claim(name=name, arguments=json_source(given), repairs=("other_keys",), cost=1),))
 

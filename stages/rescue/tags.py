@@ -36,6 +36,12 @@ MARKER = (
     "[\u3010\u3014\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u3015\u27e7\u300b\u25b7\u00bb])"
 )
 """A control token, a tag without attributes, or a word between brackets that no ordinary text has."""
+LEFT, RIGHT = (
+    "[<\\[{(\u27ea\u3010\u3014\u27e6\u00ab\u300a\u25c1]",
+    "[>\\]})\u27eb\u3011\u3015\u27e7\u00bb\u300b\u25b7]",
+)
+IN_BRACKETS = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u3014\u3015\u27e6\u27e7\u00ab\u00bb\\n]"
+"""A bracket of any look, and what may stand between two."""
 STRAY_MARKUP = re.compile(
     rf"(?:{TAG}|{END_TAG})(?:tool_calls?|function_calls?|invoke|parameter){TAG_END}|"
     r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"

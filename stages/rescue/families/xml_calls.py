@@ -150,7 +150,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
         head = ELEMENTS.head.match(text, second) or head
     called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
     closed = head.end() if head[0].endswith("/>") else None
-    if head["more"] and (given := _in_attributes(head["more"], called.name, names)):
+    if head["more"] and (given := in_attributes(head["more"], called.name, names)):
         ended = None if closed else ELEMENTS.end.match(text, head.end())
         if closed or ended:
             claim = Claim(name=called.name, arguments=given)
@@ -160,7 +160,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
     return json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
 
 
-def _in_attributes(written: str, name: str, names: Names) -> str | None:
+def in_attributes(written: str, name: str, names: Names) -> str | None:
     """The arguments that stand in the tag itself: JSON of all of them, or an attribute for each."""
     given = {found[1]: html.unescape(found[2] or found[3] or "") for found in _GIVEN.finditer(written)}
     whole = next((given[key] for key in ARGUMENT_KEYS if given.get(key, "").startswith("{")), "")
