@@ -28,8 +28,8 @@ PARAMETER = r"(?:parameter|param|argument|arg)"
 KEY = r"(?:arg_?key|arg_?name|param_?key|param_?name|parameter_?key|parameter_?name|key)"
 VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value|val)"
 """The words of the tags around a call, a parameter, its name and its value."""
-CLOSED = rf"{END_TAG}{CALL}s?{TAG_END}"
-"""The closing tag of a call, or of several, in any format: models mix them up."""
+CLOSED = rf"(?:{END_TAG}{CALL}s?{TAG_END}|{TAG}{CALL}{TAG_END}(?=\s*+\Z))"
+"""The closing tag of a call, or of several, in any format: models mix them up; an opening one where nothing follows."""
 
 MARKER = (
     rf"(?:<{BAR}{{0,2}}/?[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{0,2}}>|\[{{1,2}}/?[A-Z][A-Z_]{{1,30}}\]{{1,2}}|"

@@ -12,6 +12,7 @@ from stages.rescue.tags import IN_BRACKETS, LEFT, RIGHT, STEM
 _TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
 """Gemma's fence, without the fence."""
 _NAME_BEFORE = re.compile(r"[\s`]*(?:[A-Za-z_]\w{0,60}\s?=\s?)?(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
+_LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t]*+\n\s*+")
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
@@ -60,6 +61,7 @@ def _whole(text: str, start: int, names: Names) -> Read | None:
     begin = script.end() if script else 0
     if not _NAME_BEFORE.fullmatch(text, begin, start):
         return _marked_line(text, start, names)
+    begin = _LEADING.match(text, begin).end()  # type: ignore[union-attr]  # it matches the empty string
     calls = call_list(text, begin, names, script=script is not None)
     if calls is None or not _any_known(calls, names):
         return None

@@ -157,7 +157,8 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
             return Read(start=begin, end=ended.end() if ended else head.end(), claims=(claim,), keep="")
     if head["name"].rstrip().endswith("/") or closed:
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
-    return json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
+    own = json_body(text, called, ELEMENTS.end, names) or _own_elements(text, called, names)
+    return own or parameters(text, called, ELEMENTS, names)
 
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
@@ -212,14 +213,22 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
     if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
         called = Called(name=tool, begin=start, body=head.start("name") + len(tool))
         return parameters(text, called, PAIRS, names)
-    element = OWN_ELEMENT.match(text, head.end()) if names.knows(called.name) else None
-    if element and element["tag"] in names.parameters(called.name):
-        body = body_at(text, head.end(), "tool_call", called.name)
-        if not isinstance(body, BrokenElements):
-            return Read(start=start, end=body[1], claims=(body[0],), keep="")
+    if own := _own_elements(text, called, names):
+        return own
     if not (names.knows(head["name"]) or head["sep"] or PAIRS.key.match(text, head.end())):
         return None
     return parameters(text, called, PAIRS, names)
+
+
+def _own_elements(text: str, called: Called, names: Names) -> Read | None:
+    """Arguments that are elements with the names of parameters: `<function=f><city>Paris</city></function>`."""
+    element = OWN_ELEMENT.match(text, called.body)
+    if element is None or element["tag"] not in names.parameters(called.name):
+        return None
+    body = body_at(text, called.body, "tool_call", called.name)
+    return (
+        None if isinstance(body, BrokenElements) else Read(start=called.begin, end=body[1], claims=(body[0],), keep="")
+    )
 
 
 def _glued(written: str, names: Names) -> str:
