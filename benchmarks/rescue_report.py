@@ -58,12 +58,13 @@ KINDS = {
 BY_HAND = """
 Before anything was changed for them, which says what to expect of replies that nobody here has seen:
 
-| untouched | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth |
-|---|---:|---:|---:|---:|---:|---:|---:|
-| replies with calls | 94.1 % | 98.1 % | 51 of 56 | 26 of 32 | 37 of 41 | | 21 of 30 |
-| damaged ones | 80.6 % | 80.2 % | 32 of 34 | 38 of 50 | 33 of 48 | 420 of 470 | 23 of 41 |
-| texts without a call | 77.0 % | 77.6 % | 76 of 77 | 47 of 47 | 43 of 43 | | |
-| invented formats | 15 of 22 (both) | | 12 of 12 | 4 of 10 (both) | | | 8 of 10 |
+| untouched | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth | seventh, \
+tuned | seventh, held back |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| replies with calls | 94.1 % | 98.1 % | 51 of 56 | 26 of 32 | 37 of 41 | | 21 of 30 | 38 of 46 | 54 of 60 |
+| damaged ones | 80.6 % | 80.2 % | 32 of 34 | 38 of 50 | 33 of 48 | 420 of 470 | 23 of 41 | 38 of 42 | 32 of 37 |
+| texts without a call | 77.0 % | 77.6 % | 76 of 77 | 47 of 47 | 43 of 43 | | | 72 of 75 | |
+| invented formats | 15 of 22 (both) | | 12 of 12 | 4 of 10 (both) | | | 8 of 10 | 18 of 18 | 6 of 12 |
 
 With only the other half tuned on, the half of `fourth` that was held back stood at 38 of 41 calls, 37 of 48 damaged \
 ones, all 43 texts, and 9 of its 12 replies in invented formats (6 before); then it was tuned on too. Of 1,250 texts \

@@ -14,7 +14,7 @@ from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import Names, names_of
 from stages.rescue.surroundings import WINDOW
-from stages.rescue.tags import STRAY_MARKUP
+from stages.rescue.tags import BAR, STRAY_MARKUP
 
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
@@ -35,6 +35,8 @@ _BLANK = re.compile(
 _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
 _TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
+_SPACED = re.compile(rf"< ?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{0,60}}) ?({BAR}{{1,2}}) ?>")
+"""A control token with blanks at its bars."""
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
 
@@ -49,11 +51,17 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         if '":\u2581' in visible:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
+        if "< |" in visible or "| >" in visible or "<| " in visible:
+            visible = _SPACED.sub(_without_blanks_at_bars, visible)
         if "&lt;" in visible[:_NEAR] and "<" not in visible:
             return _escaped(visible, known, tools)
         return _gathered(visible, _reads(visible, known, tools), tools)
 
     return rescue
+
+
+def _without_blanks_at_bars(token: re.Match[str]) -> str:
+    return f"<{token[1]}{token[2]}{token[3]}>".ljust(len(token[0]))
 
 
 def _escaped(text: str, known: Openers, names: Names) -> Rescued:

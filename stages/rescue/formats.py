@@ -98,6 +98,8 @@ def _part(part: str) -> str:
 FORMATS: tuple[Format, ...] = (
     Format(name="functionary", call=">>>{name}\n{json}", source="Functionary v2 and v3.2, their chat templates"),
     Format(name="gemma", call="call:{name}{json}", source="Gemma 4, where a server took its tokens away"),
+    Format(name="gemini", call="default_api:{name}{json}", source="Gemini, in text: bayesimpact/bayes-platform 620"),
+    Format(name="kimi", call="functions.{name}{json}", source="Kimi K2, where a server took its tokens away"),
     Format(
         name="block",
         call="TOOL_NAME: {name}\n{arguments}",

@@ -18,7 +18,7 @@ _COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)))")
 _OBJECT_END = re.compile(r"\s*+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
-_LIST_CLOSE = re.compile(r"\s*+,?\s*+\]")
+_LIST_CLOSE = re.compile(r"\s*+[,)]?\s*+\]")
 _LITERAL = re.compile(r"<\|\"\|>|[\"'{\[(\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
 _BLANK_TO_END = re.compile(r"\s*+\Z")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from stages.repair.json_text import (
     FoundJson,
@@ -47,6 +48,8 @@ _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
 _OUTSIDE = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
 _PAIRS = ({"name", "value"}, {"key", "value"})
 """The keys of arguments that are written as a list of names and values."""
+_WRAPPED_MEMBERS = 2
+"""Members of a call in an object of one other key."""
 _WRAPPERS = 3
 """Maximum number of objects around a call."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
@@ -161,7 +164,7 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if len(known) > 1:
         return _Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
     if not known and not _is_strange_call(value, written, marked=marked):
-        return _keyed(value, names, marked=marked)
+        return _keyed(value, names, marked=marked) if len(value) == 1 else _other_keys(value, names)
     name = next((name for name in written if names.find(name)), written[0] if written else "")
     shape = _with_arguments(name, value, names, marked=marked)
     return shape if known or marked or shape.claims else NOT_A_CALL
@@ -177,13 +180,29 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
     if len(full) > 1:
         return _Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
     if full and not (full == ["[]"] and names.takes_nothing(name)):
-        return _arguments(name, full[0])
+        return _beside(_arguments(name, full[0]), flat, names, marked=marked)
     fits = flat.keys() <= set(names.parameters(name)) and (bool(flat) or names.takes_nothing(name))
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
         return _Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else NOT_A_CALL
     repair = "flat_arguments" if flat else "no_arguments"
     return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=not fits),))
+
+
+def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
+    """The call, of which these members stand beside its arguments: it was closed too early; or data."""
+    if not flat or not shape.claims:
+        return shape
+    claim = shape.claims[0]
+    given, known = object_members(claim.arguments) or {}, set(names.parameters(claim.name))
+    if given and known.isdisjoint(given) and known and not marked:
+        return NOT_A_CALL
+    late = {key: raw for key, raw in flat.items() if key in known and key not in given}
+    if not late:
+        return shape
+    repairs = (*claim.repairs, "closed_too_early")
+    whole = Claim(name=claim.name, arguments=_encoded({**given, **late}), repairs=repairs, cost=claim.cost + 1)
+    return _Shape(claims=(whole,))
 
 
 def _arguments(name: str, text: str) -> _Shape:
@@ -213,29 +232,31 @@ def _arguments(name: str, text: str) -> _Shape:
 
 def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
-    if len(value) != 1:
-        return NOT_A_CALL
     name, raw = next(iter(value.items()))
     given = object_members(json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
-    return _arguments(name, json_source(raw)) if fits or (marked and names.knows(name)) else NOT_A_CALL
+    if fits or (marked and names.knows(name)):
+        return _arguments(name, json_source(raw))
+    # A wrapper of another word, which is a guess.
+    inner = _object(given, names, marked=False) if given and len(given) <= _WRAPPED_MEMBERS else NOT_A_CALL
+    return _Shape(claims=tuple(replace(claim, cost=claim.cost + 1) for claim in inner.claims))
 
 
 def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
     """`{"fn": "get_weather", "with": {"city": …}}`: a name and its arguments under any keys, which is a guess."""
-    key, given = next(((key, raw) for key, raw in value.items() if bytes(raw).startswith(b"{")), ("", Raw(b"")))
+    given = next((raw for raw in value.values() if bytes(raw).startswith(b"{")), Raw(b""))
     naming = [(k, name) for k, raw in value.items() if (name := string_value(raw)) is not None and name in names.known]
     if len(naming) != 1:
         return NOT_A_CALL
     name, members = naming[0][1], object_members(json_source(given))
-    if members is None or len(value) != len(("name", "arguments")):
+    if members is None or not all(one is given or bytes(one)[:1] not in b"{[" for one in value.values()):
         flat = {key: raw for key, raw in value.items() if key != naming[0][0]}
         if not STEM_IN.search(naming[0][0]) or not flat.keys() <= set(names.parameters(name)):
             return NOT_A_CALL
         return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=("other_keys",), cost=1),))
     if not members.keys() <= set(names.parameters(name)):
         return NOT_A_CALL
-    if not members and not (key in ARGUMENT_KEYS and names.takes_nothing(name)):
+    if not members and not names.takes_nothing(name):
         return NOT_A_CALL
     return _Shape(claims=(Claim(name=name, arguments=json_source(given), repairs=("other_keys",), cost=1),))
 

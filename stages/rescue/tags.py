@@ -28,14 +28,20 @@ PARAMETER = r"(?:parameter|param|argument|arg)"
 KEY = r"(?:arg_?key|arg_?name|param_?key|param_?name|parameter_?key|parameter_?name|key)"
 VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value|val)"
 """The words of the tags around a call, a parameter, its name and its value."""
-CLOSED = rf"{END_TAG}{CALL}s?{TAG_END}"
-"""The closing tag of a call, or of several, in any format: models mix them up."""
+CLOSED = rf"(?:{END_TAG}{CALL}s?{TAG_END}|{TAG}{CALL}{TAG_END}(?=\s*+\Z))"
+"""The closing tag of a call, or of several, in any format: models mix them up; an opening one where nothing follows."""
 
 MARKER = (
     rf"(?:<{BAR}{{0,2}}/?[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{0,2}}>|\[{{1,2}}/?[A-Z][A-Z_]{{1,30}}\]{{1,2}}|"
     "[\u3010\u3014\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u3015\u27e7\u300b\u25b7\u00bb])"
 )
 """A control token, a tag without attributes, or a word between brackets that no ordinary text has."""
+LEFT, RIGHT = (
+    "[<\\[{(\u27ea\u3010\u3014\u27e6\u00ab\u300a\u25c1]",
+    "[>\\]})\u27eb\u3011\u3015\u27e7\u00bb\u300b\u25b7]",
+)
+IN_BRACKETS = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u3014\u3015\u27e6\u27e7\u00ab\u00bb\\n]"
+"""A bracket of any look, and what may stand between two."""
 STRAY_MARKUP = re.compile(
     rf"(?:{TAG}|{END_TAG})(?:tool_calls?|function_calls?|invoke|parameter){TAG_END}|"
     r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"

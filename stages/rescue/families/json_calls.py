@@ -9,7 +9,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.patterns import factored
 from stages.rescue.shape import shape_of
-from stages.rescue.tags import GAP, markers_before, past_closing
+from stages.rescue.tags import GAP, IN_BRACKETS, LEFT, RIGHT, markers_before, past_closing
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
 _MAY_HOLD_CALLS = frozenset(
@@ -49,25 +49,25 @@ _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])"
 _YAML = re.compile(
     r"\s*+(?:- )?(?:tool|name|function|tool_name|action): *[\"']?(?P<name>[\w.-]{1,100}+)[\"']?[ ]*\n"
     r" {0,4}(?:arguments|args|parameters|params|input|action_input): *\n"
-    r"(?P<given>(?: {1,8}[\w.-]{1,100}+:[^\n]{1,2000}\n)++)```"
+    r"(?P<given>(?: {1,8}[\w.-]{1,100}+:[^\n]{1,2000}(?:\n|\Z))++)(?:```|\s*+\Z)"
 )
 _LABELS = re.compile(
     r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
     r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
-    r"(?:\n(?P<second>[*]{0,2}[^\W\d][\w -]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2})\s{0,4}|\n\s{0,4})\Z",
+    r"\n[*]{0,2}[^\W\d][\w -]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}\s{0,4}\Z",
     re.MULTILINE,
 )
-_OPENS, _SHUTS = (
-    "[<\\[{(\u27ea\u3010\u3014\u27e6\u00ab\u300a\u25c1]",
-    "[>\\]})\u27eb\u3011\u3015\u27e7\u00bb\u300b\u25b7]",
-)
-_INSIDE = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u3014\u3015\u27e6\u27e7\u00ab\u00bb\\n]"
 _BRACKETS_BEFORE = re.compile(
-    rf"(?:{_OPENS}{{1,2}}(?:{_INSIDE}{{1,40}}[\s:=])?(?P<inside>[A-Za-z_][\w.-]{{0,100}})[|\s]{{0,2}}{_SHUTS}{{1,2}}|"
-    rf"{_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
-    rf"(?:(?!</){_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
+    rf"(?:{LEFT}{{1,2}}(?:{IN_BRACKETS}{{1,40}}[\s:=])?(?P<inside>[A-Za-z_][\w.-]{{0,100}})[|\s]{{0,2}}{RIGHT}{{1,2}}|"
+    rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
+    rf"(?:(?!</){LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
 )
-_BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{_OPENS}{{1,2}}{_INSIDE}{{1,40}}{_SHUTS}{{1,2}}")
+_BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
+_SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
+_WORDS_BETWEEN = 4
+"""The words before arguments among which the name of their tool is looked for."""
+_LEAD = 24
+"""Characters before a name in its line that lead up to the call, rather than say something."""
 _AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
@@ -107,7 +107,7 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
-    if language in ("yaml", "yml") and (read := _yaml(text, start, opening.end(), names)):
+    if language in ("yaml", "yml") and (read := yaml_call(text, start, opening.end(), names)):
         return read
     if opening[1] in names.known and (read := _behind_tool(text, start, opening, names)):
         return read
@@ -129,8 +129,8 @@ def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) ->
     return Read(start=start, end=closing.end(), claims=(claim,), keep="")
 
 
-def _yaml(text: str, start: int, position: int, names: Names) -> Read | None:
-    """A fence of YAML with a known tool and a line for each of its arguments, which is a guess."""
+def yaml_call(text: str, start: int, position: int, names: Names) -> Read | None:
+    """A known tool and a line for each of its arguments as YAML, up to the end of a fence or the reply: a guess."""
     found = _YAML.match(text, position)
     if found is None:
         return None
@@ -200,17 +200,33 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
     # Between lines, two braces are the end of other JSON.
     ends = ends or (before.endswith("}}") and ("\n" not in near or "{{" in text[max(0, start - 80) : start]))
-    return _bracketed(text, start, found, names) if ends else None
+    called = _bracketed(text, start, found, names) if ends else None
+    return called if called or before.endswith(("}", ",", "]")) else _led_up_to(text, start, found, names)
+
+
+def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
+    """A name among the last words before its arguments, in or above their line, whatever they are: a guess."""
+    begin = max(0, start - 120)
+    for word in reversed([*_WORD.finditer(text, begin, start)][-_WORDS_BETWEEN:]):
+        name = word[0].rsplit(".", 1)[-1]
+        if name in names.known:
+            line = max(text.rfind("\n", begin, word.start()) + 1, begin)
+            between = text[word.end() : start]
+            if between.count("\n") > 1 or _SENTENCE_ENDS.search(between) or not _fits(name, found, names):
+                return None
+            claim = Claim(name=name, arguments=found.text, repairs=(*found.repairs, "any_markup"), cost=found.cost + 1)
+            opens = line if word.start() - line <= _LEAD else word.start()
+            closing = _BRACKETS_AFTER.match(text, found.end)
+            return Read(start=opens, end=closing.end() if closing else found.end, claims=(claim,), keep="")
+    return None
 
 
 def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """Lines with labels of any words: one that names the tool, and perhaps one that begins with its arguments."""
+    """Lines with labels of any words: one that names the tool, and one that begins with its arguments."""
     before = _LABELS.search(text, max(0, start - 240), start)
     if before is None or not _fits(before[1], found, names) or not _GOES_ON.match(text, found.end):
         return None
-    # One label alone is a guess.
-    cost = found.cost + (before["second"] is None)
-    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=cost)
+    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
 
 

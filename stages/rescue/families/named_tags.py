@@ -15,7 +15,7 @@ from stages.rescue.families.elements import (
     skip_blank,
     without_closing,
 )
-from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, parameters
+from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, in_attributes, parameters
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import BAR, MARKER, is_closing, past_closing
@@ -36,11 +36,11 @@ _ATTRIBUTE_HEAD = re.compile(
 )
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*+(/?)>")
 _OWN_ATTRIBUTES = re.compile(
-    r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+/>"
+    r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+(?:/>|>\s{0,8}</\1>)"
 )
 _ANY_HEAD = re.compile(
     rf"<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
-    r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
+    r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?P<more>\s[^<>\n]{0,400})?/?>"
 )
 _ANY_KEY = re.compile(
     rf"\s*+<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
@@ -97,7 +97,10 @@ def _body(text: str, start: int, position: int, tag: tuple[str, str], names: Nam
 
 
 def _any_words(text: str, start: int, names: Names) -> Read | None:
-    """`<W name="f"><V key="k">v</V></W>` or `<W=f><V=k>v</V></W>` in any words, where tool and parameters are known."""
+    """`<W name="f"><V key="k">v</V></W>`, `<W=f><V=k>v</V></W>`, `<W name="f" k="v"/>` in any words.
+
+    Only where tool and parameters are known.
+    """
     head = _ANY_HEAD.match(text, start)
     if head is None or head["name"] not in names.known:
         return None
@@ -107,6 +110,11 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
     ):
         # Parameters of the usual words are read with their types, and damaged ones too.
         return None
+    written = in_attributes(head["more"] or "", head["name"], names)
+    alone = head[0].endswith("/>") and (written or not known)
+    if ended := head.end() if alone else written and after_closing(text, head.end(), f"</{head['tag']}>"):
+        claim = Claim(name=head["name"], arguments=written or "{}", cost=not known)
+        return Read(start=start, end=ended, claims=(claim,), keep="")
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     position = head.end()
@@ -252,7 +260,7 @@ ANY_PAIRS = Family(
 OWN_TAG = Family(
     name="tool_tag",
     first="<",
-    opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\s[^<>]{1,2000}/>))",
+    opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\s[^<>]{1,2000}(?:/>|>\s{0,8}</)))",
     read=_own,
     own_tag=True,
 )

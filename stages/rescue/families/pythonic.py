@@ -7,22 +7,26 @@ from msgspec.structs import replace
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
-from stages.rescue.tags import STEM
+from stages.rescue.tags import IN_BRACKETS, LEFT, RIGHT, STEM
 
 _TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
 """Gemma's fence, without the fence."""
 _NAME_BEFORE = re.compile(r"[\s`]*(?:[A-Za-z_]\w{0,60}\s?=\s?)?(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
+_LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t]*+\n\s*+")
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _NEAR_BEGIN = 160
 """Maximum characters before the first bracket of a reply that is nothing but calls."""
 _MARKED = re.compile(
-    rf"^[^\w\s`\"'#>|/*-]{{1,4}}\s?[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?"
+    rf"^(?:[A-Z]\w{{0,15}}: ?|{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s?|"
+    rf"[^\w\s`\"'#>|/*-]{{1,4}}\s?(?:[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?)?)?"
     r"(?P<name>[A-Za-z_][\w.-]{0,120}) ?\Z",
     re.MULTILINE,
 )
-_MARK_AFTER = re.compile(r" ?[^\w\s`\"'.,;]{1,4}[ \t]*(?=\n|\Z)")
+_MARK_AFTER = re.compile(
+    rf"(?:\s?{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}| ?[^\w\s`\"'.,;]{{1,4}})?[ \t]*(?=\n|\Z)"
+)
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 
@@ -57,6 +61,7 @@ def _whole(text: str, start: int, names: Names) -> Read | None:
     begin = script.end() if script else 0
     if not _NAME_BEFORE.fullmatch(text, begin, start):
         return _marked_line(text, start, names)
+    begin = _LEADING.match(text, begin).end()  # type: ignore[union-attr]  # it matches the empty string
     calls = call_list(text, begin, names, script=script is not None)
     if calls is None or not _any_known(calls, names):
         return None
@@ -66,7 +71,7 @@ def _whole(text: str, start: int, names: Names) -> Read | None:
 
 
 def _marked_line(text: str, start: int, names: Names) -> Read | None:
-    """A line that is a call between signs and behind a word for calls: `%%CALL f(x=1)%%`, which is a guess."""
+    """A line that is a call, perhaps between marks of any look: `%%CALL f(x=1)%%`, `<<RUN>> f(x=1)`; a guess."""
     head = _MARKED.search(text, max(0, start - _NEAR_BEGIN), start)
     calls = call_list(text, head.start("name"), names) if head else None
     if head is None or calls is None or calls.damage or not all(names.knows(claim.name) for claim in calls.claims):

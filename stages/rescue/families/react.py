@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
 from stages.repair.json_text import FoundJson, json_at, json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call, yaml_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
@@ -33,6 +33,7 @@ _NEXT_LABEL = re.compile(r"\n[ \t*]*+(?:Observation|Thought|Action|Final Answer|
 _LONGEST_LABEL = 40
 _BRACKETS = re.compile(r"\[([^\[\]\n]*)\](?=[ \t.]*(?:\n|\Z))")
 _LINE_START = re.compile(r"[ \t>*#-]*")
+_YAML_BEGINS = ("tool", "name", "function", "action")
 _MARGIN = 12
 """Maximum characters of a quotation, list or heading mark before a label."""
 _NO_TOOL = frozenset({"none", "n/a", "na", "finish", "final", "final_answer", "answer", "stop"})
@@ -45,6 +46,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
         return None
+    if text.startswith(_YAML_BEGINS, start) and (read := yaml_call(text, line, line, names)):
+        return read
     return _labelled(text, start, head.end(), names) or _inline(text, start, head.end(), names)
 
 

@@ -10,6 +10,7 @@ only behind markers that nothing but calls have.
 import re
 
 from stages.repair.json_text import FoundJson, json_at
+from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names, name_before
@@ -49,6 +50,8 @@ def _named(text: str, start: int, names: Names) -> Read | None:
     name, markers = head["name"], head["markers"] + (head["inner"] or "")
     of_calls = is_of_calls(markers)
     known = names.knows(name)
+    if name in ARGUMENT_KEYS and not known:
+        return None
     if not (of_calls or (known and (head["between"] or STEM_IN.search(markers)))):
         return None
     if _SEPARATOR.match(markers) or (head["id"] and _ONLY_SECTION.search(head["markers"])):

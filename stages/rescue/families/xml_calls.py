@@ -150,17 +150,18 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
         head = ELEMENTS.head.match(text, second) or head
     called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
     closed = head.end() if head[0].endswith("/>") else None
-    if head["more"] and (given := _in_attributes(head["more"], called.name, names)):
+    if head["more"] and (given := in_attributes(head["more"], called.name, names)):
         ended = None if closed else ELEMENTS.end.match(text, head.end())
         if closed or ended:
             claim = Claim(name=called.name, arguments=given)
             return Read(start=begin, end=ended.end() if ended else head.end(), claims=(claim,), keep="")
     if head["name"].rstrip().endswith("/") or closed:
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
-    return json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
+    own = json_body(text, called, ELEMENTS.end, names) or _own_elements(text, called, names)
+    return own or parameters(text, called, ELEMENTS, names)
 
 
-def _in_attributes(written: str, name: str, names: Names) -> str | None:
+def in_attributes(written: str, name: str, names: Names) -> str | None:
     """The arguments that stand in the tag itself: JSON of all of them, or an attribute for each."""
     given = {found[1]: html.unescape(found[2] or found[3] or "") for found in _GIVEN.finditer(written)}
     whole = next((given[key] for key in ARGUMENT_KEYS if given.get(key, "").startswith("{")), "")
@@ -212,14 +213,22 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
     if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
         called = Called(name=tool, begin=start, body=head.start("name") + len(tool))
         return parameters(text, called, PAIRS, names)
-    element = OWN_ELEMENT.match(text, head.end()) if names.knows(called.name) else None
-    if element and element["tag"] in names.parameters(called.name):
-        body = body_at(text, head.end(), "tool_call", called.name)
-        if not isinstance(body, BrokenElements):
-            return Read(start=start, end=body[1], claims=(body[0],), keep="")
+    if own := _own_elements(text, called, names):
+        return own
     if not (names.knows(head["name"]) or head["sep"] or PAIRS.key.match(text, head.end())):
         return None
     return parameters(text, called, PAIRS, names)
+
+
+def _own_elements(text: str, called: Called, names: Names) -> Read | None:
+    """Arguments that are elements with the names of parameters: `<function=f><city>Paris</city></function>`."""
+    element = OWN_ELEMENT.match(text, called.body)
+    if element is None or element["tag"] not in names.parameters(called.name):
+        return None
+    body = body_at(text, called.body, "tool_call", called.name)
+    return (
+        None if isinstance(body, BrokenElements) else Read(start=called.begin, end=body[1], claims=(body[0],), keep="")
+    )
 
 
 def _glued(written: str, names: Names) -> str:
@@ -284,9 +293,10 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     end = closing.end() if closing else past_closing(text, position)
     if given and position == len(text) and unclosed == len(raw):
         closing = _REST.match(text, position)
-    if end == position and given and text[position - 1] == ">" and (closing := _ALL_CLOSED.match(text, position)):
+    ended = _ALL_CLOSED.match(text, position) if closing is None and given and text[position - 1] == ">" else None
+    if end == position and ended:
         repairs["missing_closer"] = None
-        end = closing.end()
+        closing, end = ended, ended.end()
     if end == position and closing is None:
         cut = _CUT_TAG.match(text, position)
         return _damaged(called, cut.end() if cut else position, names)
