@@ -18,7 +18,7 @@
     GET    / /page/…                  the page; open to everyone
 
 Every error is a Problem, as application/problem+json. With a key file, a request needs `Authorization: Bearer KEY`; a
-key has scopes (`read`, `run`, `answer`, `admin`) and sees only its owner's runs, unless it has `admin`.
+key has scopes (`read`, `run`, `answer`, `metrics`, `admin`) and sees only its owner's runs, unless it has `admin`.
 
 In the stream each event is `event: TYPE`, `id: EFFECT.NUMBER` and one line `data: JSON`. What has no id is told to
 those who listen now, and not again: deltas of a reply while it is written, a tool's progress, and `state`. A `state`
@@ -35,7 +35,7 @@ from msgspec import Meta, Raw, Struct
 RunState = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
 """`waiting`: for a person. `halted`: it ended without its goal. `failed`: by a mistake in a program."""
 
-Scope = Literal["read", "run", "answer", "admin"]
+Scope = Literal["read", "run", "answer", "metrics", "admin"]
 
 MOST = 200
 """Maximum runs of a page."""

@@ -198,7 +198,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/metrics",
         about="Metrics, as Prometheus reads them.",
-        scope="admin",
+        scope="metrics",
         answers={200: "text/plain"},
     ),
     Operation(

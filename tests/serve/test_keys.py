@@ -23,6 +23,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "bob": add_key(file, "bob", ("read", "run", "answer")),
         "reader": add_key(file, "ann", ("read",)),
         "admin": add_key(file, "root", ("admin",)),
+        "monitor": add_key(file, "prometheus", ("metrics",)),
         "gone": add_key(file, "gone", ("read",)),
     }
     return {**made, "file": str(file)}
@@ -78,6 +79,14 @@ def test_a_key_is_needed_and_its_scope(server: Running, keys: dict[str, str]) ->
         own = {"host": "forge.example", "origin": "https://forge.example"}
         assert reader.get("/v1/workflows", headers=own).status_code == 200
         problem(reader.get("/v1/workflows", headers={**own, "origin": "https://evil.example"}), 403, "forbidden")
+
+
+def test_a_monitoring_key_reads_metrics_and_nothing_else(server: Running, keys: dict[str, str]) -> None:
+    with server.client(keys["monitor"]) as monitor, server.client(keys["admin"]) as admin:
+        for client in (monitor, admin):
+            assert "forge_runs" in client.get("/metrics").text
+        problem(monitor.get("/v1/runs"), 403, "forbidden")
+        problem(monitor.post("/v1/runs", json=QUICK), 403, "forbidden")
 
 
 def test_a_key_that_is_taken_back_is_refused_at_once(server: Running, keys: dict[str, str]) -> None:
