@@ -139,6 +139,10 @@ def test_a_key_on_the_command_line(tmp_path: Path) -> None:
     ]:
         refused = forge("key", *words)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    # An editor may have left a comment without a newline at the end: the new key is a line of its own all the same.
+    file.write_text("ann read " + "0" * 64 + "\n# bob is on leave")
+    added = forge("key", "bob", "--key-file", str(file))
+    assert KeyFile(file).caller(added.stdout.strip()) is not None
     file.write_text("ann read\n")
     with pytest.raises(ForgeError, match="line 1 is no key"):
         KeyFile(file)
