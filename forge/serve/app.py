@@ -66,6 +66,8 @@ _SAFE = (
 )
 """Headers of every answer: what the page shows was written by models and tools."""
 
+_STOPPING = "the server is stopping; try again in a moment"
+
 _PLACE = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 _IDEMPOTENCY_KEY = re.compile(r'"?[\x21\x23-\x7e ]{1,200}"?')
 
@@ -276,7 +278,7 @@ class App:
 
     async def _start(self, asks: Incoming) -> None:
         if self.draining:
-            raise ProblemError("unavailable", "the server is stopping; ask again in a moment", retry_after=2)
+            raise ProblemError("unavailable", _STOPPING, retry_after=2)
         wanted = read(_start, asks.asked.body)
         workflow = self._workflows.get(wanted.workflow)
         if workflow is None:
@@ -301,13 +303,15 @@ class App:
         elif wanted.background:
             await asks.tell(run_view(run), 202, where)
         else:
-            await asks.tell(run_view(await self._settled(run)), 200, where)
+            settled = await self._settled(run)
+            await asks.tell(run_view(settled), 200 if settled.over or settled.question else 202, where)
 
     async def _settled(self, run: Run) -> Run:
-        """The run, when it has ended or waits for a person; as it is now, if the server stops before."""
+        """The run, once it has ended or waits for a person; as it is now, if the server stops first."""
         async with self._followed(run) as followed:
             while not (followed.over or followed.run.question or self.draining):
                 await self._more(followed.changed)
+            _refuse_broken(followed)
             return followed.run
 
     async def _list(self, asks: Incoming) -> None:
@@ -419,8 +423,11 @@ class App:
         async with self._followed(run) as followed:
             reading = Reading(followed, after)
             if after is not None and run.over:
-                while not followed.over:
+                while not (followed.over or self.draining):
                     await self._more(followed.changed)
+                _refuse_broken(followed)
+                if not followed.over:
+                    raise ProblemError("unavailable", _STOPPING, run=run.id, retry_after=2)
                 if not reading.news:
                     await out.answer(WireAnswer(status=204, body=b""))  # a browser then asks no more
                     return
@@ -500,6 +507,15 @@ class App:
         if body is None or kind is None:
             raise ProblemError("not-found", f"there is nothing at {asked.path[:200]}")
         await out.answer(WireAnswer(body=body, headers=(("cache-control", "no-cache"),)), kind)
+
+
+def _refuse_broken(followed: Following) -> None:
+    """Raise the problem that ended the following of a run before the run ended, if there is one."""
+    if isinstance(followed.problem, ForgeError):
+        raise followed.problem
+    if followed.problem is not None:
+        detail = f"the run {followed.id} cannot be read; the server's log says why"
+        raise ProblemError("internal", detail, run=followed.id)
 
 
 def _failed(error: RequestError) -> WireAnswer:
