@@ -122,7 +122,7 @@ def test_a_run_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
     with serving(tmp_path) as running, running.client() as client:
         wanted, key = {**QUICK, "message": "hang on"}, {"idempotency-key": "one"}
         with client.stream("POST", "/v1/runs", json={**wanted, "stream": True}, headers=key) as stream:
-            until(events_of(stream.iter_lines()), "text_delta", [])  # its first step is recorded
+            until(events_of(stream.iter_lines()), "text", [])  # its first step is recorded
             run = stream.headers["location"].removeprefix("/v1/runs/")
         with sqlite3.connect(tmp_path / "runs.db") as database:
             database.execute("UPDATE operation_outputs SET output = 'damaged' WHERE workflow_uuid LIKE ?", (f"{run}%",))
