@@ -167,15 +167,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            return
-        began = time.monotonic()
-        asked = Asked(
-            method=scope["method"],
-            path=scope["path"],
-            headers=dict(scope["headers"]),
-            query=scope["query_string"],
-        )
+        asked = Asked.of(scope)
         out = Outlet(send, (*_SAFE, *self._reach.cors(asked)))
         found, run = self._found(asked, scope)
 
@@ -190,12 +182,12 @@ class App:
                 await out.answer(told(of_forge(error, run)), _PROBLEM)
 
         try:
-            await attended(handle, receive, out, fail=_failed, log=log, what=f"{asked.method} {asked.path}")
+            await attended(asked, handle, receive, out, fail=_failed, log=log)
         finally:
             where = found.path if isinstance(found, Operation) else "other"
             self._metrics.requests.labels(where, str(out.status)).inc()
-            took = (time.monotonic() - began) * 1000
-            log.info("%s %s %d %.0f ms", asked.method, ascii(asked.path[:200])[1:-1], out.status, took)
+            shown = ascii(asked.path[:200])[1:-1]
+            log.info("%s %s %d %.0f ms", asked.method, shown, out.status, out.seconds * 1000)
 
     async def _handled(
         self, found: tuple[Operation | ProblemError, str], asked: Asked, receive: Receive, out: Outlet, leaving: Leaving

@@ -88,16 +88,15 @@ class Following:
 
 
 class Followings:
-    """The runs that are followed."""
+    """The runs that are followed. When `closing` is set, the server stops and readers are let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, closing: asyncio.Event) -> None:
         self._runs: Runs | None = None
         self._followed: dict[str, Following] = {}
         self._within: dict[str, str] = {}
         """The run that each agent's own run is a part of, while there is one."""
         self._look, self._reading = asyncio.Event(), asyncio.Semaphore(16)
-        self.closing = asyncio.Event()
-        """Set when the server stops: readers then leave."""
+        self.closing = closing
 
     def heard(self, stamped: Stamped) -> None:
         """What a worker of this process tells of a run: how it goes on is looked up at once."""
