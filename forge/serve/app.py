@@ -26,10 +26,10 @@ from forge.journal.records import checked_lines
 from forge.observation import Answered, Observed, Requested
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
-from forge.serve.keys import ANYONE, Caller, KeyFile
+from forge.serve.keys import ANYONE, KeyFile, Principal
 from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
 from forge.serve.options import ServeOptions
-from forge.serve.problems import ProblemError, of_door, of_forge, read, told
+from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer, read
 from forge.serve.views import run_view, workflow_view
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
@@ -80,7 +80,7 @@ class Incoming(Struct, frozen=True):
 
     asked: Asked
     out: Outlet
-    caller: Caller
+    caller: Principal
     run: str
     query: Mapping[str, list[str]]
 
@@ -98,14 +98,16 @@ Handler = Callable[[Incoming], Awaitable[None]]
 
 
 class Rates:
-    """How often callers ask: each has a bucket that fills at the rate and holds ten seconds' worth."""
+    """The rate limit: each caller has a token bucket that fills at `rate` a second and holds ten seconds' worth."""
 
     def __init__(self, rate: float) -> None:
+        # At least ten: with a rate below 1 the bucket must still hold a whole request, and the page sends several at
+        # once when it opens.
         self._rate, self._most = rate, max(10.0, 10 * rate)
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, caller: str, now: float) -> float:
-        """Take one; the seconds to wait for it if there is none."""
+        """Take a token. Returns 0, or the seconds until there is one."""
         left, since = self._left.get(caller, (self._most, now))
         left = min(self._most, left + (now - since) * self._rate)
         if left < 1:
@@ -175,11 +177,11 @@ class App:
             try:
                 await self._handled((found, run), asked, receive, out, leaving)
             except ProblemError as error:
-                await out.answer(told(error.problem, error.headers), _PROBLEM)
+                await out.answer(problem_answer(error.problem, error.headers), _PROBLEM)
             except ForgeError as error:
                 if out.begun:
                     raise
-                await out.answer(told(of_forge(error, run)), _PROBLEM)
+                await out.answer(problem_answer(of_forge(error, run)), _PROBLEM)
 
         try:
             await attended(asked, handle, receive, out, fail=_failed, log=log)
@@ -238,7 +240,7 @@ class App:
         refused.headers = (("allow", ", ".join(allowed)),)
         return refused, ""
 
-    def _caller(self, asked: Asked, operation: Operation) -> Caller:
+    def _caller(self, asked: Asked, operation: Operation) -> Principal:
         """Who asks, if they may. ProblemError if not, or if they ask too often."""
         if operation.scope is None:
             return ANYONE
@@ -251,7 +253,7 @@ class App:
             )
         return caller
 
-    def _known(self, asked: Asked) -> Caller:
+    def _known(self, asked: Asked) -> Principal:
         if self._keys is None:
             return ANYONE
         scheme, _, key = asked.header("authorization").partition(" ")
@@ -511,7 +513,7 @@ def _refuse_broken(followed: Following) -> None:
 
 
 def _failed(error: RequestError) -> WireAnswer:
-    return told(of_door(error))
+    return problem_answer(of_door(error))
 
 
 def _is_json(kind: str) -> bool:

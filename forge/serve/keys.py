@@ -25,7 +25,7 @@ _OWNER = re.compile(r"[A-Za-z0-9_.@-]{1,100}")
 _SHOWN = len(_PREFIX) + 4
 
 
-class Caller(Struct, frozen=True, kw_only=True):
+class Principal(Struct, frozen=True, kw_only=True):
     """Who asks, and what for. An `admin` may do everything, and sees the runs of all owners."""
 
     owner: str
@@ -40,7 +40,7 @@ class Caller(Struct, frozen=True, kw_only=True):
         return owner == self.owner or "admin" in self.scopes
 
 
-ANYONE = Caller(owner="", scopes=frozenset(SCOPES))
+ANYONE = Principal(owner="", scopes=frozenset(SCOPES))
 """Who asks a server without keys, which only this machine reaches."""
 
 
@@ -77,7 +77,7 @@ class KeyFile:
         self._path = path
         self._keys, self._seen = self._read()
 
-    def caller(self, key: str) -> Caller | None:
+    def caller(self, key: str) -> Principal | None:
         """Whose key it is; None for nobody's. ForgeError for a file that cannot be read any more."""
         if self._stamp() != self._seen:
             self._keys, self._seen = self._read()
@@ -90,7 +90,7 @@ class KeyFile:
             raise ForgeError(f"cannot read the keys {self._path}: {error.strerror}") from None
         return found.st_mtime_ns, found.st_size, found.st_ino
 
-    def _read(self) -> tuple[Mapping[str, Caller], tuple[int, int, int]]:
+    def _read(self) -> tuple[Mapping[str, Principal], tuple[int, int, int]]:
         stamp = self._stamp()
         try:
             text = self._path.read_text()
@@ -100,9 +100,9 @@ class KeyFile:
         return parsed(text, str(self._path)), stamp
 
 
-def parsed(text: str, name: str) -> Mapping[str, Caller]:
+def parsed(text: str, name: str) -> Mapping[str, Principal]:
     """The callers by the hash of their key. ForgeError for a line that is none."""
-    found: dict[str, Caller] = {}
+    found: dict[str, Principal] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         parts = line.partition("#")[0].split()
         if not parts:
@@ -110,7 +110,7 @@ def parsed(text: str, name: str) -> Mapping[str, Caller]:
         if len(parts) != 3 or not re.fullmatch("[0-9a-f]{64}", parts[2]):
             raise ForgeError(f"{name}, line {number} is no key; forge key OWNER --key-file {name} adds one")
         try:
-            found[parts[2]] = Caller(owner=parts[0], scopes=frozenset(scopes_of(parts[1])))
+            found[parts[2]] = Principal(owner=parts[0], scopes=frozenset(scopes_of(parts[1])))
         except ForgeError as error:
             raise ForgeError(f"{name}, line {number}: {error}") from None
     return found
