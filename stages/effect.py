@@ -7,7 +7,7 @@ hands the outcome to `stages.deliver`. So a run can be saved, replayed and resum
 from math import exp
 from typing import Literal
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from stages.message import Kind, ToolCall
 from stages.options import Options
@@ -258,7 +258,7 @@ class Succeeded(Struct, frozen=True, kw_only=True, gc=False, tag="succeeded"):
 
     call_id: str
     text: str
-    value: Raw = Raw(b"null")
+    value: Raw = field(default_factory=lambda: Raw(b"null"))  # msgspec cannot write a Raw default into a schema
     ends: NeedsInput | HandOff | Said | None = None
     listed: tuple[Listed, ...] | None = None
     passed: bool = False

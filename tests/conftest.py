@@ -10,6 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from stages.effect import HandOff, NeedsInput, Said, Succeeded
+
 REAL, SOAK = Path(__file__).parent / "real", Path(__file__).parent / "soak"
 MODELS = frozenset({"smol", "qwen", "fitting", "models_here"})
 """The fixtures that load one."""
@@ -23,6 +25,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others
+# Hypothesis would take the factory of the default for the default itself.
+_ENDS = st.one_of(st.none(), st.from_type(NeedsInput), st.from_type(HandOff), st.from_type(Said))
+st.register_type_strategy(Succeeded, st.builds(Succeeded, value=st.from_type(Raw), ends=_ENDS))
 
 # `make test` tries the same examples each time: whether main passes is no matter of luck. `make soak` tries new ones,
 # many more; what it finds becomes a case with a name.

@@ -301,7 +301,8 @@ def fill_key(parser: Parser) -> None:
         "--scopes",
         default="read,run,answer",
         metavar="LIST",
-        help="what the key is for: read, run (start, cancel, delete), answer, admin (default: %(default)s)",
+        help="what the key is for: read, run (start, cancel, delete), answer, metrics (GET /metrics), admin (all of "
+        "these, on every owner's runs); default: %(default)s",
     )
     parser.set_defaults(command=command_of("forge.cli.serve", "run_key"))
 

@@ -155,7 +155,7 @@ COMMANDS = (
         "Authorization: Bearer KEY. To take a key back, remove its line: forge serve reads the file again.",
         examples=(
             "forge key ann --key-file keys.txt",
-            "forge key metrics --key-file keys.txt --scopes admin",
+            "forge key prometheus --key-file keys.txt --scopes metrics",
         ),
         fill=takes.fill_key,
     ),

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Literal, TypedDict
+from typing import Literal, Self, TypedDict
 
 from msgspec import Struct
 
@@ -54,6 +54,12 @@ class Asked(Struct, frozen=True, kw_only=True):
     query: bytes = b""
     body: bytes = b""
 
+    @classmethod
+    def of(cls, scope: Scope) -> Self:
+        """The request as uvicorn announces it; its body is still to come."""
+        headers = dict(scope["headers"])
+        return cls(method=scope["method"], path=scope["path"], headers=headers, query=scope["query_string"])
+
     def header(self, name: str) -> str:
         """A header's value; empty where there is none."""
         return self.headers.get(name.encode(), b"").decode("latin-1")
@@ -65,13 +71,18 @@ class Outlet:
     def __init__(self, send: Send, headers: Headers = ()) -> None:
         self._send, self.headers = send, headers
         self.status = 0
-        self.written = time.monotonic()
+        self.began = self.written = time.monotonic()
         self.ended = False
 
     @property
     def begun(self) -> bool:
         """Whether the status has been sent."""
         return self.status != 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the request came."""
+        return time.monotonic() - self.began
 
     async def answer(self, answer: WireAnswer, kind: str = "application/json") -> None:
         """Send a whole answer."""
@@ -171,13 +182,13 @@ class Leaving:
 
 
 async def attended(
+    asked: Asked,
     handle: Callable[["Leaving"], Awaitable[None]],
     receive: Receive,
     out: Outlet,
     *,
     fail: Callable[[RequestError], WireAnswer],
     log: logging.Logger,
-    what: str,
 ) -> Literal["", "left", "stopped"]:
     """Serve a request to its end; how it ended early, if it did. `fail` writes an error in the client's protocol."""
     leaving = Leaving(receive)
@@ -194,7 +205,7 @@ async def attended(
         return "left"
     # What nobody has foreseen is told in the client's protocol, and in the log in full.
     except Exception:
-        log.exception("%s failed", what)
+        log.exception("%s %s failed", asked.method, asked.path)
         if out.begun:
             raise  # the server then cuts the connection: half an answer must not look whole
         await out.answer(fail(RequestError(message="the server failed at this request; its log says why", status=500)))

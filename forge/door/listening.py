@@ -10,32 +10,20 @@ import asyncio
 import contextlib
 import errno
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
 
 import uvicorn
-from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from forge.door.asgi import Receive, Scope, Send
+from forge.door.options import Listening
 from forge.errors import ForgeError
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-class Listening(Struct, frozen=True, kw_only=True):
-    """Where a server listens, and for how long it is patient, in seconds.
-
-    `request_timeout`: the head of a request must be there, and after it more of the body each time. `stall_timeout`: a
-    client that takes nothing of its answer for that long is given up. `grace` is for requests that are under way when
-    the server stops.
-    """
-
-    host: str
-    port: int
-    request_timeout: float = 30.0
-    stall_timeout: float = 300.0
-    grace: float = 10.0
 
 
 _BACKLOG = 512
@@ -196,7 +184,7 @@ class _Gathering(asyncio.Transport):
 
 
 @contextlib.contextmanager
-def listening_socket(options: Listening) -> Iterator[socket.socket]:
+def _listening_socket(options: Listening) -> Iterator[socket.socket]:
     """A socket that listens."""
     host = options.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -214,13 +202,13 @@ def listening_socket(options: Listening) -> Iterator[socket.socket]:
         yield made
 
 
-def url_of(listening: socket.socket) -> str:
+def _url_of(listening: socket.socket) -> str:
     """The address of that socket."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-class HttpServer(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     """uvicorn without handlers of signals, which are the program's; `ready` is set when it answers."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -238,8 +226,8 @@ class HttpServer(uvicorn.Server):
         yield
 
 
-@asynccontextmanager
-async def running(app: Application, listening: socket.socket, options: Listening) -> AsyncIterator[HttpServer]:
+@contextlib.asynccontextmanager
+async def _running(app: Application, listening: socket.socket, options: Listening) -> AsyncIterator[_HttpServer]:
     """The server of that application, from when it answers until it has stopped."""
 
     class Protocol(GatheringProtocol):
@@ -261,7 +249,7 @@ async def running(app: Application, listening: socket.socket, options: Listening
         timeout_graceful_shutdown=max(1, round(options.grace)),
         backlog=_BACKLOG,
     )
-    server = HttpServer(config)
+    server = _HttpServer(config)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         await server.ready.wait()
@@ -269,3 +257,44 @@ async def running(app: Application, listening: socket.socket, options: Listening
     finally:
         server.should_exit = True
         await serving
+
+
+class Server(ABC):
+    """An application behind HTTP, as an async context. `url` is its address once the block is entered."""
+
+    def __init__(self, options: Listening) -> None:
+        self._listening = options
+        self._open = AsyncExitStack()
+        self._stopping = asyncio.Event()
+        self.url = ""
+
+    @abstractmethod
+    async def _application(self, opening: AsyncExitStack) -> Application:
+        """The application; what it needs is entered into `opening`, and left when the server has stopped."""
+
+    async def __aenter__(self) -> Self:
+        """Bind the address, then open what the application needs, and serve."""
+        async with AsyncExitStack() as opening:
+            listening = opening.enter_context(_listening_socket(self._listening))
+            self.url = _url_of(listening)
+            app = await self._application(opening)
+            self._server = await opening.enter_async_context(_running(app, listening, self._listening))
+            self._open = opening.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop: requests under way have `grace` seconds to end."""
+        self._stopping.set()
+        await self._open.__aexit__(kind, error, trace)
+
+    def stop(self) -> None:
+        """Accept no more requests; the second time, cut off those under way."""
+        self._server.force_exit = self._stopping.is_set()
+        self._server.should_exit = True
+        self._stopping.set()
+
+    async def stopped(self) -> None:
+        """Wait until the server is told to stop."""
+        await self._stopping.wait()

@@ -86,7 +86,7 @@ class Next(Struct, frozen=True, kw_only=True, tag="next"):
     number: int
 
 
-class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
+class RunEnd(Struct, frozen=True, kw_only=True, tag="ended"):
     """The end of a run: without `halt`, its goal."""
 
     state: str
@@ -97,7 +97,7 @@ ANSWER: msgspec.json.Decoder[Approved | Rejected | Settled] = msgspec.json.Decod
 FIRST: msgspec.json.Decoder[Prepared | Unreached] = msgspec.json.Decoder(Prepared | Unreached)
 STEP: msgspec.json.Decoder[Performed | Interrupted] = msgspec.json.Decoder(Performed | Interrupted)
 BEGUN = msgspec.json.Decoder(Begun)
-OUTPUT: msgspec.json.Decoder[Next | Ended] = msgspec.json.Decoder(Next | Ended)
+OUTPUT: msgspec.json.Decoder[Next | RunEnd] = msgspec.json.Decoder(Next | RunEnd)
 SEGMENT = msgspec.json.Decoder(Segment)
 
 

@@ -26,11 +26,11 @@ from forge.durable.records import (
     OUTPUT,
     SEGMENT,
     STEP,
-    Ended,
     Interrupted,
     Next,
     Performed,
     Prepared,
+    RunEnd,
     Segment,
     definition_digest,
     how_ended,
@@ -203,7 +203,7 @@ class Runs:
         run, name = _run(first.id), workflow_of(start.served).name
         row = await self._last(run)
         known, end = _listed(first, row, answered=False), _output(row)
-        if not isinstance(end, Ended):
+        if not isinstance(end, RunEnd):
             does = "retry it first" if known.state == "failed" else "wait for its end, cancel it, or say it to that run"
             raise RunError(
                 f"the run {run} is {known.state}, and only one that has ended is followed; {does}", "wrong-state"
@@ -311,7 +311,7 @@ class Runs:
         while True:
             row = await self._last(run)
             end = _output(row)
-            if isinstance(end, Ended):
+            if isinstance(end, RunEnd):
                 return _result(end, workflow)
             if _STATES.get(row.status) in _OVER:
                 raise ForgeError(f"the run {run} has failed: {_problem(row)}")
@@ -571,7 +571,7 @@ class Runs:
         asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
         question = await self._question(last.id) if run.state == "waiting" else None
         end = _output(last)
-        phase = unpacked(end.state).phase if isinstance(end, Ended) and end.halt is None else None
+        phase = unpacked(end.state).phase if isinstance(end, RunEnd) and end.halt is None else None
         return replace(
             run,
             message=asked[-1].text if asked else "",
@@ -667,7 +667,7 @@ def _number_in_conversation(row: SegmentRow) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _output(row: SegmentRow) -> Next | Ended | None:
+def _output(row: SegmentRow) -> Next | RunEnd | None:
     return OUTPUT.decode(text_of(row.output)) if row.status == "SUCCESS" and row.output else None
 
 
@@ -685,7 +685,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
         segment=_number(last),
         version=last.version,
         owner=first.owner,
-        halt=end.halt if isinstance(end, Ended) else None,
+        halt=end.halt if isinstance(end, RunEnd) else None,
         conversation=str(first.attributes.get("conversation", "")),
         follows=str(first.attributes.get("follows", "")),
         followed_by=str(first.attributes.get("followed_by", "")),
@@ -695,7 +695,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
 def _state(row: SegmentRow) -> tuple[How, str]:
     end = _output(row)
     match end:
-        case Ended(halt=halt):
+        case RunEnd(halt=halt):
             how = how_ended(halt)
             return how, explain(halt) if how == "halted" and halt else ""
         case Next():
@@ -719,7 +719,7 @@ def _stranded(row: SegmentRow) -> str:
     )
 
 
-def _result(end: Ended, workflow: Workflow | None) -> Result[Finished, Halted]:
+def _result(end: RunEnd, workflow: Workflow | None) -> Result[Finished, Halted]:
     state = unpacked(end.state)
     if end.halt is not None:
         return Failure(Halted(halt=end.halt, state=state))

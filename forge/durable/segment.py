@@ -28,11 +28,11 @@ from forge.durable.records import (
     FIRST,
     STEP,
     Begun,
-    Ended,
     Interrupted,
     Next,
     Performed,
     Prepared,
+    RunEnd,
     Segment,
     Unreached,
     definition_digest,
@@ -139,7 +139,7 @@ class Performing:
         self._here = ""
         """The span of this segment, as a traceparent."""
 
-    async def run(self, again: Again) -> Next | Ended:
+    async def run(self, again: Again) -> Next | RunEnd:
         """Perform it to its end. `again` is the workflow of DBOS that performs a segment, which the next one is for."""
         segment = self._segment
         begins = observation.RunBegins(
@@ -156,7 +156,7 @@ class Performing:
             observed.outcome = self._end
             return ended
 
-    async def _run(self, again: Again) -> Next | Ended:
+    async def _run(self, again: Again) -> Next | RunEnd:
         segment = self._segment
         # Taken first, so that a run that fails of what follows keeps its answer when it is retried.
         if segment.number and self._asks():
@@ -168,12 +168,12 @@ class Performing:
                 "only with the one that it began with; start a worker with that version, and retry the run"
             )
         setup = segment.setup or await self._prepared()
-        if isinstance(setup, Ended):
+        if isinstance(setup, RunEnd):
             return setup
         result = await self._driven(setup)
         return await self._go_on(setup, again) if result is None else _end(result)
 
-    async def _prepared(self) -> Setup | Ended:
+    async def _prepared(self) -> Setup | RunEnd:
         """The setup that the run keeps. Recorded, so that a recovered run asks no other server."""
 
         async def prepare() -> str:
@@ -188,7 +188,7 @@ class Performing:
         found = FIRST.decode(await _step("setup", prepare))
         if isinstance(found, Unreached):
             self._end = RunHalted(halt=BackendFailed(fault=found.fault, attempts=1))
-            return Ended(state=self._segment.state, halt=self._end.halt)
+            return RunEnd(state=self._segment.state, halt=self._end.halt)
         self._state = load(bytes(found.state))
         return found.setup
 
@@ -357,8 +357,8 @@ def _unknown(effect: Execute) -> Results:
     return Results(results=tuple(InDoubt(call_id=call_id, reason=reason) for call_id, reason in reasons))
 
 
-def _end(result: Result[Finished, Halted]) -> Ended:
+def _end(result: Result[Finished, Halted]) -> RunEnd:
     if isinstance(result, Failure):
         halted = result.failure()
-        return Ended(state=packed(halted.state), halt=halted.halt)
-    return Ended(state=packed(result.unwrap().state))
+        return RunEnd(state=packed(halted.state), halt=halted.halt)
+    return RunEnd(state=packed(result.unwrap().state))

@@ -73,15 +73,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            return
-        began = time.monotonic()
-        asked = Asked(
-            method=scope["method"],
-            path=_path(scope["path"]),
-            headers=dict(scope["headers"]),
-            query=scope["query_string"],
-        )
+        asked = Asked.of({**scope, "path": _path(scope["path"])})
         out = NotedOutlet(send, self._reach.cors(asked) if b"origin" in asked.headers else ())
         route = self._route(asked.path)
         wire = _wire_of(route, asked)
@@ -90,14 +82,13 @@ class App:
             await self._handled(route, asked, receive, out, leaving)
 
         try:
-            what = f"{asked.method} {asked.path}"
             with _observed(asked, route) as observed:
-                early = await attended(handle, receive, out, fail=wire.encode_error, log=log, what=what)
+                early = await attended(asked, handle, receive, out, fail=wire.encode_error, log=log)
                 out.notes.outcome = early or out.notes.outcome
                 observed.outcome = _answered(out)
         finally:
-            agent, seconds = asked.header("user-agent")[:AGENT_LENGTH], time.monotonic() - began
-            self._watch(Passage(time.time(), asked.method, asked.path, agent, out.status, seconds, out.notes))
+            agent = asked.header("user-agent")[:AGENT_LENGTH]
+            self._watch(Passage(time.time(), asked.method, asked.path, agent, out.status, out.seconds, out.notes))
 
     async def _handled(
         self, route: Route | None, asked: Asked, receive: Receive, out: NotedOutlet, leaving: Leaving

@@ -1,17 +1,14 @@
 """ProxyServer: the proxy as an async context: it listens when the block begins, and has stopped when it ends."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from types import TracebackType
-from typing import Self
 
 from msgspec.structs import replace
 
 from forge.backends import named
 from forge.connection import AnyBackend, Connection, Setup
-from forge.door.listening import Listening, listening_socket, running, url_of
+from forge.door.listening import Server
 from forge.observation import observe_with
 from forge.proxy.app import App, refuse_open_house
 from forge.proxy.endpoint_client import endpoint_client
@@ -41,7 +38,7 @@ def _log_line(passage: Passage) -> None:
         log.info("%s", summary_line(passage))
 
 
-class ProxyServer:
+class ProxyServer(Server):
     """A proxy in front of a backend: `async with ProxyServer("http://127.0.0.1:8080") as proxy: …proxy.url…`.
 
     `backend` is one of forge.backends, or a name as on the command line. `port` 0 is any free one. ForgeError for an
@@ -55,37 +52,15 @@ class ProxyServer:
         self._backend = named(backend) if isinstance(backend, str) else backend
         self._options, self._watch = options or ProxyOptions(), watch
         refuse_open_house(self._options)
-        self._open = AsyncExitStack()
-        self._stopping = asyncio.Event()
-        self.url = ""
+        super().__init__(self._options)
 
-    async def __aenter__(self) -> Self:
-        """Reach the backend and listen."""
+    async def _application(self, opening: AsyncExitStack) -> App:
         policy = given_policy(self._options.policy)
-        async with AsyncExitStack() as opening:
-            connection = await opening.enter_async_context(self._backend.connect())
-            app, self._service = await opening.enter_async_context(
-                _application(connection, self._options, policy, self._watch)
-            )
-            told = self._options
-            where = Listening(
-                host=told.host,
-                port=told.port,
-                request_timeout=told.request_timeout,
-                stall_timeout=told.stall_timeout,
-                grace=told.grace,
-            )
-            listening = opening.enter_context(listening_socket(where))
-            self.url = url_of(listening)
-            self._server = await opening.enter_async_context(running(app, listening, where))
-            self._open = opening.pop_all()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop: requests that are under way have a moment to end."""
-        await self._open.__aexit__(kind, error, trace)
+        connection = await opening.enter_async_context(self._backend.connect())
+        app, self._service = await opening.enter_async_context(
+            _application(connection, self._options, policy, self._watch)
+        )
+        return app
 
     def reload(self) -> None:
         """Read the file of the policy again, for the requests to come. ForgeError for a fault: the old policy stays."""
@@ -97,16 +72,6 @@ class ProxyServer:
         """How many requests are at the backend, and how many wait for a slot there."""
         slots = self._service.slots
         return slots.working, slots.waiting
-
-    def stop(self) -> None:
-        """Take no more requests; said twice, those that are under way are cut off."""
-        self._server.force_exit = self._stopping.is_set()
-        self._server.should_exit = True
-        self._stopping.set()
-
-    async def stopped(self) -> None:
-        """Wait until it was told to stop."""
-        await self._stopping.wait()
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@
                                       or waits for a person; with `stream`, the events as below
     GET    /v1/runs                   ?state=&workflow=&conversation=&limit=&cursor= → RunPage, the latest first
     GET    /v1/runs/{id}              RunView
-    GET    /v1/runs/{id}/events       text/event-stream of RunEvent; Last-Event-ID or ?after= goes on after that one
+    GET    /v1/runs/{id}/events       text/event-stream, see below; Last-Event-ID or ?after= continues after that one
     GET    /v1/runs/{id}/journal      application/jsonl, for `forge replay`, `bisect` and `ablate`
     POST   /v1/runs/{id}/answers      Answer → 202 RunView; 201 RunView of the run that goes on, for an InputAnswer
     POST   /v1/runs/{id}/cancel       202 RunView
@@ -18,13 +18,14 @@
     GET    / /page/…                  the page; open to everyone
 
 Every error is a Problem, as application/problem+json. With a key file, a request needs `Authorization: Bearer KEY`; a
-key has scopes (`read`, `run`, `answer`, `admin`) and sees only its owner's runs, unless it has `admin`.
+key has scopes (`read`, `run`, `answer`, `metrics`, `admin`) and sees only its owner's runs, unless it has `admin`.
 
-In the stream each event is `event: TYPE`, `id: EFFECT.NUMBER` and one line `data: JSON`. What has no id is told to
-those who listen now, and not again: deltas of a reply while it is written, a tool's progress, and `state`. A `state`
-comes first, unless the run has ended, whenever the run's state changes, and last: the one of an ended run ends the
-stream. Deltas come only from the process that performs the run; a
-reader elsewhere sees whole messages. Where deltas were shown, `model_replied` has all of the text: it replaces them.
+In the stream an event is `event: TYPE`, `id: EFFECT.NUMBER` and one line `data: JSON`: a RunEvent, or for the type
+`state` a RunView. Events without an id are sent to current readers only: deltas of the reply being written, a tool's
+progress, `state`, and events of an agent within the run while its call is running (they are sent again, with an id,
+once the call is over). A `state` comes first, unless the run has ended, whenever the run's state changes, and last: the
+one of an ended run ends the stream. Deltas come only from the process that performs the run; readers elsewhere see
+whole replies. `model_replied` has the whole text and replaces the deltas before it.
 """
 
 from collections.abc import Mapping
@@ -32,10 +33,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
+from stages.events import Stamped
+from stages.message import ToolCall
+from stages.state import Ending
+
 RunState = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
 """`waiting`: for a person. `halted`: it ended without its goal. `failed`: by a mistake in a program."""
 
-Scope = Literal["read", "run", "answer", "admin"]
+Scope = Literal["read", "run", "answer", "metrics", "admin"]
 
 MOST = 200
 """Maximum runs of a page."""
@@ -93,7 +98,7 @@ class SettleAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class InputAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="input"):
     """What the user says to a run that has ended: another one goes on from there.
 
-    It answers the question that the run has ended with (a NeedsInputOutcome), or is the conversation's next message.
+    It answers the question that the run has ended with (`needs_input`), or is the conversation's next message.
     """
 
     text: _Text
@@ -111,19 +116,6 @@ class Steer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 # Runs
 
 
-class CallView(Struct, frozen=True, kw_only=True):
-    """A tool call. `arguments` is the JSON text of an object, so that no reader rounds a number in it.
-
-    `origin`: where the call was found (`native`: the server's own field); `repairs` names what was repaired.
-    """
-
-    id: str
-    name: str
-    arguments: str
-    origin: str = "native"
-    repairs: tuple[str, ...] = ()
-
-
 class Question(Struct, frozen=True, kw_only=True):
     """What a waiting run asks: may `call` run? An answer names the `digest`.
 
@@ -132,40 +124,10 @@ class Question(Struct, frozen=True, kw_only=True):
     """
 
     digest: str
-    call: CallView
-    in_doubt: CallView | None = None
+    call: ToolCall
+    in_doubt: ToolCall | None = None
     problem: str = ""
     until: str = ""
-
-
-class CompletedOutcome(Struct, frozen=True, kw_only=True, tag="completed"):
-    """The terminal tool's return value."""
-
-    tool: str
-    value: Raw
-
-
-class SaidOutcome(Struct, frozen=True, kw_only=True, tag="said"):
-    """An answer in words."""
-
-    text: str
-
-
-class NeedsInputOutcome(Struct, frozen=True, kw_only=True, tag="needs_input"):
-    """A question to the user, answered with an InputAnswer."""
-
-    question: str
-    suggestions: tuple[str, ...] = ()
-
-
-class HandOffOutcome(Struct, frozen=True, kw_only=True, tag="hand_off"):
-    """The work is handed over."""
-
-    to: str
-    payload: str = ""
-
-
-Outcome = CompletedOutcome | SaidOutcome | NeedsInputOutcome | HandOffOutcome
 
 
 class RunView(Struct, frozen=True, kw_only=True):
@@ -186,7 +148,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     problem: str = ""
     reason: str = ""
     question: Question | None = None
-    outcome: Outcome | None = None
+    outcome: Ending | None = None
     conversation: str = ""
     follows: str = ""
     followed_by: str = ""
@@ -268,298 +230,14 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: tuple[FieldProblem, ...] = ()
 
 
-# Events: what a stream tells, one struct a type.
+# Events
 
 
-class Within(Struct, frozen=True, kw_only=True):
-    """The agent within a run that an event is of: its own `run`, and the call of the run `parent` that asked for it."""
+class RunEvent(Stamped, frozen=True, kw_only=True):
+    """An event of a run or of an agent within it, or a delta of a reply, as `forge runs events` prints it too.
 
-    agent: str
-    run: str
-    parent: str
-    call_id: str
-
-
-class StreamEvent(Struct, frozen=True, kw_only=True):
-    """`id`: its place in the run, empty for what is not told again. `time`: Unix seconds, if it is known.
-
-    `within` is set where it happened in an agent that is a tool of the run; None: in the run itself. While such a call
-    is under way, what happens in it is told without an id; once it is over, it is told again, with one.
+    Some fields are always empty here: see `forge.serve.views.event_view`. `explanation` says in a sentence why the run
+    halted or changed its backend, or why tools are held back.
     """
 
-    id: str = ""
-    time: float | None = None
-    turn: int = 0
-    within: Within | None = None
-
-
-class StateEvent(StreamEvent, frozen=True, kw_only=True, tag="state"):
-    """The run as it is now: first in a stream (unless it has ended), whenever its state changes, and last."""
-
-    run: RunView
-
-
-class RunStartedEvent(StreamEvent, frozen=True, kw_only=True, tag="run_started"):
-    """The work begins."""
-
-    message: str
-
-
-class ConnectedEvent(StreamEvent, frozen=True, kw_only=True, tag="connected"):
-    """The model is reached. `mode`: how it is asked for calls; `context_tokens` 0: not known."""
-
-    model: str
-    mode: str
-    context_tokens: int
-
-
-class TurnStartedEvent(StreamEvent, frozen=True, kw_only=True, tag="turn_started"):
-    """The model is asked. `prompt_tokens` is an estimate; `calls_left` what the budget still has of model calls."""
-
-    prompt_tokens: int
-    context_tokens: int
-    calls_left: int
-    target: str = "main"
-
-
-class UsageView(Struct, frozen=True, kw_only=True):
-    """Tokens as the server counted them; `cached` is part of `prompt`."""
-
-    prompt: int
-    completion: int
-    cached: int
-
-
-class ModelRepliedEvent(StreamEvent, frozen=True, kw_only=True, tag="model_replied"):
-    """The model's whole reply, as it gave it: `calls` are unchecked, their arguments text."""
-
-    text: str
-    reasoning: str
-    calls: tuple["RawCallView", ...] = ()
-    finish: str = "stop"
-    usage: UsageView | None = None
-    seconds: float = 0.0
-    attempts: int = 1
-    summary: bool = False
-
-
-class RawCallView(Struct, frozen=True, kw_only=True):
-    """A call as the server gave it."""
-
-    name: str
-    arguments: str
-
-
-class ModelFailedEvent(StreamEvent, frozen=True, kw_only=True, tag="model_failed"):
-    """The model was asked, and no reply came."""
-
-    problem: str
-    attempts: int
-
-
-class CallsAcceptedEvent(StreamEvent, frozen=True, kw_only=True, tag="calls_accepted"):
-    """Calls passed every check and are about to run; `text` is what the model said beside them."""
-
-    calls: tuple[CallView, ...]
-    text: str = ""
-
-
-class ApprovalAskedEvent(StreamEvent, frozen=True, kw_only=True, tag="approval_asked"):
-    """A person is asked about a call; the digest to answer with is in `RunView.question` of a waiting run."""
-
-    call: CallView
-    in_doubt: CallView | None = None
-    problem: str = ""
-
-
-class ApprovalAnsweredEvent(StreamEvent, frozen=True, kw_only=True, tag="approval_answered"):
-    """A person has answered, or nobody did in time."""
-
-    call_id: str
-    approved: bool
-    arguments: str = ""
-
-
-class ResultView(Struct, frozen=True, kw_only=True):
-    """What came of a call. `text` is what the model is shown."""
-
-    call_id: str
-    status: Literal["succeeded", "unresolved", "failed", "not_run", "in_doubt", "refused", "paused"]
-    text: str
-
-
-class ToolsReturnedEvent(StreamEvent, frozen=True, kw_only=True, tag="tools_returned"):
-    """Calls came back."""
-
-    results: tuple[ResultView, ...]
-
-
-class ToolProgressedEvent(StreamEvent, frozen=True, kw_only=True, tag="tool_progressed"):
-    """A running tool has told something. Live only."""
-
-    call_id: str
-    name: str
-    text: str
-
-
-class NudgedEvent(StreamEvent, frozen=True, kw_only=True, tag="nudged"):
-    """The model was corrected."""
-
-    kind: str
-    text: str
-
-
-class WarnedEvent(StreamEvent, frozen=True, kw_only=True, tag="warned"):
-    """The model was told of a limit that is near, or of steps that are left."""
-
-    kind: str
-    text: str
-
-
-class SteeredEvent(StreamEvent, frozen=True, kw_only=True, tag="steered"):
-    """The model is given what a user said while it worked."""
-
-    text: str
-
-
-class HeldBackEvent(StreamEvent, frozen=True, kw_only=True, tag="held_back"):
-    """The reply is not offered these tools."""
-
-    tools: tuple[str, ...]
-    why: str
-
-
-class SummaryAskedEvent(StreamEvent, frozen=True, kw_only=True, tag="summary_asked"):
-    """The model is asked for a summary."""
-
-    messages: int
-
-
-class SummaryFailedEvent(StreamEvent, frozen=True, kw_only=True, tag="summary_failed"):
-    """The summary could not be used."""
-
-    problem: str
-
-
-class FellBackEvent(StreamEvent, frozen=True, kw_only=True, tag="fell_back"):
-    """The server refused tools: from now on they are in the prompt."""
-
-    reason: str
-
-
-class CompactedEvent(StreamEvent, frozen=True, kw_only=True, tag="compacted"):
-    """The history was shortened."""
-
-    tokens_before: int
-    tokens_after: int
-    messages_before: int
-    messages_after: int
-
-
-class PrefixLostEvent(StreamEvent, frozen=True, kw_only=True, tag="prefix_lost"):
-    """The server has to evaluate so many tokens again."""
-
-    kept_tokens: int
-    lost_tokens: int
-    cause: str
-
-
-class BackendReplacedEvent(StreamEvent, frozen=True, kw_only=True, tag="backend_replaced"):
-    """The run goes on with another backend."""
-
-    problem: str
-
-
-class FinishedEvent(StreamEvent, frozen=True, kw_only=True, tag="finished"):
-    """The run reached its outcome."""
-
-    outcome: Outcome
-
-
-class HaltedEvent(StreamEvent, frozen=True, kw_only=True, tag="halted"):
-    """The run ended without its goal."""
-
-    reason: str
-    problem: str
-
-
-class FailedEvent(StreamEvent, frozen=True, kw_only=True, tag="failed"):
-    """The run ended by a mistake in a program."""
-
-    problem: str
-
-
-class TextDeltaEvent(StreamEvent, frozen=True, kw_only=True, tag="text_delta"):
-    """More of the reply's text. Live only, like all that follow."""
-
-    text: str
-
-
-class ReasoningDeltaEvent(StreamEvent, frozen=True, kw_only=True, tag="reasoning_delta"):
-    """More of the reply's reasoning."""
-
-    text: str
-
-
-class ReclassifiedEvent(StreamEvent, frozen=True, kw_only=True, tag="reclassified"):
-    """So many of the last characters shown as text were reasoning, or the reverse."""
-
-    to_reasoning: int = 0
-    to_text: int = 0
-
-
-class CallStartedEvent(StreamEvent, frozen=True, kw_only=True, tag="call_started"):
-    """The reply's call number `index` begins."""
-
-    index: int
-    name: str
-
-
-class CallDeltaEvent(StreamEvent, frozen=True, kw_only=True, tag="call_delta"):
-    """More of the arguments of call number `index`, as JSON text."""
-
-    index: int
-    arguments: str
-
-
-class RetriedEvent(StreamEvent, frozen=True, kw_only=True, tag="retried"):
-    """The attempt failed: forget the deltas of this reply; the next begins in `seconds`."""
-
-    problem: str
-    attempt: int
-    seconds: float
-
-
-RunEvent = (
-    StateEvent
-    | RunStartedEvent
-    | ConnectedEvent
-    | TurnStartedEvent
-    | ModelRepliedEvent
-    | ModelFailedEvent
-    | CallsAcceptedEvent
-    | ApprovalAskedEvent
-    | ApprovalAnsweredEvent
-    | ToolsReturnedEvent
-    | ToolProgressedEvent
-    | NudgedEvent
-    | WarnedEvent
-    | SteeredEvent
-    | HeldBackEvent
-    | SummaryAskedEvent
-    | SummaryFailedEvent
-    | FellBackEvent
-    | CompactedEvent
-    | PrefixLostEvent
-    | BackendReplacedEvent
-    | FinishedEvent
-    | HaltedEvent
-    | FailedEvent
-    | TextDeltaEvent
-    | ReasoningDeltaEvent
-    | ReclassifiedEvent
-    | CallStartedEvent
-    | CallDeltaEvent
-    | RetriedEvent
-)
-"""All of them, by `type`."""
+    explanation: str = ""

@@ -26,10 +26,10 @@ from forge.journal.records import checked_lines
 from forge.observation import Answered, Observed, Requested
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
-from forge.serve.keys import ANYONE, Caller, KeyFile
+from forge.serve.keys import ANYONE, KeyFile, Principal
 from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
 from forge.serve.options import ServeOptions
-from forge.serve.problems import ProblemError, of_door, of_forge, read, told
+from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer, read
 from forge.serve.views import run_view, workflow_view
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
@@ -66,6 +66,8 @@ _SAFE = (
 )
 """Headers of every answer: what the page shows was written by models and tools."""
 
+_STOPPING = "the server is stopping; try again in a moment"
+
 _PLACE = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 _IDEMPOTENCY_KEY = re.compile(r'"?[\x21\x23-\x7e ]{1,200}"?')
 
@@ -78,7 +80,7 @@ class Incoming(Struct, frozen=True):
 
     asked: Asked
     out: Outlet
-    caller: Caller
+    caller: Principal
     run: str
     query: Mapping[str, list[str]]
 
@@ -96,14 +98,16 @@ Handler = Callable[[Incoming], Awaitable[None]]
 
 
 class Rates:
-    """How often callers ask: each has a bucket that fills at the rate and holds ten seconds' worth."""
+    """The rate limit: each caller has a token bucket that fills at `rate` a second and holds ten seconds' worth."""
 
     def __init__(self, rate: float) -> None:
+        # At least ten: with a rate below 1 the bucket must still hold a whole request, and the page sends several at
+        # once when it opens.
         self._rate, self._most = rate, max(10.0, 10 * rate)
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, caller: str, now: float) -> float:
-        """Take one; the seconds to wait for it if there is none."""
+        """Take a token. Returns 0, or the seconds until there is one."""
         left, since = self._left.get(caller, (self._most, now))
         left = min(self._most, left + (now - since) * self._rate)
         if left < 1:
@@ -165,15 +169,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
-            return
-        began = time.monotonic()
-        asked = Asked(
-            method=scope["method"],
-            path=scope["path"],
-            headers=dict(scope["headers"]),
-            query=scope["query_string"],
-        )
+        asked = Asked.of(scope)
         out = Outlet(send, (*_SAFE, *self._reach.cors(asked)))
         found, run = self._found(asked, scope)
 
@@ -181,19 +177,19 @@ class App:
             try:
                 await self._handled((found, run), asked, receive, out, leaving)
             except ProblemError as error:
-                await out.answer(told(error.problem, error.headers), _PROBLEM)
+                await out.answer(problem_answer(error.problem, error.headers), _PROBLEM)
             except ForgeError as error:
                 if out.begun:
                     raise
-                await out.answer(told(of_forge(error, run)), _PROBLEM)
+                await out.answer(problem_answer(of_forge(error, run)), _PROBLEM)
 
         try:
-            await attended(handle, receive, out, fail=_failed, log=log, what=f"{asked.method} {asked.path}")
+            await attended(asked, handle, receive, out, fail=_failed, log=log)
         finally:
             where = found.path if isinstance(found, Operation) else "other"
             self._metrics.requests.labels(where, str(out.status)).inc()
-            took = (time.monotonic() - began) * 1000
-            log.info("%s %s %d %.0f ms", asked.method, ascii(asked.path[:200])[1:-1], out.status, took)
+            shown = ascii(asked.path[:200])[1:-1]
+            log.info("%s %s %d %.0f ms", asked.method, shown, out.status, out.seconds * 1000)
 
     async def _handled(
         self, found: tuple[Operation | ProblemError, str], asked: Asked, receive: Receive, out: Outlet, leaving: Leaving
@@ -244,7 +240,7 @@ class App:
         refused.headers = (("allow", ", ".join(allowed)),)
         return refused, ""
 
-    def _caller(self, asked: Asked, operation: Operation) -> Caller:
+    def _caller(self, asked: Asked, operation: Operation) -> Principal:
         """Who asks, if they may. ProblemError if not, or if they ask too often."""
         if operation.scope is None:
             return ANYONE
@@ -257,7 +253,7 @@ class App:
             )
         return caller
 
-    def _known(self, asked: Asked) -> Caller:
+    def _known(self, asked: Asked) -> Principal:
         if self._keys is None:
             return ANYONE
         scheme, _, key = asked.header("authorization").partition(" ")
@@ -276,7 +272,7 @@ class App:
 
     async def _start(self, asks: Incoming) -> None:
         if self.draining:
-            raise ProblemError("unavailable", "the server is stopping; ask again in a moment", retry_after=2)
+            raise ProblemError("unavailable", _STOPPING, retry_after=2)
         wanted = read(_start, asks.asked.body)
         workflow = self._workflows.get(wanted.workflow)
         if workflow is None:
@@ -301,13 +297,15 @@ class App:
         elif wanted.background:
             await asks.tell(run_view(run), 202, where)
         else:
-            await asks.tell(run_view(await self._settled(run)), 200, where)
+            settled = await self._settled(run)
+            await asks.tell(run_view(settled), 200 if settled.over or settled.question else 202, where)
 
     async def _settled(self, run: Run) -> Run:
-        """The run, when it has ended or waits for a person; as it is now, if the server stops before."""
+        """The run, once it has ended or waits for a person; as it is now, if the server stops first."""
         async with self._followed(run) as followed:
             while not (followed.over or followed.run.question or self.draining):
                 await self._more(followed.changed)
+            _refuse_broken(followed)
             return followed.run
 
     async def _list(self, asks: Incoming) -> None:
@@ -419,8 +417,11 @@ class App:
         async with self._followed(run) as followed:
             reading = Reading(followed, after)
             if after is not None and run.over:
-                while not followed.over:
+                while not (followed.over or self.draining):
                     await self._more(followed.changed)
+                _refuse_broken(followed)
+                if not followed.over:
+                    raise ProblemError("unavailable", _STOPPING, run=run.id, retry_after=2)
                 if not reading.news:
                     await out.answer(WireAnswer(status=204, body=b""))  # a browser then asks no more
                     return
@@ -502,8 +503,17 @@ class App:
         await out.answer(WireAnswer(body=body, headers=(("cache-control", "no-cache"),)), kind)
 
 
+def _refuse_broken(followed: Following) -> None:
+    """Raise the problem that ended the following of a run before the run ended, if there is one."""
+    if isinstance(followed.problem, ForgeError):
+        raise followed.problem
+    if followed.problem is not None:
+        detail = f"the run {followed.id} cannot be read; the server's log says why"
+        raise ProblemError("internal", detail, run=followed.id)
+
+
 def _failed(error: RequestError) -> WireAnswer:
-    return told(of_door(error))
+    return problem_answer(of_door(error))
 
 
 def _is_json(kind: str) -> bool:

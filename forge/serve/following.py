@@ -9,17 +9,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
-from time import time
 
 import msgspec
-from msgspec.structs import replace
 
 from forge.durable.runs import EventReader, Run, Runs
 from forge.errors import RunError
-from forge.serve import api
 from forge.serve.views import event_view, run_view
 from forge.workflow.workflow import Workflow
-from stages.events import Event, RunFailed, RunFinished, RunHalted, Stamped, ToolProgressed
+from stages.events import Event, RunFailed, RunFinished, RunHalted, RunStarted, Stamped, ToolProgressed
 
 _log = logging.getLogger("forge.serve")
 
@@ -68,7 +65,7 @@ class Following:
     def hear(self, stamped: Stamped) -> None:
         """Something that only this process knows, which is shown until the effect is recorded."""
         if (event := event_view(stamped)) is not None:
-            self.live.append((stamped.sequence, sse(replace(event, id=""))))
+            self.live.append((stamped.sequence, _sse(event)))
             self.wake()
 
     def end(self, problem: Exception) -> None:
@@ -82,7 +79,8 @@ class Following:
         """More that is recorded."""
         for stamped in found:
             if (event := event_view(stamped)) is not None:
-                self.told.append((stamped.sequence, sse(event)))
+                lasts = isinstance(stamped.event, Event) and not isinstance(stamped.event, ToolProgressed)
+                self.told.append((stamped.sequence, _sse(event, stamped.sequence if lasts else None)))
         effects = self.last[0]
         if self.live and self.live[0][0][0] < effects:
             self.live = [one for one in self.live if one[0][0] >= effects]
@@ -90,16 +88,15 @@ class Following:
 
 
 class Followings:
-    """The runs that are followed."""
+    """The runs that are followed. When `closing` is set, the server stops and readers are let go."""
 
-    def __init__(self) -> None:
+    def __init__(self, closing: asyncio.Event) -> None:
         self._runs: Runs | None = None
         self._followed: dict[str, Following] = {}
         self._within: dict[str, str] = {}
         """The run that each agent's own run is a part of, while there is one."""
         self._look, self._reading = asyncio.Event(), asyncio.Semaphore(16)
-        self.closing = asyncio.Event()
-        """Set when the server stops: readers then leave."""
+        self.closing = closing
 
     def heard(self, stamped: Stamped) -> None:
         """What a worker of this process tells of a run: how it goes on is looked up at once."""
@@ -198,16 +195,16 @@ def _seen(run: Run) -> tuple[str, str]:
     return run.state, run.question.digest if run.question else ""
 
 
-def sse(event: api.RunEvent) -> bytes:
-    """The event as one of a stream."""
-    known = f"id: {event.id}\n" if event.id else ""
-    kind = event.__struct_config__.tag
+def _sse(event: Stamped, place: Sequence | None = None) -> bytes:
+    """The event as one of a stream; with an id if it has a place in the run."""
+    known = f"id: {place[0]}.{place[1]}\n" if place else ""
+    kind = event.event.__struct_config__.tag
     return f"event: {kind}\n{known}data: ".encode() + msgspec.json.encode(event) + b"\n\n"
 
 
-def state_event(run: Run) -> bytes:
-    """The run's state as an event."""
-    return sse(replace(api.StateEvent(run=run_view(run)), time=time()))
+def _state(run: Run) -> bytes:
+    """The run as it is now, as an event."""
+    return b"event: state\ndata: " + msgspec.json.encode(run_view(run)) + b"\n\n"
 
 
 class Reading:
@@ -226,9 +223,10 @@ class Reading:
         if not self._begun:
             self._begun, self._states = True, one.states
             if not one.run.over:  # one that has ended says so when all of it is told
-                parts.append(state_event(one.run))
+                parts.append(_state(one.run))
             if self._after is None:
-                parts.append(sse(api.RunStartedEvent(message=one.run.message)))
+                started = RunStarted(message=one.run.message)
+                parts.append(_sse(Stamped(run=one.id, agent=one.run.workflow, event=started)))
         size = 0
         while self._next < len(one.told) and size < _AT_ONCE:
             sequence, data = one.told[self._next]
@@ -245,7 +243,7 @@ class Reading:
             self._live += 1
         if self._states != one.states or (one.over and one.problem is None):
             self._states = one.states
-            parts.append(state_event(one.run))
+            parts.append(_state(one.run))
         return b"".join(parts)
 
     @property

@@ -25,7 +25,7 @@ _OWNER = re.compile(r"[A-Za-z0-9_.@-]{1,100}")
 _SHOWN = len(_PREFIX) + 4
 
 
-class Caller(Struct, frozen=True, kw_only=True):
+class Principal(Struct, frozen=True, kw_only=True):
     """Who asks, and what for. An `admin` may do everything, and sees the runs of all owners."""
 
     owner: str
@@ -40,7 +40,7 @@ class Caller(Struct, frozen=True, kw_only=True):
         return owner == self.owner or "admin" in self.scopes
 
 
-ANYONE = Caller(owner="", scopes=frozenset(SCOPES))
+ANYONE = Principal(owner="", scopes=frozenset(SCOPES))
 """Who asks a server without keys, which only this machine reaches."""
 
 
@@ -59,9 +59,12 @@ def add_key(path: Path, owner: str, scopes: tuple[Scope, ...]) -> str:
     key = _PREFIX + secrets.token_urlsafe(32)
     line = f"{owner} {','.join(scopes)} {_hash(key)}  # {key[:_SHOWN]}…\n"
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "ab") as file:
-            file.write(line.encode())
+        descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+        with os.fdopen(descriptor, "a+b") as file:
+            # A file edited by hand may lack its last newline; the key would become part of that line.
+            end = file.seek(0, os.SEEK_END)
+            unfinished = end > 0 and os.pread(file.fileno(), 1, end - 1) != b"\n"
+            file.write(b"\n" * unfinished + line.encode())
     except OSError as error:
         raise ForgeError(f"cannot write the keys {path}: {error.strerror}") from None
     return key
@@ -74,7 +77,7 @@ class KeyFile:
         self._path = path
         self._keys, self._seen = self._read()
 
-    def caller(self, key: str) -> Caller | None:
+    def caller(self, key: str) -> Principal | None:
         """Whose key it is; None for nobody's. ForgeError for a file that cannot be read any more."""
         if self._stamp() != self._seen:
             self._keys, self._seen = self._read()
@@ -87,7 +90,7 @@ class KeyFile:
             raise ForgeError(f"cannot read the keys {self._path}: {error.strerror}") from None
         return found.st_mtime_ns, found.st_size, found.st_ino
 
-    def _read(self) -> tuple[Mapping[str, Caller], tuple[int, int, int]]:
+    def _read(self) -> tuple[Mapping[str, Principal], tuple[int, int, int]]:
         stamp = self._stamp()
         try:
             text = self._path.read_text()
@@ -97,9 +100,9 @@ class KeyFile:
         return parsed(text, str(self._path)), stamp
 
 
-def parsed(text: str, name: str) -> Mapping[str, Caller]:
+def parsed(text: str, name: str) -> Mapping[str, Principal]:
     """The callers by the hash of their key. ForgeError for a line that is none."""
-    found: dict[str, Caller] = {}
+    found: dict[str, Principal] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         parts = line.partition("#")[0].split()
         if not parts:
@@ -107,7 +110,7 @@ def parsed(text: str, name: str) -> Mapping[str, Caller]:
         if len(parts) != 3 or not re.fullmatch("[0-9a-f]{64}", parts[2]):
             raise ForgeError(f"{name}, line {number} is no key; forge key OWNER --key-file {name} adds one")
         try:
-            found[parts[2]] = Caller(owner=parts[0], scopes=frozenset(scopes_of(parts[1])))
+            found[parts[2]] = Principal(owner=parts[0], scopes=frozenset(scopes_of(parts[1])))
         except ForgeError as error:
             raise ForgeError(f"{name}, line {number}: {error}") from None
     return found

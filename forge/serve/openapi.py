@@ -116,7 +116,8 @@ OPERATIONS: tuple[Operation, ...] = (
         id="readEvents",
         method="GET",
         path=f"{_RUN}/events",
-        about="The run's events as they happen, until it ends; each `data:` is a RunEvent. 204: there are no more.",
+        about="The run's events as they happen, until it ends. `data` is a RunEvent, for the event `state` a RunView. "
+        "204: there are no more.",
         scope="read",
         parameters=_LAST_EVENT,
         answers={200: _EVENTS, 204: None},
@@ -198,7 +199,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/metrics",
         about="Metrics, as Prometheus reads them.",
-        scope="admin",
+        scope="metrics",
         answers={200: "text/plain"},
     ),
     Operation(
@@ -220,7 +221,7 @@ def document(version: str) -> bytes:
     types = [*dict.fromkeys((*bodies, *answers)), api.Problem, api.RunEvent]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     of = dict(zip(types, schemas, strict=True))
-    components |= {"Answer": of[api.Answer], "RunEvent": of[api.RunEvent]}
+    components |= {"Answer": of[api.Answer]}
     paths: dict[str, dict[str, object]] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, of)
@@ -263,7 +264,7 @@ def _answer(what: object, of: Mapping[object, Mapping[str, object]]) -> Mapping[
     if what is None:
         return {"description": "Done."}
     if isinstance(what, str):
-        schema = of[api.RunEvent] if what == _EVENTS else {}
+        schema = {"oneOf": [of[api.RunEvent], of[api.RunView]]} if what == _EVENTS else {}
         return {"description": what, "content": {what: {"schema": schema}}}
     return {"description": getattr(what, "__name__", ""), "content": {"application/json": {"schema": of[what]}}}
 

@@ -90,7 +90,7 @@ def problem(
     return Problem(type=_URN + kind, title=title, status=status, detail=detail, field=field, run=run, errors=errors)
 
 
-def told(error: Problem, headers: tuple[tuple[str, str], ...] = ()) -> WireAnswer:
+def problem_answer(error: Problem, headers: tuple[tuple[str, str], ...] = ()) -> WireAnswer:
     """The answer that tells it."""
     return WireAnswer(status=error.status, body=msgspec.json.encode(error), headers=headers)
 

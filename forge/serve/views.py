@@ -1,8 +1,9 @@
-"""What is told of runs, workflows and events: forge's values as the structs of the API. Pure."""
+"""Runs, workflows and events as callers of the API see them. Pure."""
 
 from typing import assert_never
 
-from msgspec.structs import replace
+from msgspec import Raw
+from msgspec.structs import asdict, replace
 
 from forge.durable.runs import Run, Served, workflow_of
 from forge.errors import explain
@@ -10,13 +11,10 @@ from forge.serve import api
 from forge.workflow.checks import placeholders
 from stages import effect as effects
 from stages import events
-from stages.events import Event, Stamped
-from stages.halt import Halt
-from stages.message import ToolCall
+from stages.events import Stamped
+from stages.halt import BackendFailed, BadReplies, Halt
 from stages.rules import required_tools
-from stages.state import Completed, Ending
 from stages.wire import deltas
-from stages.wire.deltas import Delta
 
 
 def run_view(run: Run) -> api.RunView:
@@ -32,7 +30,7 @@ def run_view(run: Run) -> api.RunView:
         problem=run.problem,
         reason=_reason(run.halt) if run.halt else "",
         question=None if run.question is None else _question(run.question, run.until),
-        outcome=None if run.outcome is None else _outcome(run.outcome),
+        outcome=run.outcome,
         conversation=run.conversation,
         follows=run.follows,
         followed_by=run.followed_by,
@@ -63,183 +61,90 @@ def workflow_view(served: Served) -> api.WorkflowView:
     )
 
 
-def place(sequence: tuple[int, int]) -> str:
-    """The id of the event of that sequence."""
-    return f"{sequence[0]}.{sequence[1]}"
-
-
 def event_view(stamped: Stamped) -> api.RunEvent | None:
-    """The event; None for one that others tell as well (a message that is added)."""
-    event = stamped.event
+    """The event as callers of the API may see it; None if they do not.
+
+    This is the one place that leaves things out. Messages of the history are not told: they hold the system prompt, and
+    what callers may see of them other events tell. Nor are a server's raw answers, what providers seal (reasoning as
+    they want it back), probabilities of tokens, exceptions of tools, what a paused tool has saved, or a result beyond
+    the text that the model is shown (a result may be far longer than that).
+    """
+    event, explanation = stamped.event, ""
     match event:
+        case events.MessageAdded() | deltas.Ended() | deltas.ReasoningDelta(text=""):
+            return None
+        case deltas.ReasoningDelta():
+            event = replace(event, sealed="")
+        case deltas.Retry(fault=fault):
+            event = replace(event, fault=replace(fault, body=""))
+        case events.ModelReplied(reply=reply):
+            event = replace(event, reply=replace(reply, reasoning=event.thought, sealed="", tokens=()))
+        case events.ToolsReturned(results=results):
+            event = replace(event, results=tuple(map(_result, results)))
+        case events.HeldBack(why=why):
+            explanation = why
+        case events.BackendReplaced(halt=halt) | events.RunHalted(halt=halt):
+            event, explanation = replace(event, halt=_halt(halt)), explain(halt)
         case (
-            deltas.TextDelta()
-            | deltas.ReasoningDelta()
+            events.RunStarted()
+            | events.Connected()
+            | events.TurnStarted()
+            | events.ModelFailed()
+            | events.CallsAccepted()
+            | events.ApprovalAsked()
+            | events.ApprovalAnswered()
+            | events.ToolProgressed()
+            | events.Nudged()
+            | events.Warned()
+            | events.Steered()
+            | events.SummaryAsked()
+            | events.SummaryFailed()
+            | events.FellBack()
+            | events.HistoryCompacted()
+            | events.PrefixLost()
+            | events.RunFinished()
+            | events.RunFailed()
+            | deltas.TextDelta()
             | deltas.Reclassified()
             | deltas.CallStarted()
             | deltas.CallDelta()
-            | deltas.Ended()
-            | deltas.Retry()
         ):
-            told, known = _delta(event), ""
-        case events.ToolProgressed():
-            told, known = _event(event), ""
-        case _:
-            told, known = _event(event), place(stamped.sequence)
-    within = (
-        api.Within(agent=stamped.agent, run=stamped.run, parent=stamped.parent, call_id=stamped.call_id)
-        if stamped.parent
-        else None
-    )
-    return told and replace(told, id=known, time=stamped.time, turn=stamped.turn, within=within)
-
-
-def _event(event: Event) -> api.RunEvent | None:
-    match event:
-        case events.RunStarted(message=message):
-            return api.RunStartedEvent(message=message)
-        case events.Connected(model=model, mode=mode, context_tokens=tokens):
-            return api.ConnectedEvent(model=model, mode=mode, context_tokens=tokens)
-        case events.TurnStarted():
-            return api.TurnStartedEvent(
-                prompt_tokens=event.prompt_tokens,
-                context_tokens=event.context_tokens,
-                calls_left=event.calls_left,
-                target=event.target,
-            )
-        case events.ModelReplied(reply=reply):
-            usage = reply.usage
-            return api.ModelRepliedEvent(
-                text=reply.text,
-                reasoning=event.thought,
-                calls=tuple(api.RawCallView(name=call.name, arguments=call.arguments) for call in reply.calls),
-                finish=reply.finish,
-                usage=None if usage is None else _usage(usage),
-                seconds=event.seconds,
-                attempts=event.attempts,
-                summary=event.summary,
-            )
-        case events.ModelFailed(problem=problem, attempts=attempts):
-            return api.ModelFailedEvent(problem=problem, attempts=attempts)
-        case events.CallsAccepted(calls=calls, text=text):
-            return api.CallsAcceptedEvent(calls=tuple(map(_call, calls)), text=text)
-        case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
-            return api.ApprovalAskedEvent(
-                call=_call(call), in_doubt=None if in_doubt is None else _call(in_doubt), problem=problem
-            )
-        case events.ApprovalAnswered(call_id=call_id, approved=approved, arguments=arguments):
-            return api.ApprovalAnsweredEvent(call_id=call_id, approved=approved, arguments=arguments)
-        case events.ToolProgressed(call_id=call_id, name=name, text=text):
-            return api.ToolProgressedEvent(call_id=call_id, name=name, text=text)
-        case events.ToolsReturned(results=results):
-            return api.ToolsReturnedEvent(results=tuple(map(_result, results)))
-        case events.Nudged(kind=kind, text=text):
-            return api.NudgedEvent(kind=kind.value, text=text)
-        case events.Warned(kind=kind, text=text):
-            return api.WarnedEvent(kind=kind.value, text=text)
-        case events.Steered(text=text):
-            return api.SteeredEvent(text=text)
-        case events.HeldBack(tools=tools):
-            return api.HeldBackEvent(tools=tools, why=event.why)
-        case events.MessageAdded():
-            return None
-        case events.SummaryAsked(messages=messages):
-            return api.SummaryAskedEvent(messages=messages)
-        case events.SummaryFailed(problem=problem):
-            return api.SummaryFailedEvent(problem=problem)
-        case events.FellBack(reason=reason):
-            return api.FellBackEvent(reason=reason)
-        case events.HistoryCompacted(compaction=compaction):
-            return api.CompactedEvent(
-                tokens_before=compaction.tokens_before,
-                tokens_after=compaction.tokens_after,
-                messages_before=compaction.messages_before,
-                messages_after=compaction.messages_after,
-            )
-        case events.PrefixLost(kept_tokens=kept, lost_tokens=lost, cause=cause):
-            return api.PrefixLostEvent(kept_tokens=kept, lost_tokens=lost, cause=cause)
-        case events.BackendReplaced(halt=halt):
-            return api.BackendReplacedEvent(problem=explain(halt))
-        case events.RunFinished(outcome=outcome):
-            return api.FinishedEvent(outcome=_outcome(outcome))
-        case events.RunHalted(halt=halt):
-            return api.HaltedEvent(reason=_reason(halt), problem=explain(halt))
-        case events.RunFailed(problem=problem):
-            return api.FailedEvent(problem=problem)
+            pass
         case _:
             assert_never(event)
+    return api.RunEvent(**{**asdict(stamped), "event": event}, explanation=explanation)
 
 
-def _delta(delta: Delta) -> api.RunEvent | None:
-    match delta:
-        case deltas.TextDelta(text=text):
-            return api.TextDeltaEvent(text=text)
-        case deltas.ReasoningDelta(text=text):
-            return api.ReasoningDeltaEvent(text=text) if text else None
-        case deltas.Reclassified(to_reasoning=to_reasoning, to_text=to_text):
-            return api.ReclassifiedEvent(to_reasoning=to_reasoning, to_text=to_text)
-        case deltas.CallStarted(index=index, name=name):
-            return api.CallStartedEvent(index=index, name=name)
-        case deltas.CallDelta(index=index, arguments=arguments):
-            return api.CallDeltaEvent(index=index, arguments=arguments)
-        case deltas.Ended():
-            return None
-        case deltas.Retry(fault=fault, attempt=attempt, seconds=seconds):
-            return api.RetriedEvent(problem=fault.detail, attempt=attempt, seconds=seconds)
+def _result(result: effects.CallResult) -> effects.CallResult:
+    match result:
+        case effects.Succeeded():
+            return replace(result, value=Raw(b"null"))
+        case effects.Failed():
+            return replace(result, error="")
+        case effects.Paused():
+            return replace(result, saved="", answer="")
         case _:
-            assert_never(delta)
+            return result
+
+
+def _halt(halt: Halt) -> Halt:
+    match halt:
+        case BadReplies():
+            return replace(halt, raw="")
+        case BackendFailed(fault=fault):
+            return replace(halt, fault=replace(fault, body=""))
+        case _:
+            return halt
 
 
 def _question(asks: effects.Ask, until: str) -> api.Question:
     return api.Question(
         digest=asks.digest,
-        call=_call(asks.call),
-        in_doubt=None if asks.in_doubt is None else _call(asks.in_doubt),
+        call=asks.call,
+        in_doubt=asks.in_doubt,
         problem=asks.problem,
         until=until,
     )
-
-
-def _usage(usage: effects.Usage) -> api.UsageView:
-    return api.UsageView(prompt=usage.prompt, completion=usage.completion, cached=usage.cached)
-
-
-def _call(call: ToolCall) -> api.CallView:
-    return api.CallView(id=call.id, name=call.name, arguments=call.arguments, origin=call.origin, repairs=call.repairs)
-
-
-def _result(result: effects.CallResult) -> api.ResultView:
-    match result:
-        case effects.Succeeded(call_id=call_id, text=text):
-            return api.ResultView(call_id=call_id, status="succeeded", text=text)
-        case effects.Unresolved(call_id=call_id, message=text):
-            return api.ResultView(call_id=call_id, status="unresolved", text=text)
-        case effects.Failed(call_id=call_id, message=text):
-            return api.ResultView(call_id=call_id, status="failed", text=text)
-        case effects.NotRun(call_id=call_id, reason=text):
-            return api.ResultView(call_id=call_id, status="not_run", text=text)
-        case effects.InDoubt(call_id=call_id, reason=text):
-            return api.ResultView(call_id=call_id, status="in_doubt", text=text)
-        case effects.Refused(call_id=call_id, text=text):
-            return api.ResultView(call_id=call_id, status="refused", text=text)
-        case effects.Paused(call_id=call_id, asks=asks):
-            return api.ResultView(call_id=call_id, status="paused", text=asks.question)
-        case _:
-            assert_never(result)
-
-
-def _outcome(outcome: Ending) -> api.Outcome:
-    match outcome:
-        case Completed(tool=tool, value=value):
-            return api.CompletedOutcome(tool=tool, value=value)
-        case effects.Said(text=text):
-            return api.SaidOutcome(text=text)
-        case effects.NeedsInput(question=question, suggestions=suggestions):
-            return api.NeedsInputOutcome(question=question, suggestions=suggestions)
-        case effects.HandOff(to=to, payload=payload):
-            return api.HandOffOutcome(to=to, payload=payload)
-        case _:
-            assert_never(outcome)
 
 
 def _reason(halt: Halt) -> str:

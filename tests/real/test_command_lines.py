@@ -348,7 +348,7 @@ TABLE: dict[str, Row] = {
         serves, first=("forge key ann --key-file keys.txt",)
     ),
     "forge key ann --key-file keys.txt": replace(lists, says=("forge_", "it is not shown again"), writes="keys.txt"),
-    "forge key metrics --key-file keys.txt --scopes admin": replace(lists, says=("forge_",), writes="keys.txt"),
+    "forge key prometheus --key-file keys.txt --scopes metrics": replace(lists, says=("forge_",), writes="keys.txt"),
     "forge replay run.jsonl": replace(shows, says=("get_order",)),
     "forge replay run.jsonl --workflow orders.py": replace(shows, says=("send_report",)),
     "forge replay run.jsonl --workflow orders.py --to 7": replace(shows, says=("7",)),

@@ -137,15 +137,23 @@ def serving(folder: Path, options: ServeOptions = ServeOptions(port=0), **others
 
 
 def events_of(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """The events of a stream, each with what its `id:` and `event:` lines said."""
+    """The events of a stream, each with its `id`, its `turn` and, as `stamped`, all that was sent; or a `state`."""
     found: dict[str, str] = {}
     for line in lines:
-        if not line:
-            if "data" in found:
-                event = json.loads(found["data"])
-                assert (event["type"], event["id"]) == (found["event"], found.get("id", ""))
-                yield event
-            found = {}
-        elif not line.startswith(":"):
+        if line and not line.startswith(":"):
             name, _, value = line.partition(": ")
             found[name] = value
+        elif not line:
+            if "data" in found:
+                yield event_of(found)
+            found = {}
+
+
+def event_of(found: dict[str, str]) -> dict[str, Any]:
+    """The event of those fields."""
+    told, known = json.loads(found["data"]), found.get("id", "")
+    if found["event"] == "state":
+        return {"type": "state", "id": known, "run": told}
+    assert told["event"]["type"] == found["event"]
+    assert known in {"", ".".join(map(str, told.get("sequence", [0, 0])))}
+    return {**told["event"], "id": known, "turn": told.get("turn", 0), "stamped": told}

@@ -1,7 +1,6 @@
 """An agent behind HTTP: a conversation message by message, and what happens in the agents within it."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,19 @@ from forge.agent import Agent, agent_tool
 from forge.serve import RunServer, ServeOptions
 from stages.effect import Reply
 from tests.memory.running import asynchronous
+from tests.serve.served import event_of
 
 
 async def events(client: httpx.AsyncClient, run: str) -> AsyncIterator[Any]:
     async with client.stream("GET", f"/v1/runs/{run}/events") as stream:
+        found: dict[str, str] = {}
         async for line in stream.aiter_lines():
-            if line.startswith("data: "):
-                yield json.loads(line[6:])
+            if line:
+                name, _, value = line.partition(": ")
+                found[name] = value
+            else:
+                yield event_of(found)
+                found = {}
 
 
 @asynchronous
@@ -46,8 +51,8 @@ async def test_an_agent_is_talked_to(tmp_path: Path) -> None:
         first = (await client.post("/v1/runs", json=wanted)).json()
         live, recorded = list[Any](), list[Any]()
         async for event in events(client, first["id"]):
-            if (within := event.get("within")) is not None:
-                assert (within["agent"], within["parent"]) == ("expert", first["id"])
+            if within := event.get("stamped", {}).get("parent"):
+                assert (event["stamped"]["agent"], within) == ("expert", first["id"])
                 (recorded if event["id"] else live).append(event)
             if event["type"] == "calls_accepted" and within and not event["id"]:
                 # While the expert is at work, another message is refused.
@@ -59,7 +64,7 @@ async def test_an_agent_is_talked_to(tmp_path: Path) -> None:
                 break
         assert [one["type"] for one in live][:4] == ["run_started", "connected", "turn_started", "model_replied"]
         assert [one["type"] for one in recorded] == [one["type"] for one in live]
-        again = [event async for event in events(client, first["id"]) if event.get("within")]
+        again = [event async for event in events(client, first["id"]) if event.get("stamped", {}).get("parent")]
         assert again == recorded
         # The next message goes on from there; with a key, it is one however often it is sent.
         wanted, key = {**wanted, "message": "What did I ask?", "background": False}, {"idempotency-key": "a"}

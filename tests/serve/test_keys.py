@@ -23,6 +23,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "bob": add_key(file, "bob", ("read", "run", "answer")),
         "reader": add_key(file, "ann", ("read",)),
         "admin": add_key(file, "root", ("admin",)),
+        "monitor": add_key(file, "prometheus", ("metrics",)),
         "gone": add_key(file, "gone", ("read",)),
     }
     return {**made, "file": str(file)}
@@ -80,6 +81,14 @@ def test_a_key_is_needed_and_its_scope(server: Running, keys: dict[str, str]) ->
         problem(reader.get("/v1/workflows", headers={**own, "origin": "https://evil.example"}), 403, "forbidden")
 
 
+def test_a_monitoring_key_reads_metrics_and_nothing_else(server: Running, keys: dict[str, str]) -> None:
+    with server.client(keys["monitor"]) as monitor, server.client(keys["admin"]) as admin:
+        for client in (monitor, admin):
+            assert "forge_runs" in client.get("/metrics").text
+        problem(monitor.get("/v1/runs"), 403, "forbidden")
+        problem(monitor.post("/v1/runs", json=QUICK), 403, "forbidden")
+
+
 def test_a_key_that_is_taken_back_is_refused_at_once(server: Running, keys: dict[str, str]) -> None:
     file = Path(keys["file"])
     with server.client(keys["gone"]) as client:
@@ -130,6 +139,10 @@ def test_a_key_on_the_command_line(tmp_path: Path) -> None:
     ]:
         refused = forge("key", *words)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    # An editor may have left a comment without a newline at the end: the new key is a line of its own all the same.
+    file.write_text("ann read " + "0" * 64 + "\n# bob is on leave")
+    added = forge("key", "bob", "--key-file", str(file))
+    assert KeyFile(file).caller(added.stdout.strip()) is not None
     file.write_text("ann read\n")
     with pytest.raises(ForgeError, match="line 1 is no key"):
         KeyFile(file)

@@ -39,8 +39,8 @@ async def told(client: httpx.AsyncClient, where: str, breaks: int = 0) -> list[s
                     breaks -= 1
                     break
                 if line.startswith("data: "):
-                    event: Any = json.loads(line[6:])
-                    if event["type"] == "state" and event["run"]["state"] == "completed":
+                    data: Any = json.loads(line[6:])
+                    if data.get("state") == "completed":
                         return found
 
 

@@ -5,7 +5,8 @@ from html.parser import HTMLParser
 from importlib.resources import files
 from typing import get_args
 
-from forge.serve.api import RunEvent
+from stages.events import Event
+from stages.wire.deltas import Delta
 
 PAGE = files("forge.serve") / "page"
 HTML = (PAGE / "index.html").read_text(encoding="utf-8")
@@ -42,8 +43,8 @@ def test_every_id_that_is_used_is_on_the_page_once() -> None:
 
 def test_every_event_of_the_api_is_shown() -> None:
     heard = FILES["timeline.js"].partition("#heard = {")[2].partition("\n  };")[0]
-    told = {str(kind.__struct_config__.tag) for kind in get_args(RunEvent)}
-    elsewhere = {"state", "run_started"}  # app.js reads the one; the other says what the first one says of the message
+    told = {str(kind.__struct_config__.tag) for kind in (*get_args(Event), *get_args(Delta))}
+    elsewhere = {"run_started", "message_added", "ended"}  # `state` has the message; callers do not see the others
     assert set(re.findall(r"^    (\w+): ", heard, re.MULTILINE)) == told - elsewhere
 
 

@@ -1,5 +1,7 @@
 """A server in a process of its own, killed and started again: what was under way goes on, and no event is lost."""
 
+import asyncio
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serve.served import events_of
+from tests.serve.served import events_of, serving
+from tests.serve.test_routes import QUICK, problem
 
 
 @contextmanager
@@ -113,3 +116,30 @@ def test_two_servers_share_runs_and_one_takes_over_those_of_the_other(tmp_path: 
             first.kill()
             assert [ended(other, run) for run in held] == [True, True]
             assert lines() == 8
+
+
+def test_a_run_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    with serving(tmp_path) as running, running.client() as client:
+        wanted, key = {**QUICK, "message": "hang on"}, {"idempotency-key": "one"}
+        with client.stream("POST", "/v1/runs", json={**wanted, "stream": True}, headers=key) as stream:
+            until(events_of(stream.iter_lines()), "text", [])  # its first step is recorded
+            run = stream.headers["location"].removeprefix("/v1/runs/")
+        with sqlite3.connect(tmp_path / "runs.db") as database:
+            database.execute("UPDATE operation_outputs SET output = 'damaged' WHERE workflow_uuid LIKE ?", (f"{run}%",))
+        assert "cannot be read" in problem(client.post("/v1/runs", json=wanted, headers=key), 500, "internal")
+
+
+def test_a_reader_who_comes_while_the_server_stops_is_told_so(tmp_path: Path) -> None:
+    """The last events of the run have not been read yet: 204 would tell a browser that there are none."""
+    with serving(tmp_path) as running, running.client() as client:
+        run = client.post("/v1/runs", json=QUICK).json()["id"]
+        followings = running.server._followings
+
+        async def stop() -> None:
+            for _ in range(16):
+                await followings._reading.acquire()
+            followings.closing.set()
+
+        asyncio.run_coroutine_threadsafe(stop(), running.loop).result()
+        refused = client.get(f"/v1/runs/{run}/events?after=1.1", timeout=5)
+        assert "is stopping" in problem(refused, 503, "unavailable")

@@ -68,18 +68,22 @@ const pause = (milliseconds, signal) =>
     signal.addEventListener("abort", end);
   });
 
-/** Each event of the run once and in order, over however many connections, until the run has ended. */
+/** Each event of the run once and in order, over however many connections, until the run has ended.
+ *
+ * An event has its `id`, its `turn`, and `within` where it is of an agent within the run; that of type `state`, the `run`.
+ */
 export const follow = async (run, heard, connected, signal) => {
   let last = "";
   let over = false;
   let wait = FIRST_WAIT;
-  const each = (event) => {
+  const each = (type, id, told) => {
     wait = FIRST_WAIT;
-    if (event.id && last && !later(event.id, last)) return;
-    if (event.id) last = event.id;
-    if (event.type === "state") over = ["completed", "halted", "cancelled", "failed"].includes(event.run.state);
+    if (id && last && !later(id, last)) return;
+    if (id) last = id;
+    if (type === "state") over = ["completed", "halted", "cancelled", "failed"].includes(told.state);
+    const { event, turn = 0, explanation, parent } = told;
     try {
-      heard(event);
+      heard(type === "state" ? { type, run: told } : { ...event, id, turn, explanation, within: parent ? told : null });
     } catch (error) {
       reportError(error); // a mistake of the page's own, and none of the connection's
     }
@@ -116,7 +120,7 @@ const listen = async (run, last, each, connected, signal) => {
     if (answer.status === 204) return 204;
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
-    let data = [];
+    let event = { data: [] };
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return answer.status;
@@ -124,12 +128,11 @@ const listen = async (run, last, each, connected, signal) => {
       const lines = (rest + value).split("\n");
       rest = lines.pop();
       for (const line of lines.map((one) => one.replace(/\r$/, ""))) {
-        if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-        if (line === "" && data.length) {
-          const text = data.join("\n");
-          data = [];
-          each(JSON.parse(text));
-        }
+        const [, field, value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line);
+        if (field === "data") event.data.push(value);
+        else if (field) event[field] = value;
+        if (line === "" && event.data.length) each(event.event, event.id ?? "", JSON.parse(event.data.join("\n")));
+        if (line === "") event = { data: [] };
       }
     }
   } finally {

@@ -94,8 +94,8 @@ export class Timeline {
       title.querySelector("small").textContent = `${target}prompt of about ${count(event.prompt_tokens, "token")}`;
       this.#begin(event);
     },
-    text_delta: (event) => this.#grow(event, (live) => (live.text += event.text)),
-    reasoning_delta: (event) => this.#grow(event, (live) => (live.reasoning += event.text)),
+    text: (event) => this.#grow(event, (live) => (live.text += event.text)),
+    reasoning: (event) => this.#grow(event, (live) => (live.reasoning += event.text)),
     reclassified: (event) =>
       this.#grow(event, (live) => {
         const [text, reasoning] = [Array.from(live.text), Array.from(live.reasoning)];
@@ -110,10 +110,10 @@ export class Timeline {
         const call = (live.calls[event.index] ??= { name: "", arguments: "" });
         call.arguments += event.arguments;
       }),
-    retried: (event) => {
+    retry: (event) => {
       this.#begin(event);
       const when = event.seconds ? ` Again in ${event.seconds.toFixed(1)} s.` : "";
-      this.#into(event, noted("trouble", `Attempt ${event.attempt} failed`, event.problem + when));
+      this.#into(event, noted("trouble", `Attempt ${event.attempt} failed`, event.fault.detail + when));
     },
     model_replied: (event) => this.#replied(event),
     model_failed: (event) => {
@@ -154,7 +154,7 @@ export class Timeline {
     warned: (event) => this.#into(event, noted("warned", "Told", event.text)),
     steered: (event) => this.#into(event, noted("user", "User, while it worked", event.text)),
     held_back: (event) =>
-      this.#into(event, make("p", "aside", "Not offered: ", inert(event.tools.join(", ")), ". ", inert(event.why))),
+      this.#into(event, make("p", "aside", "Not offered: ", inert(event.tools.join(", ")), ". ", inert(event.explanation))),
     summary_asked: (event) => {
       this.#asked = performance.now();
       this.#into(event, make("p", "aside", `Asked for a summary of ${count(event.messages, "message")}`));
@@ -163,14 +163,15 @@ export class Timeline {
     summary_failed: (event) => this.#into(event, noted("trouble", "The summary cannot be used", event.problem)),
     fell_back: (event) => this.#into(event, noted("warned", "Tools are now in the prompt", event.reason)),
     compacted: (event) => {
-      const of = `${event.tokens_before.toLocaleString("en")} → ${count(event.tokens_after, "token")}`;
+      const { tokens_before: before, tokens_after: after } = event.compaction;
+      const of = `${before.toLocaleString("en")} → ${count(after, "token")}`;
       this.#into(event, make("p", "aside", `History shortened: ${of}`));
     },
     prefix_lost: (event) =>
       this.#into(event, make("p", "aside", `The server evaluates ${count(event.lost_tokens, "token")} again`)),
-    backend_replaced: (event) => this.#into(event, noted("trouble", "Goes on with another backend", event.problem)),
+    backend_replaced: (event) => this.#into(event, noted("trouble", "Goes on with another backend", event.explanation)),
     finished: (event) => this.#end(event, "good", "The run is completed"),
-    halted: (event) => this.#end(event, "bad", `The run halted: ${event.problem}`),
+    halted: (event) => this.#end(event, "bad", `The run halted: ${event.explanation}`),
     failed: (event) => this.#end(event, "bad", `The run failed: ${event.problem}`),
   };
 
@@ -243,15 +244,15 @@ export class Timeline {
     if (!streamed && this.#asked && performance.now() - this.#asked > LIVE) this.whole = true;
     this.#asked = 0;
     this.#forget();
-    const { usage } = event;
+    const { text, reasoning, calls, finish, usage } = event.reply;
     this.tokens += usage ? usage.prompt + usage.completion : 0;
-    if (event.reasoning) {
-      const thought = make("details", "thought", make("summary", "", "Reasoning"), block(event.reasoning));
+    if (reasoning) {
+      const thought = make("details", "thought", make("summary", "", "Reasoning"), block(reasoning));
       this.#into(event, thought);
     }
-    if (event.text) this.#into(event, event.summary ? noted("summary", "Summary", event.text) : block(event.text, "said reply"));
+    if (text) this.#into(event, event.summary ? noted("summary", "Summary", text) : block(text, "said reply"));
     const turn = this.#turn(event.turn);
-    turn.proposed = event.calls.map((call) => {
+    turn.proposed = calls.map((call) => {
       const name = make("code", "name", inert(call.name));
       const place = make("article", "call proposed", make("header", "", name, make("span", "state", "checked …")));
       place.ariaLabel = `Proposed call ${name.textContent}`;
@@ -262,7 +263,7 @@ export class Timeline {
     if (usage) facts.push(`${usage.prompt.toLocaleString("en")} + ${count(usage.completion, "token")}`);
     if (usage?.cached) facts.push(`${usage.cached.toLocaleString("en")} of them cached`);
     if (event.attempts > 1) facts.push(`attempt ${event.attempts}`);
-    if (event.finish === "length") facts.push("cut at its token limit");
+    if (finish === "length") facts.push("cut at its token limit");
     if (!event.summary) turn.title.querySelector("small").textContent = facts.join(" · ");
   }
 
@@ -326,10 +327,11 @@ export class Timeline {
 
   #returned(event, result) {
     const card = this.#calls.get(result.call_id);
-    const label = RESULTS[result.status] ?? result.status;
-    if (!card) return void this.#into(event, noted("result", label, result.text));
-    this.#state(card, result.status, label);
+    const label = RESULTS[result.type] ?? result.type;
+    const text = result.text ?? result.message ?? result.reason ?? result.asks.question;
+    if (!card) return void this.#into(event, noted("result", label, text));
+    this.#state(card, result.type, label);
     card.progress.replaceChildren();
-    card.results.append(block(result.text, "said result"));
+    card.results.append(block(text, "said result"));
   }
 }
