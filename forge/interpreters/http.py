@@ -248,7 +248,7 @@ async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], wa
 
 # Send requests to a server over HTTP, with retries; every fault of the transport becomes a value.
 
-_BODY_LIMIT = 16 * 1024 * 1024
+REPLY_LIMIT = 16 * 1024 * 1024
 """Maximum bytes to read of a reply."""
 
 TOTAL = 3600.0
@@ -339,9 +339,9 @@ class Http:
         if watcher is not None and response.is_success and not packed and not whole:
             answer = await _read_stream(response.aiter_raw(), self._wire.stream, watcher)
             return answer if isinstance(answer, Reply) else _with_type(answer, response, self._hidden)
-        body = await read_body(response, _BODY_LIMIT)
+        body = await read_body(response, REPLY_LIMIT)
         if not (body.whole or packed):
-            return Fault(kind="too_large", detail=f"{self._where} sent more than {_BODY_LIMIT} bytes")
+            return Fault(kind="too_large", detail=f"{self._where} sent more than {REPLY_LIMIT} bytes")
         if not response.is_success:
             return refused(response, body.content, self._where, self._hidden)
         if packed:

@@ -10,7 +10,7 @@ import msgspec
 from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
-from forge.interpreters.http import STREAM_LIMIT, status_fault, tls_reason
+from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, status_fault, tls_reason
 from forge.proxy.endpoint_client import (
     BrokenAnswerError,
     EndpointClient,
@@ -20,7 +20,6 @@ from forge.proxy.endpoint_client import (
     UnreachableError,
 )
 from forge.proxy.hearing import EVENT_LIMIT, Hearing, TooLongError, streamed_reply
-from forge.proxy.options import BODY_LIMIT
 from forge.proxy.upstream import Caller, Heard, Post, Refusal, Whole
 from stages.effect import Fault
 from stages.repair.decoding import decode
@@ -51,11 +50,11 @@ class Served:
         """The whole answer."""
         try:
             async with await self._posted(post, post.body or post.request.body) as answer:
-                raw = await answer.read(BODY_LIMIT)
+                raw = await answer.read(REPLY_LIMIT)
         except REQUEST_ERRORS as error:
             return Refusal(_fault_of(error, self._url))
         if raw is None:
-            return Refusal(Fault(kind="too_large", detail=f"{self._url} sent more than {BODY_LIMIT} bytes"))
+            return Refusal(Fault(kind="too_large", detail=f"{self._url} sent more than {REPLY_LIMIT} bytes"))
         if answer.status >= 300:
             return self._refused(answer, raw)
         if packed := self._packed(answer):
@@ -71,7 +70,7 @@ class Served:
         try:
             async with await self._posted(post, post.body or self._wire.streamed(post.request)) as answer:
                 if answer.status >= 300:
-                    yield self._refused(answer, await answer.read(BODY_LIMIT) or b"")
+                    yield self._refused(answer, await answer.read(REPLY_LIMIT) or b"")
                     return
                 if packed := self._packed(answer):
                     yield packed
@@ -91,7 +90,7 @@ class Served:
         try:
             asking = await self._client.ask("POST", url, post.caller.key, post.body, post.caller.headers)
             async with asking as answer:
-                raw = await answer.read(BODY_LIMIT) or b""
+                raw = await answer.read(REPLY_LIMIT) or b""
         except REQUEST_ERRORS:
             return None
         if answer.status >= 300:

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from forge.connection import Connection
 from forge.door.asgi import Asked
+from forge.interpreters.http import REPLY_LIMIT
 from forge.proxy.app import NotedOutlet, Route
 from forge.proxy.endpoint_client import EndpointClient
 from forge.proxy.errors import refusal_answer
 from forge.proxy.exchange import pinned
 from forge.proxy.http_upstream import REQUEST_ERRORS
-from forge.proxy.options import BODY_LIMIT
 from forge.proxy.passage import Passage
 from forge.proxy.service import Service
 from forge.proxy.upstream import Post, Refusal
@@ -179,7 +179,7 @@ class Info:
         try:
             async with asyncio.timeout(PATIENCE):
                 async with await self._client.ask("GET", endpoint.root + path, self._service.key_of(asked)) as answer:
-                    body = await answer.read(BODY_LIMIT) or b""
+                    body = await answer.read(REPLY_LIMIT) or b""
                     return answer.status, endpoint.hidden.without_bytes(body)
         except REQUEST_ERRORS:
             return 0, b""

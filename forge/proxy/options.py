@@ -7,9 +7,7 @@ from msgspec import Meta
 
 from forge.proxy.policy import Policy
 from stages.options import Options
-
-BODY_LIMIT = 16 * 1024 * 1024
-"""Bytes of a request."""
+from stages.wire.served import BODY_LIMIT
 
 KEEP_ALIVE = 15.0
 """Maximum seconds of silence in a stream: some clients give up after 120."""
@@ -23,8 +21,8 @@ class ProxyOptions(Options, frozen=True, kw_only=True):
 
     `max_retries`: corrections of one reply that the client never sees. `rescue`: calls are looked for in text.
     `slots`: requests that the backend works on at the same time, 0: as many as it says, else 4; `queue`: those that
-    wait for a slot beyond that. `body_limit` in bytes, `queue_timeout` and `grace`, for requests that are under way
-    when the proxy stops, in seconds.
+    wait for a slot beyond that. `body_limit` in bytes, at most 32 MiB, `queue_timeout` and `grace`, for requests that
+    are under way when the proxy stops, in seconds.
     `request_timeout`: seconds in which the head of a request must be there, and after it more of the body each time.
     `stall_timeout`: seconds after which a client that takes nothing of its answer is given up.
     `api_key` is asked of the proxy's own callers; without one it listens on this machine alone, unless `insecure`.
@@ -41,7 +39,7 @@ class ProxyOptions(Options, frozen=True, kw_only=True):
     slots: Annotated[int, Meta(ge=0)] = 0
     queue: Annotated[int, Meta(ge=0)] = 64
     queue_timeout: Annotated[float, Meta(gt=0)] = 300.0
-    body_limit: Annotated[int, Meta(gt=0)] = BODY_LIMIT
+    body_limit: Annotated[int, Meta(gt=0, le=BODY_LIMIT)] = 16 * 1024 * 1024
     grace: Annotated[float, Meta(ge=0)] = 10.0
     request_timeout: Annotated[float, Meta(gt=0)] = 30.0
     stall_timeout: Annotated[float, Meta(gt=0)] = 300.0

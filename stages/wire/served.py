@@ -516,7 +516,7 @@ def input_text(arguments: str) -> str:
 T = TypeVar("T")
 
 BODY_LIMIT = 32 * 1024 * 1024
-"""Bytes of a request: what Anthropic's API takes."""
+"""Maximum bytes of a request, the same as Anthropic's API."""
 
 _OBJECTS_LIMIT = 250_000
 """Objects and arrays of a request that are decoded: 10,000 tools with a dozen parameters each, and no more memory
