@@ -207,7 +207,7 @@ def _limit(query: bytes) -> int:
 
 
 async def count_tokens(service: Service, connection: Connection, asked: Asked, out: NotedOutlet) -> None:
-    """WireAnswer with the tokens of a prompt."""
+    """POST /v1/messages/count_tokens."""
     request = decode_count_request(asked.body)
     if isinstance(request, RequestError):
         await out.answer(MESSAGES.encode_error(request))
@@ -241,7 +241,6 @@ def routes_of(service: Service, info: Info) -> dict[str, Route]:
         "/messages/count_tokens": Route({"POST": partial(count_tokens, service, info.connection)}, MESSAGES),
         "/models": Route({"GET": info.models}),
         "/health": Route({"GET": info.health, "HEAD": info.health}),
-        "/v1/health": Route({"GET": info.health}),
         "/props": Route({"GET": info.props}),
         "/metrics": Route({"GET": info.metrics}),
         "/forge/health": Route({"GET": info.alive}),

@@ -37,7 +37,7 @@ class Service:
         self.last: Last | None = None
 
     async def serve(self, wire: ServerWire, asked: Asked, out: NotedOutlet) -> None:
-        """WireAnswer a request of that protocol."""
+        """Answer a request in that protocol."""
         caller = self.caller_of(asked)
         request = wire.decode_request(asked.body)
         exchange = request if isinstance(request, RequestError) else exchange_of(wire, request, self.model, caller)

@@ -14,13 +14,9 @@ from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 from stages.wire import valid
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.anthropic.messages import AnthropicStream
 from stages.wire.deltas import Decoder, Sampling
 from stages.wire.ollama import chat as ollama
-from stages.wire.ollama.chat import OllamaStream
-from stages.wire.openai import chat
 from stages.wire.openai import chat as openai
-from stages.wire.openai.chat import LOGPROBS_FIELDS, OpenAIStream
 
 # Tool choice: the field of a request that demands a call, in each protocol.
 
@@ -282,18 +278,18 @@ def _openai(dialect: Dialect) -> Wire:
         name="openai",
         path="/chat/completions",
         head=lambda model, sampling, _: openai.request_head(model, sampling, dialect.body, dialect.option_names),
-        tools=chat.encode_strict_tools if strictly else openai.encode_tools,
+        tools=openai.encode_strict_tools if strictly else openai.encode_tools,
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
         tail=_tail(dialect),
         decode=openai.decode_reply,
-        stream=OpenAIStream(),
+        stream=openai.OpenAIStream(),
         stream_fields=MappingProxyType({"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')}),
         dialect=dialect,
         lists_models=True,
         constraints=("json_schema", "strict", "json_object", "structured_outputs", "guided_json"),
         strict=strictly,
         demand=openai_choice,
-        logprobs=LOGPROBS_FIELDS,
+        logprobs=openai.LOGPROBS_FIELDS,
     )
 
 
@@ -302,11 +298,11 @@ def _ollama(dialect: Dialect) -> Wire:
         name="ollama",
         path="/api/chat",
         head=lambda model, sampling, _: ollama.request_head(model, sampling, dialect.context_tokens, dialect.body),
-        tools=ollama.encode_tools,
-        messages=lambda history: ollama.encode_messages(ollama.encode_history(history)),
+        tools=openai.encode_tools,
+        messages=lambda history: openai.encode_messages(ollama.encode_history(history)),
         tail=_tail(dialect),
         decode=ollama.decode_reply,
-        stream=OllamaStream(),
+        stream=ollama.OllamaStream(),
         dialect=dialect,
         at_root=True,
         sets_context=True,
@@ -325,7 +321,7 @@ def _anthropic(dialect: Dialect) -> Wire:
         messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
-        stream=AnthropicStream(),
+        stream=anthropic.AnthropicStream(),
         dialect=dialect,
         demand=anthropic_choice,
         excludes_demand=("thinking",),

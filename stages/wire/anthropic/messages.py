@@ -31,7 +31,7 @@ from stages.wire.deltas import (
     too_many_calls_fault,
     too_many_objects,
 )
-from stages.wire.openai.chat import arguments_text, encode_messages
+from stages.wire.openai.chat import arguments_text
 from stages.wire.valid import valid_history
 
 # Thinking of Anthropic's models: its blocks go through a history and back to the API unchanged.
@@ -333,8 +333,6 @@ def _said(stream: _S, index: int, text: str, thinking: str) -> tuple[_S, StreamR
 # assistant take turns, the results of a batch stand at the beginning of the one message after it, and no text block is
 # blank. Thinking goes back with its signature, as it came (`Assistant.sealed`): the API refuses a call whose thinking
 # is missing or was touched. https://platform.claude.com/docs/en/build-with-claude/extended-thinking.
-
-__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "request_head", "system_text"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """Names of tools that the API takes: no dots."""

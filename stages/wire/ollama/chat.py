@@ -28,15 +28,13 @@ from stages.wire.deltas import (
     too_many_calls_fault,
     too_many_objects,
 )
-from stages.wire.openai.chat import arguments_text, encode_messages, encode_tools
+from stages.wire.openai.chat import arguments_text
 from stages.wire.valid import valid_history
 
 # Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
 #
 # It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come
 # from forge), sampling options are under `options`, and a JSON Schema is the `format` itself.
-
-__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "request_head"]
 
 
 class _WireFunction(Struct, frozen=True, kw_only=True, gc=False):

@@ -201,17 +201,6 @@ def usage_of(usage: OpenAIUsage | None) -> Usage | None:
 # A request is `request_head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes
 # for the same values. `decode_reply` reads a whole answer, or returns the Fault of one that cannot be read.
 
-__all__ = [
-    "WireMessage",
-    "WireSpec",
-    "WireTool",
-    "decode_reply",
-    "encode_history",
-    "encode_messages",
-    "encode_tools",
-    "request_head",
-]
-
 
 class _WireFunction(Struct, frozen=True, kw_only=True):
     name: str

@@ -11,6 +11,7 @@ from stages.message import Assistant, History, Kind, System, Tool, ToolCall, Use
 from stages.tool import ToolSpec
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Sampling
+from stages.wire.openai import chat as openai
 from stages.wire.wires import ANTHROPIC
 
 TOOLS = tuple(ToolSpec(name=n, description=f"{n}.", parameters=Raw(b'{"type":"object"}')) for n in ("look", "write"))
@@ -25,7 +26,7 @@ def text(words: str) -> dict[str, str]:
 
 
 def sent(*history: Any) -> list[Any]:
-    return [json.loads(bytes(raw)) for raw in anthropic.encode_messages(anthropic.encode_history(tuple(history)))]
+    return [json.loads(bytes(raw)) for raw in openai.encode_messages(anthropic.encode_history(tuple(history)))]
 
 
 def test_a_request_is_what_the_protocol_says() -> None:
@@ -39,7 +40,7 @@ def test_a_request_is_what_the_protocol_says() -> None:
     )
     request = Request(
         head=anthropic.request_head("claude", Sampling(temperature=0.5), anthropic.system_text(history)),
-        messages=anthropic.encode_messages(anthropic.encode_history(history)),
+        messages=openai.encode_messages(anthropic.encode_history(history)),
         tail=ANTHROPIC.tail(anthropic.encode_tools(TOOLS), None),
     )
     assert json.loads(request.body) == {

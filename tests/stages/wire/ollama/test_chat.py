@@ -11,6 +11,7 @@ from stages.message import Assistant, Kind, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire.deltas import Sampling
 from stages.wire.ollama import chat as ollama
+from stages.wire.openai import chat as openai
 from stages.wire.wires import OLLAMA
 
 LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'))
@@ -35,8 +36,8 @@ def test_a_request_is_what_the_protocol_says() -> None:
     """Field by field: sampling under `options`, arguments as objects, results by the name of their tool."""
     request = Request(
         head=ollama.request_head("qwen3", Sampling(temperature=0.5, seed=7), 8192, {"think": False}),
-        messages=ollama.encode_messages(ollama.encode_history(HISTORY)),
-        tail=OLLAMA.tail(ollama.encode_tools((LOOK,)), None),
+        messages=openai.encode_messages(ollama.encode_history(HISTORY)),
+        tail=OLLAMA.tail(openai.encode_tools((LOOK,)), None),
     )
     function = {"name": "look", "description": "Look.", "parameters": {"type": "object"}}
     assert json.loads(request.body) == {
@@ -153,7 +154,7 @@ def test_damaged_arguments_are_mended_or_told() -> None:
     def sent(arguments: str) -> object:
         call = ToolCall(id="1", name="look", arguments=arguments)
         answer = Tool(call_id="1", name="look", text="No.")
-        wire = ollama.encode_messages(ollama.encode_history((User(text="u"), Assistant(calls=(call,)), answer)))
+        wire = openai.encode_messages(ollama.encode_history((User(text="u"), Assistant(calls=(call,)), answer)))
         return [msgspec.json.decode(message) for message in wire[1:]]
 
     assert sent('{"what": "a",}') == [
