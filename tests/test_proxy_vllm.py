@@ -15,7 +15,7 @@ import pytest
 from forge.backends import named
 from forge.cli import main
 from forge.proxy import ProxyOptions, ProxyServer
-from forge.proxy.second_try import MOST_CUTS
+from forge.proxy.exchange import MOST_CUTS
 from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
 from tests.scripted_model import Line, completion, whole
 from tests.test_proxy import behind

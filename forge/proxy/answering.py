@@ -9,10 +9,9 @@ from forge.observation import Observed
 from forge.proxy.admission import is_said, shown_text
 from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
-from forge.proxy.exchange import Exchange
+from forge.proxy.exchange import Exchange, after_refusal
 from forge.proxy.passage import Notes, RequestOutcome
 from forge.proxy.relay import Relay
-from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault, Replied, Reply, Undelivered
@@ -120,7 +119,7 @@ class WholeAnswer:
         request, passed = exchange.request, exchange.wire.passed if exchange.same and got.raw else None
         several = request.n > 1 or request.logprobs
         bare = exchange.strips and bool(got.reply.reasoning)
-        if passed is not None and not bare and (several or passed(exchange.envelope()).takes(got.raw)):
+        if passed is not None and not bare and (several or passed(exchange.envelope).takes(got.raw)):
             self._answer = WireAnswer(body=got.raw)
         else:
             await self.tell(exchange, got.reply)
@@ -128,7 +127,7 @@ class WholeAnswer:
     async def tell(self, exchange: Exchange, reply: Reply) -> None:
         """The reply in the client's protocol."""
         shown = replace(reply, reasoning="", sealed="") if exchange.strips else reply
-        self._answer = WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope()))
+        self._answer = WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope))
 
     async def fail(self, error: RequestError, answer: WireAnswer) -> None:  # noqa: ARG002 - see Sink
         """Send the error's answer."""

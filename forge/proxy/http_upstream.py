@@ -19,8 +19,7 @@ from forge.proxy.endpoint_client import (
     UnansweredError,
     UnreachableError,
 )
-from forge.proxy.hearing import EVENT_LIMIT, Hearing, TooLongError, streamed_reply
-from forge.proxy.upstream import Caller, Heard, Post, Refusal, Whole
+from forge.proxy.upstream import EVENT_LIMIT, Caller, Heard, Hearing, Post, Refusal, TooLongError, Whole, streamed_reply
 from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.wire.deltas import BODY_KEPT, cut_body

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from forge.backends.http_client import refuses_tools
 from forge.connection import Endpoint, Setup
+from forge.proxy.fitting import GrowingContext
 from forge.proxy.policy import ModelPolicy, Policy
-from forge.proxy.shaping import GrowingContext
 from forge.proxy.tools import Guards
 from forge.proxy.upstream import Upstream
 from stages.effect import Fault

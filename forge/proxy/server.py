@@ -15,6 +15,7 @@ from forge.door.listening import Listening, listening_socket, running, url_of
 from forge.observation import observe_with
 from forge.proxy.app import App, refuse_open_house
 from forge.proxy.endpoint_client import endpoint_client
+from forge.proxy.fitting import GrowingContext
 from forge.proxy.http_upstream import Served
 from forge.proxy.info import Info, Tally, below_of, routes_of
 from forge.proxy.model import VERBATIM, Model, ToolFallback
@@ -23,7 +24,6 @@ from forge.proxy.passage import Passage, summary_line
 from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
 from forge.proxy.service import Service
-from forge.proxy.shaping import GrowingContext
 from forge.proxy.slots import Slots
 from forge.proxy.tools import Guards
 from forge.proxy.upstream import Connected

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -17,7 +18,7 @@ from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
 from forge.proxy.relay import Relay
 from forge.proxy.slots import FullError, Slots
 from forge.proxy.upstream import Caller
-from stages.wire.served import RequestError
+from stages.wire.served import Envelope, RequestError
 from stages.wire.server_wires import ServerWire
 
 
@@ -40,7 +41,11 @@ class Service:
         """Answer a request in that protocol."""
         caller = self.caller_of(asked)
         request = wire.decode_request(asked.body)
-        exchange = request if isinstance(request, RequestError) else exchange_of(wire, request, self.model, caller)
+        if isinstance(request, RequestError):
+            await out.answer(wire.encode_error(request))
+            return
+        envelope = Envelope(id=wire.prefix + uuid.uuid4().hex, created=int(time.time()), request=request)
+        exchange = exchange_of(wire, envelope, self.model, caller)
         if isinstance(exchange, RequestError):
             await out.answer(wire.encode_error(exchange))
             return

@@ -171,6 +171,36 @@ def as_sent(request: ServerRequest) -> Request:
     return Request(head=Raw(msgspec.json.encode(head)), messages=messages, tail=Raw(msgspec.json.encode(tail)))
 
 
+def with_fields(request: ServerRequest, changes: Mapping[str, object]) -> ServerRequest:
+    """The request with these fields in its body; None takes one out. The blanks between fields are lost."""
+    left = {name: raw for name, raw in fields(request).items() if changes.get(name, raw) is not None}
+    added = {name: Raw(msgspec.json.encode(value)) for name, value in changes.items() if value is not None}
+    return replace(request, body=msgspec.json.encode(left | added))
+
+
+def with_missing_fields(request: ServerRequest, more: Mapping[str, object]) -> ServerRequest:
+    """The request with those of the fields that its client does not write; of objects, with their missing keys."""
+    given, changes = fields(request), dict[str, object]()
+    for name, value in more.items():
+        if name not in given:
+            changes[name] = value
+        elif isinstance(value, Mapping) and bytes(given[name]).startswith(b"{"):
+            own: dict[str, Raw] = decode(_fields, bytes(given[name]))
+            changes[name] = {**value, **own}
+    return with_fields(request, changes) if changes else request
+
+
+def changed_messages(request: ServerRequest, change: Callable[[dict[str, Raw]], dict[str, Raw]]) -> dict[str, object]:
+    """The field `messages` with what changes of them; nothing where nothing does."""
+    given = decode(_raws, bytes(fields(request)["messages"]))
+    messages = [decode(_fields, bytes(raw)) for raw in given]
+    now = [change(message) for message in messages]
+    if now == messages:
+        return {}
+    written = zip(given, messages, now, strict=True)
+    return {"messages": [raw if was == now else Raw(msgspec.json.encode(now)) for raw, was, now in written]}
+
+
 # Answers: what forge sends to a client, whole or as a stream of events, in any protocol.
 
 
