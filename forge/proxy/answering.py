@@ -159,18 +159,18 @@ class StreamedAnswer:
         """The whole reply, some of it shown; of a retry, nothing is."""
         judged, admission = exchange.asked is not None, exchange.admission()
         pieces: list[Piece | Fault] = []
+        ended = False
         async with aclosing(exchange.model.upstream.stream(post)) as events:
             async for heard in events:
                 if isinstance(heard, Refusal):
                     return heard
                 fault = next((piece for piece in heard.pieces if isinstance(piece, Fault)), None)
-                if fault is not None and not _is_ended(pieces):
+                if fault is not None and not ended:
                     return Refusal(fault)
+                ended = ended or any(isinstance(piece, Ended) for piece in heard.pieces)
                 if heard.pieces and not pieces:
                     observed.first()
                 pieces += heard.pieces
-                if not judged:
-                    del pieces[:-3]  # of a reply that is not judged it matters how it ends
                 if not first:
                     continue
                 admission, shown = admission.advance(heard)
@@ -209,7 +209,3 @@ class StreamedAnswer:
     async def end(self) -> None:
         """End the stream."""
         await self._out.end()
-
-
-def _is_ended(pieces: list[Piece | Fault]) -> bool:
-    return any(isinstance(piece, Ended) for piece in pieces[-3:])

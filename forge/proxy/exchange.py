@@ -205,10 +205,14 @@ def pinned(request: ServerRequest, name: str) -> ServerRequest:
 # After a refusal: what is asked instead of a request that the backend has refused.
 
 _REFUSED = frozenset({400, 422, 500})
-"""The statuses with which servers refuse a history."""
+"""Statuses with which servers refuse a history: llama.cpp answers 500 where its chat template or parser fails."""
 
 MOST_CUTS = 3
-"""Maximum number of times that a conversation is compacted for a server that stops counting at its limit."""
+"""Maximum number of compactions for a server that stops counting tokens at its limit.
+
+Each raises the assumed tokens per character until what was sent is over the limit. By the third it is 1, the maximum;
+a fourth would cut nothing more.
+"""
 
 
 def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:

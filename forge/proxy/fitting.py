@@ -24,10 +24,18 @@ from stages.wire.wires import wire
 _object = msgspec.json.Decoder(dict[str, Raw])
 
 _STEP = 1.25
-"""How the rate of an estimate rises: in steps, as a rate that follows each prompt would compact each one anew."""
+"""Factor by which a corrected rate rises or falls.
+
+The prompts of a conversation have slightly different rates. In steps this large they get the same one, and so the same
+cut; a rate that followed each prompt would compact each one anew.
+"""
 
 _THRESHOLD = 0.95
-"""The part of the budget from which on it is compacted: late, as nothing comes between the estimate and the request."""
+"""Fraction of the budget at which a conversation is compacted.
+
+Later than in a run (0.75), which must leave room for what the next turns add. Here only the estimate's error counts:
+whatever a client adds comes in its next request, which is measured anew.
+"""
 
 
 class Fitted(Struct, frozen=True):
@@ -86,7 +94,10 @@ def fits(request: ServerRequest, setup: Setup, tokens: int) -> bool:
 
 
 def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | None) -> ContextBudget:
-    """What the conversation may take beside the tools and a reply, which has a quarter of the context at most."""
+    """What the conversation may take beside the tools and a reply.
+
+    A reply reserves its limit, but at most a quarter of the context: clients ask for limits larger than that.
+    """
     wanted = request.sampling.max_tokens
     reply = min(DEFAULT_MAX_TOKENS if wanted is UNSET else wanted, tokens // 4)
     beside = overhead(
