@@ -23,7 +23,7 @@ from forge.proxy.turn import (
     opening,
     unanswered,
 )
-from forge.proxy.upstream import Caller, Post, Refusal
+from forge.proxy.upstream import Forwarded, Post, Refusal
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.rules import pending
@@ -128,10 +128,10 @@ class Exchange(Struct, frozen=True, kw_only=True):
     def post(self, again: Again) -> Post:
         """A further request of the same client."""
         body = again.request.body if self.same and not again.constrained else b""
-        return Post(request=again.request, body=body, caller=self.first.caller)
+        return Post(request=again.request, body=body, forwarded=self.first.forwarded)
 
 
-def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, caller: Caller) -> Exchange | RequestError:
+def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, forwarded: Forwarded) -> Exchange | RequestError:
     """How the request is served; why it cannot be."""
     request = envelope.request
     model = model.asked_about(request)
@@ -144,11 +144,11 @@ def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, caller: Call
     shaped = shaped_request(request, model.policy_for(request), model.setup, names, same=same)
     if isinstance(shaped, RequestError):
         return shaped
-    return _exchange_for(wire, replace(envelope, request=request), shaped, model, caller, same=same)
+    return _exchange_for(wire, replace(envelope, request=request), shaped, model, forwarded, same=same)
 
 
 def _exchange_for(
-    wire: ServerWire, envelope: Envelope, shaped: Shaped, model: Model, caller: Caller, *, same: bool
+    wire: ServerWire, envelope: Envelope, shaped: Shaped, model: Model, forwarded: Forwarded, *, same: bool
 ) -> Exchange:
     """The exchange in which the backend is asked what was made of what the client has given."""
     request = shaped.request
@@ -164,7 +164,7 @@ def _exchange_for(
         envelope=envelope,
         shaped=shaped,
         model=model,
-        first=Post(request=first, body=request.body if same else b"", caller=caller),
+        first=Post(request=first, body=request.body if same else b"", forwarded=forwarded),
         same=same,
         asked=asked,
     )
@@ -220,7 +220,7 @@ def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
     if refusal.overflow is not None:
         return _with_less(exchange, refusal, refusal.overflow)
     if in_text := exchange.model.after_refusal(exchange.given, refusal.fault):
-        again = exchange_of(exchange.wire, exchange.envelope, in_text, exchange.first.caller)
+        again = exchange_of(exchange.wire, exchange.envelope, in_text, exchange.first.forwarded)
         return None if isinstance(again, RequestError) else again
     return _with_valid_history(exchange) if refusal.fault.status in _REFUSED else None
 
@@ -239,7 +239,7 @@ def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exch
     if fit is None:
         return None
     less = replace(exchange.shaped, request=fit.request, cut=fit.cut)
-    again = _exchange_for(exchange.wire, exchange.envelope, less, model, exchange.first.caller, same=exchange.same)
+    again = _exchange_for(exchange.wire, exchange.envelope, less, model, exchange.first.forwarded, same=exchange.same)
     return replace(again, overflow=exchange.overflow or refusal, cuts=exchange.cuts + 1)
 
 
@@ -258,4 +258,4 @@ def _with_valid_history(exchange: Exchange) -> Exchange | None:
     messages = wire_of(exchange.model.setup.dialect).messages(history)
     body = replace(as_sent(request), messages=messages).body
     shaped = replace(exchange.shaped, request=replace(request, body=body, history=history))
-    return _exchange_for(exchange.wire, exchange.envelope, shaped, exchange.model, exchange.first.caller, same=True)
+    return _exchange_for(exchange.wire, exchange.envelope, shaped, exchange.model, exchange.first.forwarded, same=True)

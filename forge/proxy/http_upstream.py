@@ -19,7 +19,17 @@ from forge.proxy.endpoint_client import (
     UnansweredError,
     UnreachableError,
 )
-from forge.proxy.upstream import EVENT_LIMIT, Caller, Heard, Hearing, Post, Refusal, TooLongError, Whole, streamed_reply
+from forge.proxy.upstream import (
+    EVENT_LIMIT,
+    Forwarded,
+    Heard,
+    Hearing,
+    Post,
+    Refusal,
+    TooLongError,
+    Whole,
+    streamed_reply,
+)
 from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.wire.deltas import BODY_KEPT, cut_body
@@ -38,7 +48,7 @@ REQUEST_ERRORS = (BrokenAnswerError, OSError, TimeoutError, UnansweredError, Unr
 """What a request may raise."""
 
 
-class Served:
+class HttpUpstream:
     """A server of that protocol. `verbatim`: events are kept as they came, for a client of the same protocol."""
 
     def __init__(self, client: EndpointClient, endpoint: Endpoint, wire: Wire) -> None:
@@ -87,7 +97,7 @@ class Served:
             return None
         url = self._endpoint.base + self._wire.counts_at
         try:
-            asking = await self._client.ask("POST", url, post.caller.key, post.body, post.caller.headers)
+            asking = await self._client.ask("POST", url, post.forwarded.key, post.body, post.forwarded.headers)
             async with asking as answer:
                 raw = await answer.read(REPLY_LIMIT) or b""
         except REQUEST_ERRORS:
@@ -119,8 +129,8 @@ class Served:
             yield last
 
     async def _posted(self, post: Post, body: bytes) -> OpenRequest:
-        headers = post.caller.headers if post.body else ()
-        return await self._client.ask("POST", self._url, post.caller.key, body, headers, trace=post.trace)
+        headers = post.forwarded.headers if post.body else ()
+        return await self._client.ask("POST", self._url, post.forwarded.key, body, headers, trace=post.trace)
 
     def _packed(self, answer: HttpAnswer) -> Refusal | None:
         """The refusal of a body that is packed, although none was asked for so."""
@@ -164,11 +174,11 @@ CARRIED = frozenset({"anthropic-version", "anthropic-beta", "openai-organization
 _CARRIED = {name.encode(): name for name in CARRIED}
 
 
-def caller_of(headers: Mapping[bytes, bytes], key: str) -> Caller:
+def forwarded_of(headers: Mapping[bytes, bytes], key: str) -> Forwarded:
     """Who asks, with that credential."""
     found = _CARRIED.keys() & headers.keys()
     carried = sorted((_CARRIED[name], headers[name].decode("latin-1")) for name in found)
-    return Caller(key=key, headers=tuple(pair for pair in carried if pair[1]))
+    return Forwarded(key=key, headers=tuple(pair for pair in carried if pair[1]))
 
 
 def credential_of(headers: Mapping[bytes, bytes]) -> str:

@@ -13,7 +13,7 @@ from stages.wire.deltas import Ended, Overflow, Piece, gather_reply, overflow_of
 from stages.wire.wires import Wire
 
 
-class Caller(Struct, frozen=True, kw_only=True):
+class Forwarded(Struct, frozen=True, kw_only=True):
     """What goes on to the backend of who asks: the credential, and headers that say how to read the body."""
 
     key: str = ""
@@ -25,7 +25,7 @@ class Post(Struct, frozen=True, kw_only=True):
 
     request: Request
     body: bytes = b""
-    caller: Caller = Caller()
+    forwarded: Forwarded = Forwarded()
     trace: tuple[tuple[str, str], ...] = ()
     """Headers that say which trace it belongs to."""
 
@@ -74,7 +74,7 @@ class Upstream(Protocol):
         ...
 
 
-class Connected:
+class ConnectionUpstream:
     """A backend that is no server, asked through its connection: its replies come in one go."""
 
     def __init__(self, connection: Connection) -> None:

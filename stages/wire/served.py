@@ -563,7 +563,7 @@ _JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "bo
 _TYPE = re.compile(rf"\b(?:{'|'.join(_JSON_TYPES)})\b")
 
 
-class Refused(Exception):  # noqa: N818 - it never leaves the decoders: `decode_request` returns the error in it
+class BadRequest(Exception):  # noqa: N818 - it never leaves the decoders: `decode_request` returns the error in it
     """Raised within a decoder; `error` is what it returns."""
 
     def __init__(self, message: str, param: str = "", *, status: int = 400, code: str = "") -> None:
@@ -573,22 +573,22 @@ class Refused(Exception):  # noqa: N818 - it never leaves the decoders: `decode_
 
 
 def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    """The fields of the body. Refused for one too large, too deep or too crowded, and for a field of another type."""
+    """The decoded body. BadRequest if it is too large, too deeply nested, too crowded, or a field has a wrong type."""
     if len(body) > BODY_LIMIT:
-        raise Refused(f"the request has more than {BODY_LIMIT} bytes", status=413)
+        raise BadRequest(f"the request has more than {BODY_LIMIT} bytes", status=413)
     try:
         body.decode()  # parts of it are left unread, and go on as they came
     except UnicodeDecodeError:
-        raise Refused("the request's body is no UTF-8") from None
+        raise BadRequest("the request's body is no UTF-8") from None
     if len(body) > _OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > _OBJECTS_LIMIT:
-        raise Refused(f"the request has more than {_OBJECTS_LIMIT} JSON objects and arrays", status=413)
+        raise BadRequest(f"the request has more than {_OBJECTS_LIMIT} JSON objects and arrays", status=413)
     try:
         return decode_unread(decoder, body)
     except msgspec.ValidationError as error:
         said, path = _located(str(error))
-        raise Refused(said if path else f"the request's body: {said}", path) from None
+        raise BadRequest(said if path else f"the request's body: {said}", path) from None
     except msgspec.DecodeError as error:
-        raise Refused(f"the request's body is not valid JSON: {error}") from None
+        raise BadRequest(f"the request's body is not valid JSON: {error}") from None
 
 
 def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:
@@ -602,7 +602,7 @@ def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T
         return decode(decoder, given)
     except msgspec.DecodeError as error:
         said, path = _located(str(error))
-        raise Refused(said, f"{at}{'.' * (path[:1] not in ('[', ''))}{path}") from None
+        raise BadRequest(said, f"{at}{'.' * (path[:1] not in ('[', ''))}{path}") from None
 
 
 def _located(error: str) -> tuple[str, str]:
@@ -627,7 +627,7 @@ def sampling(called: Mapping[str, str], stop: Sequence[str] = (), **given: float
         made = _numbers(chosen)
     except msgspec.ValidationError as error:
         said, path = _located(str(error))
-        raise Refused(said, called.get(path, path)) from None
+        raise BadRequest(said, called.get(path, path)) from None
     return replace(made, stop=stops) if stops else made
 
 
@@ -652,7 +652,7 @@ def kept(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
     return decoded
 
 
-class SentPart(Struct):
+class MessagePart(Struct):
     """A part of a message: a text, a refusal, or what has no noun."""
 
     type: str
@@ -661,7 +661,7 @@ class SentPart(Struct):
 
 
 def texts_of(
-    parts: Sequence[SentPart], at: str, known: Container[str], *, fresh: bool
+    parts: Sequence[MessagePart], at: str, known: Container[str], *, fresh: bool
 ) -> tuple[str, tuple[Foreign, ...]]:
     """The text of a message, its parts on lines of their own, and what else is in it. `known` are the types of texts.
 
@@ -674,7 +674,7 @@ def texts_of(
         if part.type in known:
             words = part.refusal if part.type == "refusal" else part.text
             if words is None:
-                raise Refused("it is missing", f"{at}[{number}].text")
+                raise BadRequest("it is missing", f"{at}[{number}].text")
             said.append(words)
         else:
             kind = part.type[:50]
@@ -684,14 +684,14 @@ def texts_of(
 
 
 def worded_choice(word: str | None) -> Choice:
-    """The choice of tools that OpenAI's protocols have a word for. Refused for a word that is none."""
+    """The choice of tools that OpenAI's protocols have a word for. BadRequest for a word that is none."""
     match word:
         case None | "auto":
             return Choice()
         case "none" | "required":
             return Choice(mode=word)
         case _:
-            raise Refused(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+            raise BadRequest(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
 
 
 def above_zero(limit: int | None) -> int | None:
@@ -705,9 +705,9 @@ def share(value: float | None) -> float | None:
 
 
 def offered(tool: OfferedTool, at: str, parameters: str = "parameters") -> OfferedTool:
-    """The tool. Refused for a name that is empty or too long, and for parameters that are no JSON Schema object."""
+    """The tool. BadRequest for a name that is empty or too long, and for parameters that are no JSON Schema object."""
     if not tool.spec.name.strip() or len(tool.spec.name) > _NAME_LIMIT:
-        raise Refused(f"a tool's name has 1 to {_NAME_LIMIT} characters", f"{at}.name")
+        raise BadRequest(f"a tool's name has 1 to {_NAME_LIMIT} characters", f"{at}.name")
     schema_of(tool.spec.parameters, f"{at}.{parameters}")
     return tool
 
@@ -719,11 +719,11 @@ def spec(name: str, description: str | None, parameters: Raw) -> ToolSpec:
 
 
 def schema_of(given: Raw, at: str) -> Raw | None:
-    """A JSON Schema; None where there is none. Refused for what is no object."""
+    """A JSON Schema; None where there is none. BadRequest for what is no object."""
     if bytes(given) == b"null":
         return None
     if not bytes(given).startswith(b"{"):
-        raise Refused("it must be a JSON Schema", at)
+        raise BadRequest("it must be a JSON Schema", at)
     return given
 
 
@@ -736,12 +736,12 @@ def distinct(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
 
 
 def chosen(choice: Choice, tools: tuple[OfferedTool, ...]) -> Choice:
-    """The choice. Refused where it names a tool that is not offered, or demands a call where there is none to make."""
+    """The choice. BadRequest if it names a tool that is not offered, or requires a call and there are no tools."""
     names = {tool.spec.name for tool in tools}
     if unknown := [name for name in choice.tools if name not in names]:
-        raise Refused(f"{unknown[0]!r} is none of the tools of this request", "tool_choice")
+        raise BadRequest(f"{unknown[0]!r} is none of the tools of this request", "tool_choice")
     if choice.mode == "required" and not tools:
-        raise Refused("a call is required, and the request has no tools", "tool_choice")
+        raise BadRequest("a call is required, and the request has no tools", "tool_choice")
     return choice
 
 

@@ -14,6 +14,7 @@ from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
 from stages.wire.deltas import Ended, Piece, ReasoningDelta, payloads
 from stages.wire.openai.chat import arguments_text
 from stages.wire.served import (
+    BadRequest,
     Block,
     BlockClosed,
     BlockEvent,
@@ -28,7 +29,6 @@ from stages.wire.served import (
     Foreign,
     Format,
     OfferedTool,
-    Refused,
     RequestError,
     ServerRequest,
     Thinking,
@@ -104,7 +104,7 @@ def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str
 
 
 def decode_choice(choice: SentChoice | None) -> Choice:
-    """Which calls are allowed or demanded. Refused for a type that is none."""
+    """Which calls are allowed or demanded. BadRequest for a type that is none."""
     match choice:
         case None | SentChoice(type="auto"):
             return Choice()
@@ -115,9 +115,9 @@ def decode_choice(choice: SentChoice | None) -> Choice:
         case SentChoice(type="tool", name=str() as name):
             return Choice(mode="required", tools=(name,))
         case SentChoice(type="tool"):
-            raise Refused("it is missing", "tool_choice.name")
+            raise BadRequest("it is missing", "tool_choice.name")
         case SentChoice(type=kind):
-            raise Refused(f"it is {kind[:50]!r}; it must be auto, any, tool or none", "tool_choice.type")
+            raise BadRequest(f"it is {kind[:50]!r}; it must be auto, any, tool or none", "tool_choice.type")
 
 
 # Messages of Anthropic's API as a history: what a client sends back, read as a server.
@@ -180,8 +180,8 @@ ReadMessage = Message | Foreign | Reference
 def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
     """The messages, what of them has no noun, and the tools that results refer to.
 
-    Refused for a role that is none, and for blocks without what makes them. A picture in what the user has said last is
-    refused by backends of another protocol, any other is noted: the conversation goes on, and it was answered once.
+    BadRequest for an unknown role, and for blocks without a required field. A backend of another protocol refuses a
+    picture in the user's last message. Earlier pictures are noted, so that the conversation can continue.
     """
     last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
     names: dict[str, str] = {}
@@ -198,20 +198,20 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
             case "system":
                 yield System(text=_blocks_text(blocks, f"{at}.content"))
             case _:
-                raise Refused(f"it is {message.role[:50]!r}; it must be user, assistant or system", f"{at}.role")
+                raise BadRequest(f"it is {message.role[:50]!r}; it must be user, assistant or system", f"{at}.role")
 
 
 def _blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
-    """The text of a system prompt. Refused for blocks of another type."""
+    """The text of a system prompt. BadRequest for blocks of another type."""
     for number, block in enumerate(blocks):
         if block.type != "text":
-            raise Refused(f"it is {block.type[:50]!r}; it must be text", f"{at}[{number}].type")
+            raise BadRequest(f"it is {block.type[:50]!r}; it must be text", f"{at}[{number}].type")
     return _paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
 
 
 def _text(block: SentBlock, at: str) -> str:
     if block.text is None:
-        raise Refused("it is missing", f"{at}.text")
+        raise BadRequest("it is missing", f"{at}.text")
     return block.text
 
 
@@ -283,7 +283,7 @@ def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str,
 
 def _call(block: SentBlock, at: str) -> ToolCall:
     if not block.name:
-        raise Refused("it is missing", f"{at}.name")
+        raise BadRequest("it is missing", f"{at}.name")
     return ToolCall(id=block.id or "", name=block.name, arguments=arguments_text(block.input) or "{}")
 
 
@@ -384,18 +384,18 @@ def decode_count_request(body: bytes) -> ServerRequest | RequestError:
 def _decoded(body: bytes, *, limited: bool) -> ServerRequest | RequestError:
     try:
         return _served(read(_request, body), body, limited=limited)
-    except Refused as refused:
+    except BadRequest as refused:
         return refused.error
 
 
 def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
     if limited and asked.max_tokens is None:
-        raise Refused("it is missing", "max_tokens")
+        raise BadRequest("it is missing", "max_tokens")
     if bytes(asked.thread) != b"null":
         said = "this server keeps no threads; send the full conversation without it"
-        raise Refused(said, "thread", code=_THREAD)
+        raise BadRequest(said, "thread", code=_THREAD)
     if not asked.messages:
-        raise Refused("it must hold at least one message", "messages")
+        raise BadRequest("it must hold at least one message", "messages")
     found = [*_system(asked.system), *decode_history(asked.messages)]
     tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
@@ -441,7 +441,7 @@ def _format(given: _Format | None) -> Format | None:
     if given is None:
         return None
     if given.type != "json_schema":
-        raise Refused(f"it is {given.type[:50]!r}; it must be json_schema", "output_config.format.type")
+        raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", "output_config.format.type")
     return Format(schema=schema_of(given.schema, "output_config.format.schema"))
 
 

@@ -64,7 +64,9 @@ class _Logprobs(Struct):
 _logprobs = msgspec.json.Decoder(_Logprobs | None)
 
 
-def tokens_of(given: Raw, before: tuple[TokenProbability, ...] | None = ()) -> tuple[TokenProbability, ...] | None:
+def token_probabilities(
+    given: Raw, before: tuple[TokenProbability, ...] | None = ()
+) -> tuple[TokenProbability, ...] | None:
     """The tokens of the field `logprobs`, after those before it; None for a field in another form, or for too many.
 
     A reply without them is a reply all the same: nothing is known of how sure it was.
@@ -166,7 +168,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
             calls=tuple(map(_raw_call, message.tool_calls or ())),
             finish=choice.finish_reason or "stop",
             usage=usage_of(answer.usage),
-            tokens=tokens_of(choice.logprobs) or (),
+            tokens=token_probabilities(choice.logprobs) or (),
         )
     except msgspec.DecodeError as error:
         return Fault(
@@ -358,7 +360,7 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
             if choice.finish_reason:
                 after = replace(after, finish_reason=choice.finish_reason)
             if bytes(choice.logprobs) != b"null":
-                after = replace(after, tokens=tokens_of(choice.logprobs, after.tokens))
+                after = replace(after, tokens=token_probabilities(choice.logprobs, after.tokens))
             return _grown(after, choice.delta or _Message())
         except msgspec.DecodeError as error:
             return self, (

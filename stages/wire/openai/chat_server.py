@@ -17,6 +17,7 @@ from stages.wire.deltas import (
     payloads,
 )
 from stages.wire.served import (
+    BadRequest,
     Block,
     BlockClosed,
     BlockEvent,
@@ -29,10 +30,9 @@ from stages.wire.served import (
     Events,
     Foreign,
     Format,
+    MessagePart,
     OfferedTool,
-    Refused,
     RequestError,
-    SentPart,
     ServerRequest,
     Thinking,
     WireAnswer,
@@ -120,20 +120,20 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
             made = OfferedTool(spec=spec(custom.name, custom.description, served.CUSTOM_PARAMETERS), kind="custom")
             known.append(offered(made, f"{at}.custom"))
         elif tool.type in ("function", "custom"):
-            raise Refused("it is missing", f"{at}.{tool.type}")
+            raise BadRequest("it is missing", f"{at}.{tool.type}")
         else:
             foreign.append(Foreign(at=at, kind=tool.type[:50], fate="dropped"))
     return distinct(known), tuple(foreign)
 
 
 def decode_choice(choice: str | SentChoice | None) -> Choice:
-    """Which calls are allowed or demanded. Refused for a word or a kind of choice that is none."""
+    """Which calls are allowed or demanded. BadRequest for a word or a kind of choice that is none."""
     match choice:
         case None | str():
             return worded_choice(choice)
         case SentChoice(allowed_tools=_Allowed() as allowed):
             if allowed.mode not in ("auto", "required"):
-                raise Refused("it must be auto or required", "tool_choice.allowed_tools.mode")
+                raise BadRequest("it must be auto or required", "tool_choice.allowed_tools.mode")
             names = tuple(map(_name, allowed.tools))
             return Choice(mode="required" if allowed.mode == "required" else "auto", tools=names)
         case SentChoice():
@@ -143,14 +143,14 @@ def decode_choice(choice: str | SentChoice | None) -> Choice:
 def _name(choice: SentName) -> str:
     named = choice.function or choice.custom
     if named is None:
-        raise Refused("it must name a function", "tool_choice")
+        raise BadRequest("it must name a function", "tool_choice")
     return named.name
 
 
 # Messages of chat completions as a history: what a client sends back, read as a server.
 
 
-class _Part(SentPart):
+class _Part(MessagePart):
     type: str = "text"
 
 
@@ -190,7 +190,7 @@ _ROLES = "system, developer, user, assistant, tool"
 
 
 def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
-    """The history, and what of it has no noun: parts that are no text. Refused for a role that is none."""
+    """The history, and what of it has no noun: parts that are no text. BadRequest for a role that is none."""
     last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), -1)
     names: dict[str, str] = {}
     history: list[Message] = []
@@ -225,7 +225,7 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
             name = names.get(answered) or message.name or ""
             return Tool(call_id=answered, name=name, text=text, turn=turn)
         case _:
-            raise Refused(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
+            raise BadRequest(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
 
 
 def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
@@ -236,7 +236,7 @@ def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
         elif call.custom is not None:
             calls.append(ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input)))
         else:
-            raise Refused("it must have a function", f"messages[{place}].tool_calls[{number}]")
+            raise BadRequest("it must have a function", f"messages[{place}].tool_calls[{number}]")
     if message.function_call is not None and not message.tool_calls:
         said = message.function_call
         calls.append(ToolCall(id="", name=said.name, arguments=_arguments(said)))
@@ -303,15 +303,15 @@ def decode_request(body: bytes) -> ServerRequest | RequestError:
     """What the client asks for; a RequestError names the field that is wrong and what it must be."""
     try:
         return _served(read(_request, body), body)
-    except Refused as refused:
+    except BadRequest as refused:
         return refused.error
 
 
 def _served(asked: _Request, body: bytes) -> ServerRequest:
     if not asked.messages:
-        raise Refused("it must hold at least one message", "messages")
+        raise BadRequest("it must hold at least one message", "messages")
     if asked.n is not None and asked.n < 1:
-        raise Refused("it must be at least 1", "n")
+        raise BadRequest("it must be at least 1", "n")
     history, foreign = decode_history(asked.messages)
     tools, other = decode_tools(asked.tools)
     return ServerRequest(
@@ -362,10 +362,10 @@ def _format(given: _Format | None) -> Format | None:
                 schema=schema_of(schema, "response_format.json_schema.schema"), name=name, strict=bool(strict)
             )
         case _Format(type="json_schema"):
-            raise Refused("it is missing", "response_format.json_schema")
+            raise BadRequest("it is missing", "response_format.json_schema")
         case _Format(type=kind):
             said = f"it is {kind[:50]!r}; it must be text, json_object or json_schema"
-            raise Refused(said, "response_format.type")
+            raise BadRequest(said, "response_format.type")
 
 
 def _untold(asked: _Request) -> Iterator[Foreign]:

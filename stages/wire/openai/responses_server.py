@@ -15,6 +15,7 @@ from stages.wire.deltas import Ended
 from stages.wire.openai.chat import arguments_text
 from stages.wire.openai.chat_server import error_object
 from stages.wire.served import (
+    BadRequest,
     Block,
     BlockClosed,
     BlockEvent,
@@ -27,10 +28,9 @@ from stages.wire.served import (
     Events,
     Foreign,
     Format,
+    MessagePart,
     OfferedTool,
-    Refused,
     RequestError,
-    SentPart,
     ServerRequest,
     Thinking,
     above_zero,
@@ -129,7 +129,7 @@ def names_of(tools: Iterable[OfferedTool]) -> NamespacedTools:
 
 
 def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Choice:
-    """Which calls are allowed or demanded. Refused for a word that is none, and for a tool without a name."""
+    """Which calls are allowed or demanded. BadRequest for a word that is none, and for a tool without a name."""
     match choice:
         case None | str():
             return worded_choice(choice)
@@ -137,7 +137,7 @@ def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Ch
             mine = (_chosen(each, names) for each in allowed if _is_mine(each))
             return Choice(mode="required" if mode == "required" else "auto", tools=tuple(mine))
         case SentChoice(type="allowed_tools"):
-            raise Refused("it must be auto or required", "tool_choice.mode")
+            raise BadRequest("it must be auto or required", "tool_choice.mode")
         case SentChoice():
             return Choice(mode="required", tools=(_chosen(choice, names),)) if _is_mine(choice) else Choice()
 
@@ -149,7 +149,7 @@ def _is_mine(choice: SentName) -> bool:
 
 def _chosen(choice: SentName, names: NamespacedTools) -> str:
     if not choice.name:
-        raise Refused("it must have a name", "tool_choice")
+        raise BadRequest("it must have a name", "tool_choice")
     given = (choice.namespace or "", choice.name)
     return names.get(given) or next((name for (_, own), name in names.items() if own == choice.name), choice.name)
 
@@ -177,7 +177,7 @@ class SentItem(Struct):
     tools: Raw = Raw(b"null")
 
 
-_parts = msgspec.json.Decoder(str | list[SentPart] | None)
+_parts = msgspec.json.Decoder(str | list[MessagePart] | None)
 _decode_text = msgspec.json.Decoder(str)
 
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"})
@@ -195,7 +195,7 @@ ReadItem = System | User | Assistant | Tool | Foreign
 def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[ReadItem]:
     """The messages, and what of the items has no noun. `names` are those that the model has for the tools.
 
-    Refused for a role that is none, and for items without what makes them.
+    BadRequest for a role that is none, and for items without what makes them.
     """
     last = max((n for n, item in enumerate(items) if _is_said(item)), default=-1)
     called: dict[str, str] = {}
@@ -263,7 +263,7 @@ def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> As
 
 def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> ToolCall:
     if not item.name:
-        raise Refused("it is missing", f"{at}.name")
+        raise BadRequest("it is missing", f"{at}.name")
     name = names.get((item.namespace or "", item.name), item.name)
     return ToolCall(id=item.call_id or "", name=name, arguments=arguments)
 
@@ -285,9 +285,9 @@ def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:
         case "system" | "developer":
             return System(text=text)
         case None:
-            raise Refused("it is missing", f"{at}.role")
+            raise BadRequest("it is missing", f"{at}.role")
         case role:
-            raise Refused(f"it is {role[:50]!r}; it must be user, assistant, system or developer", f"{at}.role")
+            raise BadRequest(f"it is {role[:50]!r}; it must be user, assistant, system or developer", f"{at}.role")
 
 
 def _words(content: Raw, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, ...]]:
@@ -345,7 +345,7 @@ def decode_request(body: bytes) -> ServerRequest | RequestError:
     """What the client asks for; a RequestError names the field that is wrong and what it must be."""
     try:
         return _served(read(_request, body), body)
-    except Refused as refused:
+    except BadRequest as refused:
         return refused.error
 
 
@@ -353,7 +353,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     given = asked.input if asked.input is not None else []
     items = [SentItem(role="user", content=Raw(msgspec.json.encode(given)))] if isinstance(given, str) else given
     if not items:
-        raise Refused("it must hold at least one item", "input")
+        raise BadRequest("it must hold at least one item", "input")
     offers = list(_offers(asked.tools, items))
     tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
     names = names_of(tools)
@@ -403,7 +403,7 @@ def _format(given: _Format | None) -> Format | None:
         case _Format(type="json_schema", schema=schema, name=name, strict=strict):
             return Format(schema=schema_of(schema, "text.format.schema"), name=name, strict=bool(strict))
         case _Format(type=kind):
-            raise Refused(f"it is {kind[:50]!r}; it must be text, json_object or json_schema", "text.format.type")
+            raise BadRequest(f"it is {kind[:50]!r}; it must be text, json_object or json_schema", "text.format.type")
 
 
 def _untold(asked: _Request) -> Iterator[Foreign]:
