@@ -230,10 +230,13 @@ def test_why_a_reply_ended_is_told_in_the_terms_of_chat_completions(reason: str,
             "overloaded_error: Overloaded",
         ),
         (b'{"type":"message"}', "has no content"),
-        (b'{"content":"Hi."}', "is no message"),
-        (b"", "is no message"),
-        (b"\xff", "is no message"),
-        (b'{"content":[{"type":"tool_use","input":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}]}", "is no message"),
+        (b'{"content":"Hi."}', "is not a message"),
+        (b"", "is not a message"),
+        (b"\xff", "is not a message"),
+        (
+            b'{"content":[{"type":"tool_use","input":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}]}",
+            "is not a message",
+        ),
     ],
 )
 def test_what_is_no_answer_is_a_fault_that_says_why(answer: bytes, says: str) -> None:

@@ -133,12 +133,15 @@ def test_an_answer_is_read(answer: bytes, reply: Reply) -> None:
         (b'{"error":"model \'qwen\' not found"}', "model 'qwen' not found"),
         (b'{"error":"registry.ollama.ai/library/x does not support tools"}', "does not support tools"),
         (b'{"error":"json: cannot unmarshal string into Go struct field"}', "cannot unmarshal"),
-        (b'{"message":{"content":"a"},"done":false}\n{"message":{"content":"b"},"done":true}', "is none of /api/chat"),
+        (
+            b'{"message":{"content":"a"},"done":false}\n{"message":{"content":"b"},"done":true}',
+            "is not one of /api/chat",
+        ),
         (b'{"done":true}', "has no message"),
-        (b"", "is none of /api/chat"),
-        (b"<html>502</html>", "is none of /api/chat"),
-        (b'{"message":"hi"}', "is none of /api/chat"),
-        (b'{"message":{"tool_calls":[{"function":{"arguments":' + b"[" * 5000 + b"]" * 5000 + b"}}]}}", "none of /api"),
+        (b"", "is not one of /api/chat"),
+        (b"<html>502</html>", "is not one of /api/chat"),
+        (b'{"message":"hi"}', "is not one of /api/chat"),
+        (b'{"message":{"tool_calls":[{"function":{"arguments":' + b"[" * 5000 + b"]" * 5000 + b"}}]}}", "not one of /api"),
     ],
 )
 def test_what_is_no_answer_is_a_fault_that_says_why(answer: bytes, says: str) -> None:
