@@ -23,6 +23,7 @@ from stages.message import Assistant, System, Tool, ToolCall, User
 from stages.retry import Backoff
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Sampling
+from stages.wire.openai import chat as openai
 from tests.flows import Desk
 from tests.foreign import serving
 from tests.misbehaving import misbehaving
@@ -173,7 +174,7 @@ def test_thinking_is_sealed_by_the_codec_and_opened_by_it_alone() -> None:
         Tool(call_id=call.id, name="look", text="7"),
         Assistant(text="from elsewhere", sealed="{no JSON"),
     )
-    sent = [json.loads(bytes(m)) for m in anthropic.encode_messages(anthropic.encode_history(history))]
+    sent = [json.loads(bytes(m)) for m in openai.encode_messages(anthropic.encode_history(history))]
     assert sent[1]["content"][:2] == json.loads(BLOCKS)
     assert sent[1]["content"][2]["type"] == "tool_use"
     assert sent[3]["content"] == [{"type": "text", "text": "from elsewhere"}]

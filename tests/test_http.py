@@ -87,9 +87,9 @@ def test_a_connection_that_keeps_breaking_is_given_up(server: str) -> None:
 
 
 FAULTS = [
-    ("html", "malformed", 2, "no chat completion"),
-    ("nothing", "malformed", 2, "no chat completion"),
-    ("deep", "malformed", 2, "no chat completion"),
+    ("html", "malformed", 2, "not a chat completion"),
+    ("nothing", "malformed", 2, "not a chat completion"),
+    ("deep", "malformed", 2, "not a chat completion"),
     ("empty", "malformed", 2, "no choices"),
     ("bomb", "malformed", 2, "asked not to pack"),
     ("reported", "reported", 2, "no memory left"),

@@ -19,6 +19,7 @@ from forge.proxy.app import App, NotedOutlet, Route
 from forge.proxy.info import Tally
 from forge.proxy.policy_file import policy_from_toml
 from forge.testing import Scripted
+from stages.options import OptionError
 from tests.scripted_model import Line, ScriptedModel, completion, hanging, whole
 
 LOOK: dict[str, Any] = {
@@ -468,6 +469,11 @@ async def test_a_request_that_is_wrong_is_refused_in_its_protocol(
         assert there.model.asked == []
 
 
+def test_a_larger_body_than_any_protocol_reads_is_no_option() -> None:
+    with pytest.raises(OptionError, match="body_limit"):
+        ProxyOptions(body_limit=64 * 1024 * 1024)
+
+
 async def test_methods_models_and_pages() -> None:
     async with behind() as there:
         status, _, headers = await there.get("/v1/chat/completions")
@@ -478,7 +484,8 @@ async def test_methods_models_and_pages() -> None:
         assert (theirs["data"][0]["type"], theirs["first_id"], theirs["has_more"]) == ("model", "tiny", False)
         assert msgspec.json.decode((await there.get("/v1/models/tiny"))[1])["id"] == "tiny"
         assert (await there.get("/models/other"))[0] == 404
-        assert (await there.get("/health"))[:2] == (200, b'{"status":"ok"}')
+        assert (await there.get("/v1/health"))[:2] == (200, b'{"status":"ok"}')
+        assert (await there.get("/health"))[0] == 200
         assert msgspec.json.decode((await there.get("/props"))[1])["total_slots"] == 8
         assert (await there.get("/forge/usage"))[0] == 204
         assert b'forge_requests_total{path="/models",status="200"}' in (await there.get("/metrics"))[1]

@@ -237,7 +237,7 @@ REQUESTS: dict[str, tuple[int, Callable[[str], bytes]]] = {
     "no JSON": (400, lambda path: body(path, [ASKED])[:-3]),
     "no object": (400, lambda _: b"[1]"),
     "nothing": (400, lambda _: b""),
-    "no UTF-8": (400, lambda path: body(path, [ASKED]).replace(b"Look.", b"L\xff\xfeok")),
+    "not UTF-8": (400, lambda path: body(path, [ASKED]).replace(b"Look.", b"L\xff\xfeok")),
     "no messages": (400, lambda path: body(path, [])),
     "no model": (400, lambda path: body(path, [ASKED]).replace(b'"model"', b'"modal"')),
     "a temperature out of range": (400, lambda path: body(path, [ASKED], temperature=-3)),

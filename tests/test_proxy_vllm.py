@@ -15,7 +15,10 @@ import pytest
 from forge.backends import named
 from forge.cli import main
 from forge.proxy import ProxyOptions, ProxyServer
-from forge.proxy.second_try import MOST_CUTS
+from forge.proxy.exchange import MOST_CUTS
+from forge.proxy.model import ToolFallback
+from forge.proxy.tools import Guards
+from stages.effect import Fault
 from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
 from tests.scripted_model import Line, completion, whole
 from tests.test_proxy import behind
@@ -319,6 +322,16 @@ async def test_tokens_are_counted_by_vllms_own_tokenizer_with_its_template_and_t
         plain = await there.theirs.messages.count_tokens(model="qwen05", messages=ASK)
         assert told.input_tokens == tokens_of({"messages": ASK, "tools": TOOLS})
         assert plain.input_tokens == tokens_of({"messages": ASK})
+
+
+def test_of_many_models_that_refuse_tools_the_last_are_remembered() -> None:
+    fallback = ToolFallback(Guards(max_retries=1, search_text=True), ("no tools",))
+    refusal = Fault(kind="status", status=400, detail="", body="no tools here")
+    for number in range(300):
+        assert fallback.learns(f"model-{number}", refusal)
+    known = [number for number in range(300) if fallback.applies_to(f"model-{number}")]
+    assert known == list(range(300 - len(known), 300))
+    assert len(known) > 100
 
 
 @pytest.mark.parametrize(("refusals", "status"), [(3, 200), (9, 400)])

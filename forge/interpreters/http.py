@@ -34,7 +34,7 @@ RAISED = (httpx.HTTPError, OSError)
 """What a request may raise; some errors of the operating system come through httpx as they are."""
 
 
-def place(url: httpx.URL) -> str:
+def _shown_url(url: httpx.URL) -> str:
     """The address as it may be shown: without user, password and query, which may be secret."""
     return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
@@ -154,7 +154,7 @@ class TooLargeError(Exception):
     """A body has more bytes than may be read."""
 
 
-class Bounded:
+class _Bounded:
     """The chunks of a body as they come over the wire. TooLargeError once there are more than `limit` bytes."""
 
     def __init__(self, chunks: AsyncIterator[bytes], limit: int) -> None:
@@ -187,7 +187,7 @@ async def read_body(response: httpx.Response, limit: int) -> Body:
         return Body(whole=False, packed=packed)
     chunks: list[bytes] = []
     try:
-        async for chunk in Bounded(response.aiter_raw(), limit):
+        async for chunk in _Bounded(response.aiter_raw(), limit):
             chunks.append(chunk)  # noqa: PERF401 - what came before the bound is kept
     except TooLargeError:
         return Body(content=b"".join(chunks), whole=False)
@@ -215,7 +215,7 @@ _LINGER = 0.5
 async def _read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: Watcher) -> Reply | Fault:
     """The reply that a body streams, told to the watcher while it comes; or the fault at which it ended."""
     pieces: list[Piece | Fault] = []
-    bounded = Bounded(chunks, STREAM_LIMIT)
+    bounded = _Bounded(chunks, STREAM_LIMIT)
     try:
         async for chunk in bounded:
             decoder, added = decoder.advance(chunk)
@@ -248,7 +248,7 @@ async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], wa
 
 # Send requests to a server over HTTP, with retries; every fault of the transport becomes a value.
 
-_BODY_LIMIT = 16 * 1024 * 1024
+REPLY_LIMIT = 16 * 1024 * 1024
 """Maximum bytes to read of a reply."""
 
 TOTAL = 3600.0
@@ -285,7 +285,7 @@ class Http:
         headers = {"content-type": "application/json", **IDENTITY}
         blank = client.build_request("GET", f"{base_url}{wire.path}", headers=headers)
         self._to, self._headers, self._extensions = blank.url, blank.headers, blank.extensions
-        self._where = place(blank.url)
+        self._where = _shown_url(blank.url)
         self._retry = retry or Backoff()
         self._silence, self._total = client.timeout.read, total
         self._hidden = hidden
@@ -339,9 +339,9 @@ class Http:
         if watcher is not None and response.is_success and not packed and not whole:
             answer = await _read_stream(response.aiter_raw(), self._wire.stream, watcher)
             return answer if isinstance(answer, Reply) else _with_type(answer, response, self._hidden)
-        body = await read_body(response, _BODY_LIMIT)
+        body = await read_body(response, REPLY_LIMIT)
         if not (body.whole or packed):
-            return Fault(kind="too_large", detail=f"{self._where} sent more than {_BODY_LIMIT} bytes")
+            return Fault(kind="too_large", detail=f"{self._where} sent more than {REPLY_LIMIT} bytes")
         if not response.is_success:
             return refused(response, body.content, self._where, self._hidden)
         if packed:

@@ -15,7 +15,10 @@ from stages.rescue.holding import Holding
 from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
 
 _COMMENTS = re.compile(rb"(?::[^\r\n]*\r?\n|\r?\n)*")
-"""Lines of an event stream that mean nothing, by which servers keep connections alive."""
+"""Comments and blank lines of an event stream, which servers send to keep connections alive."""
+
+_PING = re.compile(rb"event: ?ping\b")
+"""The keep-alive event of Anthropic's API."""
 
 
 class Admission(Struct, frozen=True):
@@ -43,7 +46,7 @@ class Admission(Struct, frozen=True):
         ends = any(isinstance(piece, Ended) for piece in heard.pieces)
         if self.closed or ends or any(isinstance(piece, CallStarted | CallDelta) for piece in heard.pieces):
             return replace(self, held=held, closed=True), ()
-        if not self.held and not heard.pieces and (not self.begun or b"ping" in heard.raw[:20]):
+        if not self.held and not heard.pieces and (not self.begun or _PING.match(heard.raw)):
             return replace(self, begun=True), (heard,)
         if not heard.pieces:
             return replace(self, held=held, begun=True), ()

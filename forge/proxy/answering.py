@@ -9,10 +9,9 @@ from forge.observation import Observed
 from forge.proxy.admission import is_said, shown_text
 from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
-from forge.proxy.exchange import Exchange
+from forge.proxy.exchange import Exchange, after_refusal
 from forge.proxy.passage import Notes, RequestOutcome
 from forge.proxy.relay import Relay
-from forge.proxy.second_try import after_refusal
 from forge.proxy.turn import Accepted, Again, Exhausted
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault, Replied, Reply, Undelivered
@@ -120,7 +119,7 @@ class WholeAnswer:
         request, passed = exchange.request, exchange.wire.passed if exchange.same and got.raw else None
         several = request.n > 1 or request.logprobs
         bare = exchange.strips and bool(got.reply.reasoning)
-        if passed is not None and not bare and (several or passed(exchange.envelope()).takes(got.raw)):
+        if passed is not None and not bare and (several or passed(exchange.envelope).takes(got.raw)):
             self._answer = WireAnswer(body=got.raw)
         else:
             await self.tell(exchange, got.reply)
@@ -128,7 +127,7 @@ class WholeAnswer:
     async def tell(self, exchange: Exchange, reply: Reply) -> None:
         """The reply in the client's protocol."""
         shown = replace(reply, reasoning="", sealed="") if exchange.strips else reply
-        self._answer = WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope()))
+        self._answer = WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope))
 
     async def fail(self, error: RequestError, answer: WireAnswer) -> None:  # noqa: ARG002 - see Sink
         """Send the error's answer."""
@@ -160,18 +159,18 @@ class StreamedAnswer:
         """The whole reply, some of it shown; of a retry, nothing is."""
         judged, admission = exchange.asked is not None, exchange.admission()
         pieces: list[Piece | Fault] = []
+        ended = False
         async with aclosing(exchange.model.upstream.stream(post)) as events:
             async for heard in events:
                 if isinstance(heard, Refusal):
                     return heard
                 fault = next((piece for piece in heard.pieces if isinstance(piece, Fault)), None)
-                if fault is not None and not _is_ended(pieces):
+                if fault is not None and not ended:
                     return Refusal(fault)
+                ended = ended or any(isinstance(piece, Ended) for piece in heard.pieces)
                 if heard.pieces and not pieces:
                     observed.first()
                 pieces += heard.pieces
-                if not judged:
-                    del pieces[:-3]  # of a reply that is not judged it matters how it ends
                 if not first:
                     continue
                 admission, shown = admission.advance(heard)
@@ -210,7 +209,3 @@ class StreamedAnswer:
     async def end(self) -> None:
         """End the stream."""
         await self._out.end()
-
-
-def _is_ended(pieces: list[Piece | Fault]) -> bool:
-    return any(isinstance(piece, Ended) for piece in pieces[-3:])

@@ -1,8 +1,6 @@
 """An exchange: one request of a client, how the backend is asked for it, and what the answer says of itself."""
 
 import re
-import time
-import uuid
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,9 +8,11 @@ from msgspec.structs import replace
 from forge.observation import ModelAsked, Observed
 from forge.proxy.admission import Admission
 from forge.proxy.errors import naming_a_model
+from forge.proxy.fitting import refitted
 from forge.proxy.model import Model
 from forge.proxy.policy import ModelPolicy
-from forge.proxy.shaping import Shaped, in_plain_words, shaped_request, with_fields
+from forge.proxy.shaping import Shaped, shaped_request
+from forge.proxy.tool_offer import in_plain_words
 from forge.proxy.turn import (
     Again,
     Exhausted,
@@ -23,13 +23,15 @@ from forge.proxy.turn import (
     opening,
     unanswered,
 )
-from forge.proxy.upstream import Caller, Post, Refusal
+from forge.proxy.upstream import Forwarded, Post, Refusal
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.rules import pending
-from stages.wire.deltas import overflow_of
-from stages.wire.served import Envelope, RequestError, ServerRequest, refusal
+from stages.wire.deltas import Overflow, overflow_of
+from stages.wire.served import Envelope, RequestError, ServerRequest, as_sent, refusal, with_fields
 from stages.wire.server_wires import ServerWire
+from stages.wire.valid import alternating_history, system_first, valid_history
+from stages.wire.wires import wire as wire_of
 
 _KIND = re.compile(r"[A-Za-z0-9_.-]+")
 """Kinds that may stand in a header: the client's own word."""
@@ -38,12 +40,12 @@ _KIND = re.compile(r"[A-Za-z0-9_.-]+")
 class Exchange(Struct, frozen=True, kw_only=True):
     """A request on its way. `same`: the backend's bytes are the client's. `asked` is None where no reply is judged.
 
-    `given` is what the client asks for, `shaped` what is made of it for the backend. `overflow` is the refusal after
-    which it was compacted, `cuts` how many times it was.
+    `envelope` is what an answer of forge's own says beside the reply, `shaped` what is made of the request for the
+    backend. `overflow` is the refusal after which it was compacted, `cuts` how many times it was.
     """
 
     wire: ServerWire
-    given: ServerRequest
+    envelope: Envelope
     shaped: Shaped
     model: Model
     first: Post
@@ -52,9 +54,10 @@ class Exchange(Struct, frozen=True, kw_only=True):
     overflow: Refusal | None = None
     cuts: int = 0
 
-    def envelope(self) -> Envelope:
-        """What an answer of forge's own says beside the reply."""
-        return Envelope(id=self.wire.prefix + uuid.uuid4().hex, created=int(time.time()), request=self.given)
+    @property
+    def given(self) -> ServerRequest:
+        """What the client asks for."""
+        return self.envelope.request
 
     @property
     def request(self) -> ServerRequest:
@@ -125,11 +128,12 @@ class Exchange(Struct, frozen=True, kw_only=True):
     def post(self, again: Again) -> Post:
         """A further request of the same client."""
         body = again.request.body if self.same and not again.constrained else b""
-        return Post(request=again.request, body=body, caller=self.first.caller)
+        return Post(request=again.request, body=body, forwarded=self.first.forwarded)
 
 
-def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, caller: Caller) -> Exchange | RequestError:
+def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, forwarded: Forwarded) -> Exchange | RequestError:
     """How the request is served; why it cannot be."""
+    request = envelope.request
     model = model.asked_about(request)
     same = model.passes(request)
     if same:
@@ -140,27 +144,27 @@ def exchange_of(wire: ServerWire, request: ServerRequest, model: Model, caller: 
     shaped = shaped_request(request, model.policy_for(request), model.setup, names, same=same)
     if isinstance(shaped, RequestError):
         return shaped
-    return exchange_for(wire, request, shaped, model, caller, same=same)
+    return _exchange_for(wire, replace(envelope, request=request), shaped, model, forwarded, same=same)
 
 
-def exchange_for(
-    wire: ServerWire, given: ServerRequest, shaped: Shaped, model: Model, caller: Caller, *, same: bool
+def _exchange_for(
+    wire: ServerWire, envelope: Envelope, shaped: Shaped, model: Model, forwarded: Forwarded, *, same: bool
 ) -> Exchange:
     """The exchange in which the backend is asked what was made of what the client has given."""
     request = shaped.request
     whole = request.n > 1 or request.logprobs
     judges = request.tools and request.choice.mode != "none" and not whole
-    asked = _first_asked(given, request, model, same=same) if judges else None
+    asked = _first_asked(envelope.request, request, model, same=same) if judges else None
     if asked is not None:
         first = asked.request
     else:
         first = Request() if same else plain_request(request, model.setup_for(request), model.name_for(request))
     return Exchange(
         wire=wire,
-        given=given,
+        envelope=envelope,
         shaped=shaped,
         model=model,
-        first=Post(request=first, body=request.body if same else b"", caller=caller),
+        first=Post(request=first, body=request.body if same else b"", forwarded=forwarded),
         same=same,
         asked=asked,
     )
@@ -196,3 +200,62 @@ def pinned(request: ServerRequest, name: str) -> ServerRequest:
     if not name or name == request.model:
         return request
     return with_fields(request, {"model": name})
+
+
+# After a refusal: what is asked instead of a request that the backend has refused.
+
+_REFUSED = frozenset({400, 422, 500})
+"""Statuses with which servers refuse a history: llama.cpp answers 500 where its chat template or parser fails."""
+
+MOST_CUTS = 3
+"""Maximum number of compactions for a server that stops counting tokens at its limit.
+
+Each raises the assumed tokens per character until what was sent is over the limit. By the third it is 1, the maximum;
+a fourth would cut nothing more.
+"""
+
+
+def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
+    """What is asked instead of a request that the backend has refused; None where that is the answer."""
+    if refusal.overflow is not None:
+        return _with_less(exchange, refusal, refusal.overflow)
+    if in_text := exchange.model.after_refusal(exchange.given, refusal.fault):
+        again = exchange_of(exchange.wire, exchange.envelope, in_text, exchange.first.forwarded)
+        return None if isinstance(again, RequestError) else again
+    return _with_valid_history(exchange) if refusal.fault.status in _REFUSED else None
+
+
+def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exchange | None:
+    """The exchange with a shorter conversation; None where the client is to be told that it does not fit.
+
+    Once, where the server says how long it is; where it says that it has at least so many tokens, a few times.
+    """
+    model, given, policy = exchange.model, exchange.given, exchange.policy
+    most = MOST_CUTS if overflow.at_least else 1
+    if exchange.cuts >= most or not policy.compacts_overflow(given):
+        return None
+    setup, limit = model.setup_for(given), policy.context_tokens or 0
+    fit = refitted(exchange.shaped.whole, exchange.request, setup, overflow, limit, same=exchange.same)
+    if fit is None:
+        return None
+    less = replace(exchange.shaped, request=fit.request, cut=fit.cut)
+    again = _exchange_for(exchange.wire, exchange.envelope, less, model, exchange.first.forwarded, same=exchange.same)
+    return replace(again, overflow=exchange.overflow or refusal, cuts=exchange.cuts + 1)
+
+
+def _with_valid_history(exchange: Exchange) -> Exchange | None:
+    """The exchange with a history that strict servers and templates take; None where that is the client's own.
+
+    A damaged call in it, and llama.cpp answers 500 to the conversation for good. What has no noun would be lost.
+    """
+    request = exchange.request
+    if not exchange.same or any(foreign.fate != "dropped" for foreign in request.foreign):
+        return None
+    valid = alternating_history if exchange.model.setup.alternating else valid_history
+    history = valid(system_first(request.history))
+    if history == request.history:
+        return None
+    messages = wire_of(exchange.model.setup.dialect).messages(history)
+    body = replace(as_sent(request), messages=messages).body
+    shaped = replace(exchange.shaped, request=replace(request, body=body, history=history))
+    return _exchange_for(exchange.wire, exchange.envelope, shaped, exchange.model, exchange.first.forwarded, same=True)

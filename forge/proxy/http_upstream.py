@@ -10,7 +10,7 @@ import msgspec
 from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
-from forge.interpreters.http import STREAM_LIMIT, status_fault, tls_reason
+from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, status_fault, tls_reason
 from forge.proxy.endpoint_client import (
     BrokenAnswerError,
     EndpointClient,
@@ -19,9 +19,17 @@ from forge.proxy.endpoint_client import (
     UnansweredError,
     UnreachableError,
 )
-from forge.proxy.hearing import EVENT_LIMIT, Hearing, TooLongError, streamed_reply
-from forge.proxy.options import BODY_LIMIT
-from forge.proxy.upstream import Caller, Heard, Post, Refusal, Whole
+from forge.proxy.upstream import (
+    EVENT_LIMIT,
+    Forwarded,
+    Heard,
+    Hearing,
+    Post,
+    Refusal,
+    TooLongError,
+    Whole,
+    streamed_reply,
+)
 from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.wire.deltas import BODY_KEPT, cut_body
@@ -40,7 +48,7 @@ REQUEST_ERRORS = (BrokenAnswerError, OSError, TimeoutError, UnansweredError, Unr
 """What a request may raise."""
 
 
-class Served:
+class HttpUpstream:
     """A server of that protocol. `verbatim`: events are kept as they came, for a client of the same protocol."""
 
     def __init__(self, client: EndpointClient, endpoint: Endpoint, wire: Wire) -> None:
@@ -51,11 +59,11 @@ class Served:
         """The whole answer."""
         try:
             async with await self._posted(post, post.body or post.request.body) as answer:
-                raw = await answer.read(BODY_LIMIT)
+                raw = await answer.read(REPLY_LIMIT)
         except REQUEST_ERRORS as error:
             return Refusal(_fault_of(error, self._url))
         if raw is None:
-            return Refusal(Fault(kind="too_large", detail=f"{self._url} sent more than {BODY_LIMIT} bytes"))
+            return Refusal(Fault(kind="too_large", detail=f"{self._url} sent more than {REPLY_LIMIT} bytes"))
         if answer.status >= 300:
             return self._refused(answer, raw)
         if packed := self._packed(answer):
@@ -71,7 +79,7 @@ class Served:
         try:
             async with await self._posted(post, post.body or self._wire.streamed(post.request)) as answer:
                 if answer.status >= 300:
-                    yield self._refused(answer, await answer.read(BODY_LIMIT) or b"")
+                    yield self._refused(answer, await answer.read(REPLY_LIMIT) or b"")
                     return
                 if packed := self._packed(answer):
                     yield packed
@@ -89,9 +97,9 @@ class Served:
             return None
         url = self._endpoint.base + self._wire.counts_at
         try:
-            asking = await self._client.ask("POST", url, post.caller.key, post.body, post.caller.headers)
+            asking = await self._client.ask("POST", url, post.forwarded.key, post.body, post.forwarded.headers)
             async with asking as answer:
-                raw = await answer.read(BODY_LIMIT) or b""
+                raw = await answer.read(REPLY_LIMIT) or b""
         except REQUEST_ERRORS:
             return None
         if answer.status >= 300:
@@ -121,8 +129,8 @@ class Served:
             yield last
 
     async def _posted(self, post: Post, body: bytes) -> OpenRequest:
-        headers = post.caller.headers if post.body else ()
-        return await self._client.ask("POST", self._url, post.caller.key, body, headers, trace=post.trace)
+        headers = post.forwarded.headers if post.body else ()
+        return await self._client.ask("POST", self._url, post.forwarded.key, body, headers, trace=post.trace)
 
     def _packed(self, answer: HttpAnswer) -> Refusal | None:
         """The refusal of a body that is packed, although none was asked for so."""
@@ -166,11 +174,11 @@ CARRIED = frozenset({"anthropic-version", "anthropic-beta", "openai-organization
 _CARRIED = {name.encode(): name for name in CARRIED}
 
 
-def caller_of(headers: Mapping[bytes, bytes], key: str) -> Caller:
+def forwarded_of(headers: Mapping[bytes, bytes], key: str) -> Forwarded:
     """Who asks, with that credential."""
     found = _CARRIED.keys() & headers.keys()
     carried = sorted((_CARRIED[name], headers[name].decode("latin-1")) for name in found)
-    return Caller(key=key, headers=tuple(pair for pair in carried if pair[1]))
+    return Forwarded(key=key, headers=tuple(pair for pair in carried if pair[1]))
 
 
 def credential_of(headers: Mapping[bytes, bytes]) -> str:

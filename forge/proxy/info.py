@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from forge.connection import Connection
 from forge.door.asgi import Asked
+from forge.interpreters.http import REPLY_LIMIT
 from forge.proxy.app import NotedOutlet, Route
 from forge.proxy.endpoint_client import EndpointClient
 from forge.proxy.errors import refusal_answer
 from forge.proxy.exchange import pinned
 from forge.proxy.http_upstream import REQUEST_ERRORS
-from forge.proxy.options import BODY_LIMIT
 from forge.proxy.passage import Passage
 from forge.proxy.service import Service
 from forge.proxy.upstream import Post, Refusal
@@ -28,7 +28,7 @@ from stages.wire.anthropic.messages_server import decode_count_request
 from stages.wire.served import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 
-PATIENCE = 10.0
+_PATIENCE = 10.0
 """Seconds for a page of the backend."""
 
 
@@ -75,7 +75,7 @@ def _known(path: str) -> str:
 # Models, health, metrics, usage.
 
 
-class Listed(Struct):
+class _Listed(Struct):
     """A model that is served; what else its server says of it is kept for clients of OpenAI's protocols."""
 
     id: str
@@ -87,7 +87,7 @@ class _List(Struct):
 
 
 _list = msgspec.json.Decoder(_List)
-_listed = msgspec.json.Decoder(Listed)
+_listed = msgspec.json.Decoder(_Listed)
 
 
 class Info:
@@ -177,9 +177,9 @@ class Info:
         if endpoint is None or self._client is None:
             return 0, b""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(_PATIENCE):
                 async with await self._client.ask("GET", endpoint.root + path, self._service.key_of(asked)) as answer:
-                    body = await answer.read(BODY_LIMIT) or b""
+                    body = await answer.read(REPLY_LIMIT) or b""
                     return answer.status, endpoint.hidden.without_bytes(body)
         except REQUEST_ERRORS:
             return 0, b""
@@ -189,7 +189,7 @@ async def _tell(out: NotedOutlet, told: object) -> None:
     await out.answer(WireAnswer(body=msgspec.json.encode(told)))
 
 
-def _anthropic(listed: Listed) -> dict[str, str]:
+def _anthropic(listed: _Listed) -> dict[str, str]:
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(0, listed.created), 4_000_000_000)))
     return {"type": "model", "id": listed.id, "display_name": listed.id, "created_at": made}
 
@@ -207,14 +207,14 @@ def _limit(query: bytes) -> int:
 
 
 async def count_tokens(service: Service, connection: Connection, asked: Asked, out: NotedOutlet) -> None:
-    """WireAnswer with the tokens of a prompt."""
+    """POST /v1/messages/count_tokens."""
     request = decode_count_request(asked.body)
     if isinstance(request, RequestError):
         await out.answer(MESSAGES.encode_error(request))
         return
     if service.model.verbatim == request.protocol:
         body = pinned(request, service.model.name).body
-        post = Post(request=Request(), body=body, caller=service.caller_of(asked))
+        post = Post(request=Request(), body=body, forwarded=service.forwarded_of(asked))
         counted = await service.model.upstream.count(post)
         if isinstance(counted, Refusal):
             await out.answer(refusal_answer(MESSAGES, counted, same=True))
@@ -241,7 +241,6 @@ def routes_of(service: Service, info: Info) -> dict[str, Route]:
         "/messages/count_tokens": Route({"POST": partial(count_tokens, service, info.connection)}, MESSAGES),
         "/models": Route({"GET": info.models}),
         "/health": Route({"GET": info.health, "HEAD": info.health}),
-        "/v1/health": Route({"GET": info.health}),
         "/props": Route({"GET": info.props}),
         "/metrics": Route({"GET": info.metrics}),
         "/forge/health": Route({"GET": info.alive}),

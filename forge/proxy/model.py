@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from forge.backends.http_client import refuses_tools
 from forge.connection import Endpoint, Setup
+from forge.proxy.fitting import GrowingContext
 from forge.proxy.policy import ModelPolicy, Policy
-from forge.proxy.shaping import GrowingContext
 from forge.proxy.tools import Guards
 from forge.proxy.upstream import Upstream
 from stages.effect import Fault
@@ -20,7 +20,7 @@ VERBATIM: dict[WireName, ServerProtocol] = {"openai": "chat", "anthropic": "mess
 """The protocol of a client whose bodies such a backend takes as they are."""
 
 _MOST_NAMES = 256
-"""Maximum number of models remembered: clients may name any."""
+"""Maximum number of models remembered, the last ones: clients may send any name."""
 
 log = logging.getLogger("forge.proxy")
 
@@ -33,7 +33,7 @@ class ToolFallback:
 
     def __init__(self, guards: Guards, words: tuple[str, ...], *, always: bool = False) -> None:
         self.guards, self._words, self._always = guards, words, always
-        self._refused: set[str] = set()
+        self._refused: dict[str, None] = {}
 
     def applies_to(self, model: str) -> bool:
         """Whether that model is known to refuse tools."""
@@ -45,7 +45,9 @@ class ToolFallback:
             return False
         if model not in self._refused:
             log.warning("refused, so tools are written into the prompt from now on: %s", fault.detail)
-            self._refused = {model} if len(self._refused) == _MOST_NAMES else self._refused | {model}
+            self._refused[model] = None
+            if len(self._refused) > _MOST_NAMES:
+                del self._refused[next(iter(self._refused))]
         return True
 
 

@@ -7,9 +7,7 @@ from msgspec import Meta
 
 from forge.door.options import Listening
 from forge.proxy.policy import Policy
-
-BODY_LIMIT = 16 * 1024 * 1024
-"""Bytes of a request."""
+from stages.wire.served import BODY_LIMIT
 
 KEEP_ALIVE = 15.0
 """Maximum seconds of silence in a stream: some clients give up after 120."""
@@ -23,7 +21,7 @@ class ProxyOptions(Listening, frozen=True, kw_only=True):
 
     `max_retries`: corrections of one reply that the client never sees. `rescue`: look for calls in text.
     `slots`: maximum concurrent requests at the backend; 0: as many as it reports, else 4. `queue`: maximum requests
-    waiting for a slot, each for up to `queue_timeout` seconds.
+    waiting for a slot, each for up to `queue_timeout` seconds. `body_limit`: at most 32 MiB.
     `api_key`: the key that callers of the proxy need; without one the proxy listens on this machine only, at its
     addresses and the hosts of `origins`, unless `insecure`.
     `backend_api_key` is sent to the backend instead of the client's own key.
@@ -36,7 +34,7 @@ class ProxyOptions(Listening, frozen=True, kw_only=True):
     slots: Annotated[int, Meta(ge=0)] = 0
     queue: Annotated[int, Meta(ge=0)] = 64
     queue_timeout: Annotated[float, Meta(gt=0)] = 300.0
-    body_limit: Annotated[int, Meta(gt=0)] = BODY_LIMIT
+    body_limit: Annotated[int, Meta(gt=0, le=BODY_LIMIT)] = 16 * 1024 * 1024
     api_key: str = ""
     backend_api_key: str = ""
     insecure: bool = False

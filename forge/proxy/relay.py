@@ -23,7 +23,7 @@ class Relay:
     """The stream of one exchange."""
 
     def __init__(self, exchange: Exchange, out: NotedOutlet) -> None:
-        self._out, envelope = out, exchange.envelope()
+        self._out, envelope = out, exchange.envelope
         # Several choices, and what forge has no noun for: the backend's own events to the end.
         self._as_it_is = exchange.same and (exchange.request.n > 1 or exchange.request.logprobs)
         self._strips = exchange.strips

@@ -12,7 +12,8 @@ from forge.door.listening import Server
 from forge.observation import observe_with
 from forge.proxy.app import App, refuse_open_house
 from forge.proxy.endpoint_client import endpoint_client
-from forge.proxy.http_upstream import Served
+from forge.proxy.fitting import GrowingContext
+from forge.proxy.http_upstream import HttpUpstream
 from forge.proxy.info import Info, Tally, below_of, routes_of
 from forge.proxy.model import VERBATIM, Model, ToolFallback
 from forge.proxy.options import ProxyOptions
@@ -20,10 +21,9 @@ from forge.proxy.passage import Passage, summary_line
 from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
 from forge.proxy.service import Service
-from forge.proxy.shaping import GrowingContext
 from forge.proxy.slots import Slots
 from forge.proxy.tools import Guards
-from forge.proxy.upstream import Connected
+from forge.proxy.upstream import ConnectionUpstream
 from stages.wire.wires import wire
 
 log = logging.getLogger("forge.proxy")
@@ -85,10 +85,10 @@ async def _application(
     async with AsyncExitStack() as opened:
         client = None if endpoint is None else await opened.enter_async_context(endpoint_client(endpoint))
         spoken = wire(setup.dialect)
-        served = Served(client, endpoint, spoken) if client is not None and endpoint is not None else None
+        served = HttpUpstream(client, endpoint, spoken) if client is not None and endpoint is not None else None
         model = Model(
             setup=setup,
-            upstream=served or Connected(connection),
+            upstream=served or ConnectionUpstream(connection),
             guards=Guards(
                 max_retries=options.max_retries, search_text=options.rescue, mode=setup.mode, form=setup.form
             ),

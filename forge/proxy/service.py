@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -11,13 +12,13 @@ from forge.door.asgi import STOPPING, Asked
 from forge.proxy.answering import StreamedAnswer, WholeAnswer, answer
 from forge.proxy.app import NotedOutlet
 from forge.proxy.exchange import exchange_of
-from forge.proxy.http_upstream import caller_of, credential_of
+from forge.proxy.http_upstream import credential_of, forwarded_of
 from forge.proxy.model import Model
 from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
 from forge.proxy.relay import Relay
 from forge.proxy.slots import FullError, Slots
-from forge.proxy.upstream import Caller
-from stages.wire.served import RequestError
+from forge.proxy.upstream import Forwarded
+from stages.wire.served import Envelope, RequestError
 from stages.wire.server_wires import ServerWire
 
 
@@ -37,10 +38,14 @@ class Service:
         self.last: Last | None = None
 
     async def serve(self, wire: ServerWire, asked: Asked, out: NotedOutlet) -> None:
-        """WireAnswer a request of that protocol."""
-        caller = self.caller_of(asked)
+        """Answer a request in that protocol."""
+        forwarded = self.forwarded_of(asked)
         request = wire.decode_request(asked.body)
-        exchange = request if isinstance(request, RequestError) else exchange_of(wire, request, self.model, caller)
+        if isinstance(request, RequestError):
+            await out.answer(wire.encode_error(request))
+            return
+        envelope = Envelope(id=wire.prefix + uuid.uuid4().hex, created=int(time.time()), request=request)
+        exchange = exchange_of(wire, envelope, self.model, forwarded)
         if isinstance(exchange, RequestError):
             await out.answer(wire.encode_error(exchange))
             return
@@ -48,7 +53,7 @@ class Service:
         stream = StreamedAnswer(exchange, out) if exchange.request.stream else None
         try:
             with _pulse(out, stream.relay) if stream else nullcontext():
-                async with self.slots.slot(caller.key):
+                async with self.slots.slot(forwarded.key):
                     await answer(exchange, stream or WholeAnswer(out), out.notes)
             if usage := out.notes.usage:
                 self.last = Last(usage.prompt + usage.completion, exchange.request.model, time.time())
@@ -68,9 +73,9 @@ class Service:
         else:
             await out.answer(wire.encode_error(error))
 
-    def caller_of(self, asked: Asked) -> Caller:
+    def forwarded_of(self, asked: Asked) -> Forwarded:
         """What goes on to the backend of who asks."""
-        return caller_of(asked.headers, self.key_of(asked))
+        return forwarded_of(asked.headers, self.key_of(asked))
 
     def key_of(self, asked: Asked) -> str:
         """The credential for the backend: the proxy's own, or the client's, unless that is the key to the proxy."""

@@ -32,7 +32,7 @@ log = logging.getLogger("forge.proxy")
 _UNLIMITED = 2**31
 """Mistakes of one kind: what bounds them is the number of a turn's requests."""
 
-KEPT = 64
+_KEPT = 64
 """Sets of tools that are remembered: a client has two or three."""
 
 
@@ -91,7 +91,7 @@ class Guards:
         found = self._kept.get(key)
         if found is None:
             found = self._kept[key] = self._made(request, policy)
-            if len(self._kept) > KEPT:
+            if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(key)

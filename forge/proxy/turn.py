@@ -4,23 +4,30 @@ The client has asked already: its request is the turn's first `Send`. Where the 
 it is sent as it came, and a retry adds messages to it; for any other it is written anew from forge's nouns.
 """
 
+from collections.abc import Sequence
+from typing import assert_never
+
 from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Success
 
 from forge.connection import Setup
-from forge.proxy.replies import last_reply, with_calls, without_refused
 from forge.proxy.tools import Guard
 from forge.proxy.writing import writing
 from stages import Stage, fold, on, pipeline, send
 from stages.deliver import deliver
-from stages.effect import Execute, Fault, Replied, Reply, Request, Send
-from stages.message import History, Tool, ToolCall, is_nudge
+from stages.effect import Execute, Fault, RawCall, Replied, Reply, Request, Send
+from stages.message import History, Tool, ToolCall, call_id, is_nudge
+from stages.nudges import unprefixed
+from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Stop, UnknownTool
 from stages.pipeline import advance
+from stages.reading.replies import Judged
 from stages.rules import Rules, needed_tools, pending
+from stages.schema import Misfit
 from stages.state import Awaiting, Done, Folded, Ledger, Prepared, Ready, State
 from stages.wire.deltas import overflow_of
 from stages.wire.served import ServerRequest, as_sent
+from stages.wire.valid import TOOL_NAME, call_as_text, is_object
 from stages.wire.wires import wire
 
 _NEW = Ledger()
@@ -146,20 +153,20 @@ def judged(asked: Again, reply: Reply) -> Step:
             clean = _as_given(reply, calls)
             if clean:
                 return Accepted(reply, clean)
-            return Accepted(with_calls(reply, calls, batch.said.text), clean, _rescued(calls))
+            return Accepted(_with_calls(reply, calls, batch.said.text), clean, _rescued(calls))
         case Success(State(phase=Done())):
             # Where a call was asked about and was not meant, the first reply is the answer.
             first = asked.last if state.ledger.asked_about is not None else None
             answer = first or reply
-            answer = without_refused(turn.guard, state, answer) or answer
+            answer = _without_refused(turn.guard, state, answer) or answer
             return Accepted(answer, clean=answer is reply)
         case Success(State(phase=Ready()) as corrected):
-            again, last = ask(turn, corrected), last_reply(turn.given, turn.guard, state, reply)
+            again, last = ask(turn, corrected), _last_reply(turn.given, turn.guard, state, reply)
             if again is None:
                 return Exhausted(last)
             return replace(again, last=last, refused=_refused(corrected.history[len(state.history) :]))
         case Failure():
-            return Exhausted(last_reply(turn.given, turn.guard, state, reply))
+            return Exhausted(_last_reply(turn.given, turn.guard, state, reply))
         case moved:
             raise TypeError(f"a turn ended in {moved}")
 
@@ -199,3 +206,127 @@ def _rescued(calls: tuple[ToolCall, ...]) -> tuple[str, ...]:
 def _refused(added: History) -> tuple[str, ...]:
     nudges = filter(is_nudge, added)
     return tuple(dict.fromkeys(nudge.name if isinstance(nudge, Tool) else "a text" for nudge in nudges))
+
+
+# Replies that do not reach the client as they came: those with repaired calls, and the last one of a failed turn.
+#
+# Agents take a text for the end of their work. So the calls of the last attempt are passed on although they do not fit:
+# the client's own tool reports what is wrong, and the agent continues. Unreadable arguments become `{}`, unless the
+# tool would accept that. A call that could run but must not is returned as text: one that a guard refuses, one of a
+# tool that the client offered and excluded, or one for which `{}` would be valid arguments.
+
+_REPEATS = "a call in words that only repeats what was shown is not run"
+
+_NO_ARGUMENTS = "{}"
+"""The arguments of a call whose own cannot be read."""
+
+
+def _with_calls(reply: Reply, calls: Sequence[ToolCall], text: str) -> Reply:
+    """The reply with the calls as they may run, under the server's own ids where it gave any.
+
+    A limit of tokens that it ended at has cut off none of them: they were found whole.
+    """
+    ids = [call.id for call in reply.calls] if reply.calls else [""] * len(calls)
+    made = (RawCall(id=i, name=c.name, arguments=c.arguments) for i, c in zip(ids, calls, strict=False))
+    return replace(reply, text=text, calls=tuple(made), finish="tool_calls")
+
+
+def _last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply) -> Reply:
+    """The last attempt as the client gets it: all of its calls, or none and its calls told in the text.
+
+    `state` is the one in which it was judged. What a limit of tokens has cut off is told in words.
+    """
+    reading = guard.read(reply)
+    sifted = guard.sift(state, reading)
+    own = sifted.reading.calls
+    made = own if request.parallel else own[:1]
+    if guard.applied.guards:
+        made = made[: guard.rules.calls.max_calls_per_reply]
+    calls = [_handed_on(request, guard, n, judged) for n, judged in enumerate(made, start=1)]
+    going = [call for call in calls if call is not None]
+    shown = _shown(own)
+    said = reply.text.strip() and not calls
+    repeats = bool(sifted.repeated) and not own
+    refusal = _REPEATS if repeats else _refusal(guard, state, [*going, *shown]) if going or shown or said else ""
+    if refusal:
+        # A call that was found in the text must not be found there again.
+        return _told_as_refused(reply, reading.said.text, reading.calls, refusal)
+    if not going or len(going) < len(calls) or reply.finish == "length":
+        return _in_words(reply)
+    return _with_calls(reply, going, reading.said.text)
+
+
+def _without_refused(guard: Guard, state: State, reply: Reply) -> Reply | None:
+    """An answer in words whose calls, if they are meant, the session must not run: they are told in the text.
+
+    A client that looks for calls in the text itself would run them. None where there is nothing to refuse.
+    """
+    reading = guard.read(reply) if guard.applied.guards else None
+    shown = _shown(reading.calls) if reading else []
+    if reading is None or not shown or not (refusal := _refusal(guard, state, shown)):
+        return None
+    return _told_as_refused(reply, reading.said.text, shown, refusal)
+
+
+def _told_as_refused(reply: Reply, text: str, calls: Sequence[Judged | ToolCall], why: str) -> Reply:
+    """The reply with these calls told as refused beside the text around them."""
+    told = tuple(RawCall(name=call.name, arguments=call.arguments) for call in calls)
+    return _in_words(replace(reply, text=text, calls=told), f"[refused: {why}]")
+
+
+def _shown(calls: Sequence[Judged]) -> list[ToolCall]:
+    """The calls among words, which may merely be shown."""
+    return [
+        ToolCall(id=call_id(number), name=call.name, arguments=call.arguments, origin=call.origin)
+        for number, call in enumerate(calls, start=1)
+        if isinstance(call.wrong, AmongWords)
+    ]
+
+
+def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged) -> ToolCall | None:
+    """The call as it goes on; None where it must not."""
+    call = ToolCall(id=call_id(number), name=judged.name, arguments=judged.arguments, origin=judged.origin)
+    empty = replace(call, arguments=_NO_ARGUMENTS)
+    match judged.wrong:
+        case None:
+            return call
+        case UnknownTool():
+            known = judged.name in {tool.name for tool in request.specs}
+            named = TOOL_NAME.fullmatch(judged.name) is not None
+            return None if known or not named else call if is_object(judged.arguments) else empty
+        case BadArguments() if is_object(judged.arguments):
+            return call
+        case AmongWords() | BesideDamage():
+            return None
+        case BadArguments() | Guessed():
+            custom = any(tool.spec.name == judged.name and tool.kind == "custom" for tool in request.tools)
+            refused = isinstance(guard.tools.checks[judged.name](_NO_ARGUMENTS), Misfit)
+            return empty if refused and not custom else None
+        case other:
+            assert_never(other)
+
+
+def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
+    """Why the calls may not run, or the words be the answer where there are none; empty where they may."""
+    if not calls:
+        left = pending(guard.rules, state.ledger)
+        return f"first complete {', '.join(left)}" if left else ""
+    # A tool that does not exist is no guard's concern. The model is spoken to as if for the first time.
+    known = tuple(call for call in calls if call.name in guard.tools.specs)
+    calm = state.note(premature=0, prerequisite_violations=0)
+    for rule in guard.applied.guards if known else ():
+        match rule(calm, known):
+            case Stop():  # the guard of the session's calls alone stops here
+                return f"the session may run {guard.applied.policy.limits.max_tool_calls} calls, and has"
+            case [objection, *_]:
+                return unprefixed(objection)
+            case _:
+                pass
+    return ""
+
+
+def _in_words(reply: Reply, *more: str) -> Reply:
+    """The reply with its calls told in its text: they must not be run."""
+    told = map(call_as_text, reply.calls)
+    text = "\n".join(filter(None, (reply.text, *told, *more)))
+    return replace(reply, text=text, calls=(), finish="length" if reply.finish == "length" else "stop")

@@ -40,6 +40,7 @@ def writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> t
     spoken = wire(setup.dialect)
     sampling = translated_sampling(request, spoken).over(setup.sampling)
     if sampling.max_tokens is UNSET:
+        # The client set no limit, so only a runaway reply is stopped. Nothing is reserved by it (see `fitting`).
         sampling = replace(sampling, max_tokens=max(1024, setup.context_tokens // 2))
     target = Target(
         mode=setup.mode,

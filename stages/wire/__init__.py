@@ -1,9 +1,9 @@
-"""Wires: how a conversation is written for a server and how its answer is read, side by side.
+"""Wires: codecs that write conversations for servers and read their answers.
 
-`openai` is the chat completions protocol, `ollama` and `anthropic` are those servers' own. `prompted` writes tools
-and calls as text, in a form of JSON or of XML, for models or servers without tool calls of their own; `constrained`
-adds the JSON Schema of the calls that are legal now. `valid` makes any history one that strict servers take.
+`openai` is the chat completions protocol; `ollama` and `anthropic` are those servers' own. `prompted` writes tools and
+calls as text, in JSON or XML, for models or servers without native tool calls; the mode `constrained` adds the JSON
+Schema of the calls that are legal now. `valid` turns any history into one that strict servers accept.
 
-Forge as a server: `server_wires` has the protocols that clients speak to it, `served` the noun of a request, `answers`
-what an answer needs beside the reply. In each protocol's package its own side stands beside the client's.
+The server side, for the proxy: `server_wires` has the protocols that clients may speak, `served` what they share. Each
+protocol's package has the client codec and, beside it, the server codec.
 """

@@ -1,4 +1,4 @@
-"""What all wires share: streams in lines and deltas, faults, overflow in a server's words, sampling."""
+"""What all wires share: lines and deltas of streams, faults, context overflow, sampling options."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,27 +13,27 @@ from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
 from stages.options import Fraction, OptionError, Options, Tokens
 from stages.repair.decoding import decode
 
-# Deltas: the increments of a streamed reply, for whoever watches; the state only sees the whole reply.
+# Deltas: the increments of a streamed reply, for observers. The state only sees the whole reply.
 
 
 class TextDelta(Struct, frozen=True, kw_only=True, tag="text"):
-    """More of the text. In the modes prompted and constrained, the calls are in it."""
+    """More of the text. In the modes prompted and constrained, it includes the calls."""
 
     text: str
 
 
 class ReasoningDelta(Struct, frozen=True, kw_only=True, tag="reasoning"):
-    """More of the reasoning, whether the server or tags in the text separate it."""
+    """More of the reasoning, whether separated by the server or by tags in the text."""
 
     text: str
     sealed: str = ""
-    """The reasoning as its server wants it back (`effect.Reply`): this, or without a text what was told before."""
+    """The reasoning in the form that its server wants back (`effect.Reply`); without `text`, of earlier deltas."""
 
 
 class Reclassified(Struct, frozen=True, kw_only=True, tag="reclassified"):
-    """A correction of what was shown: so many of the text's last characters were reasoning, or the reverse.
+    """A correction of earlier deltas: that many of the text's last characters were reasoning, or the reverse.
 
-    A closing tag without an opening one causes it, and a call in reasoning that never ends.
+    Caused by a closing tag without an opening one, and by a call in reasoning that never ends.
     """
 
     to_reasoning: int = 0
@@ -41,7 +41,7 @@ class Reclassified(Struct, frozen=True, kw_only=True, tag="reclassified"):
 
 
 class CallStarted(Struct, frozen=True, kw_only=True, tag="call_started"):
-    """The reply's call number `index` (0, 1 …) begins. Repeated for the same call if its name grows."""
+    """The reply's call number `index`, counted from 0, begins. Repeated for the same call if its name grows."""
 
     index: int
     name: str = ""
@@ -65,7 +65,7 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
 
 
 class Retry(Struct, frozen=True, kw_only=True, tag="retry"):
-    """Attempt number `attempt` failed: discard what was shown of this reply; the next attempt begins in `seconds`."""
+    """Attempt number `attempt` failed: discard what was shown of this reply. The next attempt starts in `seconds`."""
 
     fault: Fault
     attempt: int
@@ -73,14 +73,14 @@ class Retry(Struct, frozen=True, kw_only=True, tag="retry"):
 
 
 Piece = TextDelta | ReasoningDelta | CallStarted | CallDelta | Ended
-"""What a wire's decoder reads out of a stream."""
+"""What a wire's decoder reads from a stream."""
 
 Delta = Piece | Reclassified | Retry
-"""What a watcher is told."""
+"""What an observer receives."""
 
 
 def gather_reply(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
-    """The reply that the pieces add up to, the same as if the server had given it whole; else the fault."""
+    """The reply that the pieces add up to, equal to the reply sent whole; or the fault."""
     text: list[str] = []
     thought: list[str] = []
     calls: dict[int, CallStarted] = {}
@@ -113,12 +113,12 @@ def gather_reply(pieces: Iterable[Piece | Fault]) -> Reply | Fault:
             case _:
                 assert_never(piece)
     if not (text or thought or calls):
-        return Fault(kind="malformed", detail="the answer to a request for a stream holds nothing of a reply")
+        return Fault(kind="malformed", detail="the streamed answer contains no part of a reply")
     return Fault(kind="interrupted", detail="the stream ended before the reply did")
 
 
 def reply_pieces(reply: Reply) -> tuple[Piece, ...]:
-    """The pieces of a reply that came whole."""
+    """A whole reply as pieces."""
     started = ((CallStarted(index=n, name=c.name, id=c.id), c.arguments) for n, c in enumerate(reply.calls))
     calls = tuple(
         piece
@@ -134,7 +134,7 @@ def reply_pieces(reply: Reply) -> tuple[Piece, ...]:
 
 
 def watched_deltas(split: "reasoning.Split", piece: Piece) -> tuple["reasoning.Split", tuple[Delta, ...]]:
-    """What a watcher is told of a piece: reasoning between tags is separated from text. Begin with `Split()`."""
+    """The deltas of a piece, with reasoning between tags separated from text. Begin with `Split()`."""
     match piece:
         case TextDelta(text=text):
             after, found = reasoning.advance_split(split, text)
@@ -161,16 +161,16 @@ def _told(found: "reasoning.SplitDelta") -> Iterable[Delta]:
 # Faults in an answer: errors that a server reports under status 200 or in a stream.
 
 BODY_KEPT = 2000
-"""Maximum bytes of a body that are kept with a fault."""
+"""Maximum bytes of a body kept in a fault."""
 
 CALLS_LIMIT = 256
-"""Maximum number of calls that are read of one reply, whole or streamed."""
+"""Maximum number of calls read from one reply, whole or streamed."""
 
 _OBJECTS_LIMIT = 100_000
-"""Maximum number of opening braces and brackets in an answer, or in a line of a stream, that is decoded.
+"""Maximum number of opening braces and brackets in an answer, or in a line of a stream.
 
-`{},`, three bytes, becomes a value of a hundred. Log-probabilities of thousands of tokens stay below it, and so does
-any reply with code in it.
+The three bytes `{},` take a hundred when decoded. Log-probabilities of thousands of tokens stay below the limit, and so
+does any reply with code in it.
 """
 
 _STATUS = {
@@ -184,7 +184,7 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status for an error's type: https://platform.claude.com/docs/en/api/errors."""
+"""The status of each error type: https://platform.claude.com/docs/en/api/errors."""
 
 
 class _Error(Struct):
@@ -203,21 +203,21 @@ def cut_body(body: bytes) -> str:
 
 
 def too_many_objects(body: bytes) -> Fault | None:
-    """The fault of JSON with too many objects; None: few enough."""
+    """The fault for JSON with too many objects; None if there are not."""
     if len(body) <= _OBJECTS_LIMIT or body.count(b"{") + body.count(b"[") <= _OBJECTS_LIMIT:
         return None
     return Fault(kind="too_large", detail=f"the server's answer has more than {_OBJECTS_LIMIT} JSON objects and arrays")
 
 
 def too_many_calls_fault() -> Fault:
-    """The fault of a reply with more calls than are read."""
+    """The fault for a reply with too many calls."""
     return Fault(kind="too_large", detail=f"the reply has more than {CALLS_LIMIT} tool calls")
 
 
 def reported_fault(error: Raw) -> Fault:
-    """The fault for an error: an object with message, type and code, or bare text, as servers send it.
+    """The fault for a server's error: an object with message, type and code, or plain text.
 
-    `status` is the error's own code, or that of its type; None if it has neither.
+    `status` is the error's code, or the status of its type; None if it has neither.
     """
     raw = bytes(error)
     try:
@@ -233,12 +233,12 @@ def reported_fault(error: Raw) -> Fault:
 
 
 class Lines(Struct, frozen=True, kw_only=True):
-    """A stream split into lines so far. Begin with `Lines()`; lines end in LF, CR or CRLF."""
+    """The state of splitting a stream into lines. Begin with `Lines()`; lines end in LF, CR or CRLF."""
 
     held: tuple[bytes, ...] = ()
-    """The beginning of the next line, in few parts."""
+    """The beginning of the next line, in a few parts."""
     returned: bool = False
-    """Whether the last byte was a CR: an LF after it ends no line of its own."""
+    """Whether the last byte was a CR: a following LF belongs to it."""
 
     @property
     def size(self) -> int:
@@ -246,7 +246,7 @@ class Lines(Struct, frozen=True, kw_only=True):
         return sum(map(len, self.held))
 
     def advance(self, chunk: bytes) -> tuple[Self, tuple[bytes, ...]]:
-        """The lines after the next bytes, and those that are complete, without their ends."""
+        """The state after the next bytes, and the completed lines without their terminators."""
         if self.returned and chunk.startswith(b"\n"):
             chunk = chunk[1:]
         lines = chunk.splitlines()
@@ -257,12 +257,12 @@ class Lines(Struct, frozen=True, kw_only=True):
         return kept, (b"".join((*self.held, lines[0])), *lines[1:])
 
     def finish(self) -> tuple[bytes, ...]:
-        """The last line, if the stream ends without ending it."""
+        """The last line, if it has no terminator."""
         return (b"".join(self.held),) if self.held else ()
 
 
 def appended(parts: tuple[bytes, ...], more: bytes) -> tuple[bytes, ...]:
-    """The parts with more at the end. Few parts, each longer than the next: a long text costs n log n, not n²."""
+    """The parts with more at the end. They stay few, each longer than the next, so appending is O(n log n) overall."""
     if not more:
         return parts
     length, start = len(more), len(parts)
@@ -275,8 +275,8 @@ def appended(parts: tuple[bytes, ...], more: bytes) -> tuple[bytes, ...]:
 def payloads(lines: Iterable[bytes]) -> tuple[bytes, ...]:
     """The JSON in lines of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
-    The protocols here write one JSON a line, so each `data:` line is taken for itself: some servers leave out the
-    blank line between events. llama.cpp before September 2025 reports errors in a field of its own, `error:`.
+    These protocols write one JSON value per line, so each `data:` line counts as an event: some servers omit the blank
+    line between events. Before September 2025, llama.cpp reported errors in a field named `error:`.
     """
     found = []
     for line in lines:
@@ -287,13 +287,13 @@ def payloads(lines: Iterable[bytes]) -> tuple[bytes, ...]:
     return tuple(filter(None, found))
 
 
-# Overflow: what a server says of a prompt that is too long for its model.
+# Overflow: a server's error about a prompt that is too long for its model.
 
 
 class Overflow(Struct, frozen=True, kw_only=True):
-    """The tokens of the prompt, and the maximum that prompt and reply may take together; 0: it does not say.
+    """The tokens of the prompt, and the maximum for prompt and reply together; 0 if unknown.
 
-    `at_least`: the prompt has so many tokens or more, as vLLM stops counting at its maximum.
+    `at_least`: `tokens` is a lower bound, because vLLM stops counting at its maximum.
     """
 
     tokens: int = 0
@@ -302,7 +302,7 @@ class Overflow(Struct, frozen=True, kw_only=True):
 
 
 class ErrorTold(Struct, frozen=True):
-    """What an error's body says; `n_prompt_tokens` and `n_ctx` are llama.cpp's."""
+    """An error's body, decoded; `n_prompt_tokens` and `n_ctx` are llama.cpp's."""
 
     message: str = ""
     type: str | None = None
@@ -320,16 +320,16 @@ _body = msgspec.json.Decoder(_Body)
 _error = msgspec.json.Decoder(ErrorTold)
 
 _CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
-"""What llama.cpp and OpenAI call it."""
+"""The codes of llama.cpp and OpenAI."""
 
 _WORDS = re.compile(r"exceed[^.]{0,40}context|context length|prompt is too long|maximum context", re.IGNORECASE)
-"""How Anthropic, Ollama, vLLM, LM Studio and older servers say it."""
+"""The wordings of Anthropic, Ollama, vLLM, LM Studio and older servers."""
 
 _NUMBERS = re.compile(r"\d{3,9}")
 _OF_PROMPT = re.compile(
     r"(\d{3,9})(?: tokens)? (?:in|from) (?:the|your) (?:messages|prompt|input)|(\d{3,9}) input tokens"
 )
-"""The part of a sum of prompt and reply."""
+"""The prompt's share in a sum of prompt and reply."""
 
 _MAXIMUM = re.compile(r"maximum context length is (\d{3,9})")
 _AT_LEAST = re.compile(r"at least \d{3,9}(?: input)? tokens")
@@ -338,7 +338,7 @@ _STATUSES = frozenset({400, 413, 500})
 
 
 def overflow_of(fault: Fault) -> Overflow | None:
-    """The overflow that the fault tells of; None where it is another one."""
+    """The overflow that the fault reports; None for other faults."""
     if fault.status not in _STATUSES:
         return None
     said = error_told(fault.body)
@@ -350,7 +350,7 @@ def overflow_of(fault: Fault) -> Overflow | None:
 
 
 def error_told(body: str) -> ErrorTold:
-    """The error in a body: an object, bare text, or the body itself; without a message where there is none."""
+    """The error in a body: an object, plain text, or the body itself; with an empty message if there is none."""
     try:
         found = decode(_body, body)
         raw = bytes(found.error)
@@ -364,7 +364,7 @@ def error_told(body: str) -> ErrorTold:
 
 
 def _numbers(message: str) -> tuple[int, int]:
-    """Prompt and maximum, as sentences have them: the larger number was asked for, the first other one is the limit."""
+    """Prompt and maximum from a sentence: the largest number was requested, the first other number is the limit."""
     numbers = [int(number) for number in _NUMBERS.findall(message)[:8]]
     tokens = max(numbers, default=0)
     named = _MAXIMUM.search(message)
@@ -373,28 +373,28 @@ def _numbers(message: str) -> tuple[int, int]:
     return (int(part[1] or part[2]) if part else tokens), maximum
 
 
-# Sampling: the options of one reply, the same for every backend; a wire writes them under its own names.
+# Sampling: the options of one request, the same for every backend; each wire writes them under its own names.
 
 DEFAULT_MAX_TOKENS = 1024
-"""Default maximum tokens of a reply: without a limit a small model may never stop."""
+"""Default maximum tokens of a reply: without a limit, a small model may never stop."""
 
 _WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", "response_format", "format"})
-"""Fields of a request that forge writes itself."""
+"""Fields of a request that forge sets itself."""
 
 
 _Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
 _Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 _Candidates: TypeAlias = Annotated[int, Meta(ge=-1)]
-"""All candidates: some servers use 0 for it, some -1."""
+"""0 or -1 means all candidates, depending on the server."""
 _Factor: TypeAlias = Annotated[float, Meta(gt=0, le=100)]
 _Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
 
 
 class Sampling(Options, frozen=True, kw_only=True):
-    """Options of one request; what is unset is the server's to choose, but for `max_tokens`: see `limit`.
+    """Options of one request. The server chooses unset ones, except `max_tokens` (see `limit`).
 
-    `extra` are further fields of the request, sent as they are (`chat_template_kwargs`, `thinking`, `id_slot` …).
-    ValueError, in words, for one that forge writes itself, and for a value that no server takes.
+    `extra` are further fields of the request, sent unchanged (`chat_template_kwargs`, `thinking`, `id_slot` …).
+    ValueError for a field that forge sets itself, and for a value that no server accepts.
     """
 
     temperature: _Temperature | UnsetType = UNSET
@@ -410,28 +410,28 @@ class Sampling(Options, frozen=True, kw_only=True):
     extra: Mapping[str, object] = {}
 
     def __post_init__(self) -> None:
-        """Refuse what would stand twice in a request, and what is out of range."""
+        """Refuse fields that forge sets itself, and values out of range."""
         super().__post_init__()
         if self.stop is not UNSET and "" in self.stop:
             raise OptionError(("Sampling: stop holds an empty text, which stops every reply; leave it out",))
         if taken := _WRITTEN & self.extra.keys():
-            raise ValueError(f"sampling.extra has {min(taken)!r}, which forge writes itself; leave it out")
+            raise ValueError(f"sampling.extra has {min(taken)!r}, which forge sets itself; leave it out")
 
     @property
     def limit(self) -> int:
-        """Tokens that a reply may take: always sent, and left free in the context."""
+        """Maximum tokens of a reply: always sent, and kept free in the context."""
         return DEFAULT_MAX_TOKENS if self.max_tokens is UNSET else self.max_tokens
 
     def over(self, base: Self) -> Self:
-        """These options, and those of `base` where these are unset; `extra` key by key."""
+        """These options, with unset ones taken from `base`; `extra` is merged by key."""
         given = {name: value for name, value in asdict(self).items() if value is not UNSET}
         return replace(base, **{**given, "extra": {**base.extra, **self.extra}})
 
 
 def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
-    """The options that are set, under the backend's names for them, without `extra`.
+    """The options that are set, under the backend's names, without `extra`.
 
-    ValueError for an option that the backend does not have: its name there is empty.
+    ValueError for an option that the backend does not have, which has an empty name there.
     """
     given = {**asdict(sampling), "max_tokens": sampling.limit}
     del given["extra"]
@@ -441,26 +441,26 @@ def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
     return {names.get(name, name): value for name, value in given.items()}
 
 
-# Streaming: the common part of the wires' incremental decoders. Bytes in, pieces of a reply out.
+# Streaming: what the wires' incremental decoders share. Bytes in, pieces of a reply out.
 
 StreamRead = tuple[Piece | Fault, ...]
-"""What a decoder read. After `Ended` or a Fault, nothing else counts."""
+"""What a decoder read. After `Ended` or a Fault, ignore the rest."""
 
 
 class Decoder(Protocol):
-    """The state of reading one reply's stream: a value, like all of the core."""
+    """The state of reading one reply's stream, as a value."""
 
     def advance(self, chunk: bytes) -> tuple["Decoder", StreamRead]:
         """The decoder after the next bytes, and what they add."""
         ...
 
     def finish(self) -> StreamRead:
-        """What the end of the stream adds; empty if it came too early."""
+        """What the end of the stream adds; empty if it ended too early."""
         ...
 
 
 LINE_LIMIT = 16 * 1024 * 1024
-"""Maximum bytes of one line of a stream: a server may give the whole reply in one."""
+"""Maximum bytes of one line of a stream: a server may send the whole reply in one."""
 
 
 class _Reader(Protocol):
@@ -480,7 +480,7 @@ _R = TypeVar("_R", bound=_Reader)
 
 
 def read_all(reader: _R, payloads: Iterable[bytes]) -> tuple[_R, StreamRead]:
-    """The reader after these payloads, and all that they add; at the end the fault of a line that is too long."""
+    """The reader after these payloads, and what they add; last, the fault for an overlong line."""
     pieces: list[Piece | Fault] = []
     for payload in payloads:
         if (fault := too_many_objects(payload)) is not None:

@@ -1,8 +1,8 @@
-"""Tools and calls as text, for models and servers without tool calls of their own.
+"""Tools and calls as text, for models and servers without native tool calls.
 
-A form says how: `JSON`, the default, `XML`, or `LIST`, under a constraint that leaves room for words. In all,
-`decode_calls(encode_calls(x)) == x`. The tools' text stands at the end of the system prompt and never changes from
-turn to turn. What is not entirely in its form is left to rescue.
+The forms are `JSON`, the default, `XML`, and `LIST`, for constrained replies that may also be a text answer. For each,
+`decode_calls(encode_calls(x)) == x`. The tools' text ends the system prompt and never changes from turn to turn.
+Replies that do not follow the form exactly are left to rescue.
 """
 
 import re
@@ -22,14 +22,14 @@ from stages.wire.openai.chat import WireMessage
 from stages.wire.valid import call_as_text, with_object_arguments
 
 FormName = Literal["json", "xml"]
-"""The forms that a backend's profile may ask for."""
+"""The forms that a backend's profile may choose."""
 
 
 class Form(Struct, frozen=True, kw_only=True):
-    """How calls are written as text: what a model is told, calls to text, and a reply's text to calls.
+    """How calls are written as text: instructions for the model, and functions from calls to text and back.
 
-    `introduction` stands before the list of the tools. An answer in words is the text itself, but in a form that writes
-    both as JSON.
+    `introduction` precedes the list of tools. A text answer is the text itself, except in a form that writes answers as
+    JSON, too.
     """
 
     name: FormName | Literal["list"]
@@ -40,7 +40,7 @@ class Form(Struct, frozen=True, kw_only=True):
     decode_answer: Callable[[str], str | None] = lambda _: None
 
     def instructions(self, tools: tuple[ToolSpec, ...]) -> str:
-        """The text that tells a model of its tools, each with the schema of its arguments; made once per workflow."""
+        """The description of the tools for the model, with the schemas of their arguments; made once per workflow."""
         listed = (
             f"- {tool.name}: {tool.description}\n  arguments (JSON Schema): {bytes(tool.parameters).decode()}"
             for tool in tools
@@ -107,10 +107,10 @@ def _decode_lines(text: str) -> tuple[RawCall, ...]:
 JSON = Form(name="json", introduction=_JSON_TOOLS, encode_calls=_encode_lines, decode_calls=_decode_lines)
 
 
-# Calls as a JSON list, or an answer in words: `[{"tool": name, "args": {…}}, …]` or `{"answer": text}`.
+# Calls as a JSON list, or a text answer: `[{"tool": name, "args": {…}}, …]` or `{"answer": text}`.
 #
-# The form of conversations under a constraint. There a reply must be able to be words, and to hold several calls; asked
-# for one object a call, small models never began a list, and given an answer as one more tool they never chose it.
+# Used for constrained conversations, where a reply may be text or several calls. Asked for one object per call, small
+# models never started a list; offered the answer as one more tool, they never chose it.
 
 _LIST_TOOLS = """\
 # Tools
@@ -142,7 +142,7 @@ def _encode_list(calls: tuple[ToolCall, ...]) -> str:
 
 
 def _decode_list(text: str) -> tuple[RawCall, ...]:
-    """The calls of a list, or a single one without its list."""
+    """The calls of a list, or a single call without a list."""
     try:
         found = decode(_call_or_calls, _unwrapped(text))
     except msgspec.DecodeError:
@@ -168,16 +168,16 @@ LIST = Form(
 )
 
 
-# Calls as markup, a tag a parameter: long texts and code stand in it as they are, without quotes and escapes.
+# Calls as markup, one tag per parameter: long texts and code appear verbatim, without quotes and escapes.
 #
 #     <invoke name="write">
 #     <parameter name="text">any text</parameter>
 #     <parameter name="count" string="false">3</parameter>
 #     </invoke>
 #
-# `string="false"` says that the value is JSON. Arguments that hold this very markup, or would not come back as they
-# are, character for character, are written as one JSON object in place of the parameters. Rescue reads all of it
-# (families/xml_calls.py), where this decoder is too strict.
+# `string="false"` means that the value is JSON. Arguments that contain this markup, or would not survive a round trip
+# character for character, are written as one JSON object instead of parameters. Rescue (families/xml_calls.py) reads
+# what this decoder is too strict for.
 
 _XML_TOOLS = """\
 # Tools
@@ -214,7 +214,7 @@ def _encode_markup(calls: tuple[ToolCall, ...]) -> str:
 
 
 def _encode_call(call: ToolCall) -> str:
-    from html import escape  # noqa: PLC0415 - slow to load, for its table of names, and only this form needs it
+    from html import escape  # noqa: PLC0415 - slow to load, and only this form needs it
 
     head = f'<invoke name="{escape(call.name)}">\n'
     given = _as_members(call.arguments)
@@ -250,9 +250,9 @@ def _decode_markup(text: str) -> tuple[RawCall, ...]:
 
 
 def _read_body(text: str, position: int) -> tuple[str, int] | None:
-    """The arguments, and where their call ends."""
+    """The arguments, and the end of the call."""
     if _BRACE.match(text, position):
-        # No JSON holds this: a newline in a string is escaped, and no tag stands outside of one.
+        # Valid JSON cannot contain this: newlines in strings are escaped, and tags occur only in strings.
         end = text.find(_CLOSING_WHOLE, position)
         arguments = text[position + 1 : end]
         return (arguments, end + len(_CLOSING_WHOLE)) if end > 0 and _as_members(arguments) is not None else None
@@ -270,7 +270,7 @@ def _read_body(text: str, position: int) -> tuple[str, int] | None:
 
 
 def _read_value(value: str, typed: str) -> str | None:
-    """One value as JSON. Where it has no type, a newline after its tag, and then one before its end, is markup."""
+    """One value as JSON. Without a type, a newline after the opening tag and one before the closing tag are markup."""
     if "false" in typed:
         try:
             return bytes(decode(_any, value)).decode()
@@ -306,10 +306,10 @@ def encode_history(history: History, tools_text: str, form: Form = JSON) -> tupl
 
 
 def as_text(history: History, tools_text: str, form: Form = JSON) -> History:
-    """The history in messages of text alone, for any wire; the tools' text ends the system prompt.
+    """The history as text messages, for any wire; the tools' text ends the system prompt.
 
-    Neighbours of the same role are joined: many templates demand that user and assistant take turns. A part
-    of a history that begins with a reply gets no system message, so that it can be appended to what was sent.
+    Adjacent messages of one role are joined: many templates require user and assistant to alternate. A part of a
+    history that begins with a reply gets no system message, so that it can be appended to what was sent.
     """
     turns: list[tuple[str, list[str]]] = []
     if not history or not isinstance(history[0], Assistant):
@@ -342,7 +342,7 @@ def _as_text(message: Message, form: Form) -> tuple[str, str]:
 
 
 def _said(text: str, calls: tuple[ToolCall, ...], form: Form) -> str:
-    """A reply in the form; a call with damaged arguments is no example to follow: repaired, or told as it was."""
+    """A reply in the form. Damaged arguments would be a bad example, so they are repaired or the call becomes text."""
     if not calls:
         return form.encode_answer(text) if text else ""
     sound = [with_object_arguments(call) for call in calls]

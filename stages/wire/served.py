@@ -28,28 +28,27 @@ from stages.wire.deltas import (
 )
 from stages.wire.wires import Wire
 
-# A request that forge serves, in forge's nouns: the same whichever protocol the client speaks.
+# A client's request in one form for all protocols.
 #
-# Forge is the server here. `decode_request` of a protocol makes a `ServerRequest` of a body, or a `RequestError` that
-# says what to write instead. The body is kept: to a backend of the client's own protocol it can go as it came, with
-# all that forge has no noun for. To a backend of another protocol only the nouns go, and each `Foreign` says what
-# becomes of the rest:
+# A protocol's `decode_request` returns a `ServerRequest`, or a `RequestError` that says what to write instead. The body
+# is kept: a backend of the client's own protocol can be sent it unchanged, with everything that forge does not model. A
+# backend of another protocol gets only what forge models, and each `Foreign` says what happens to the rest:
 #
-# - `refused`: the request makes no sense without it, and the client can leave it out: `refusal` is the answer.
-# - `noted`: a few words in brackets stand for it in the text, as the conversation must go on.
-# - `dropped`: nothing stands for it: tools that another server would run, hints for caches and accounting.
+# - `refused`: the request makes no sense without it, and the client can leave it out; `refusal` is the answer.
+# - `noted`: a few words in brackets replace it in the text, so that the conversation can continue.
+# - `dropped`: it is left out: tools that another server would run, hints for caches and accounting.
 #
-# Fields that forge does not know are dropped as well, and not listed.
+# Unknown fields are dropped too, without being listed.
 
 ServerProtocol = Literal["chat", "responses", "messages"]
 """OpenAI's chat completions, OpenAI's Responses, Anthropic's Messages."""
 
 
 class RequestError(Struct, frozen=True, kw_only=True):
-    """Why a client gets no reply. `param` is the path of the field that is wrong: `messages[2].content`.
+    """Why a client gets no reply. `param` is the path of the wrong field: `messages[2].content`.
 
-    `code` is a word that programs look for (`context_length_exceeded`). `retry_after` are seconds to wait; `retriable`
-    is whether the client should try again where its status alone would mislead it; None: as its status says.
+    `code` is for programs (`context_length_exceeded`). `retry_after` is the seconds to wait. `retriable` is set where
+    the status alone would mislead clients about whether to retry.
     """
 
     message: str
@@ -61,10 +60,10 @@ class RequestError(Struct, frozen=True, kw_only=True):
 
 
 class OfferedTool(Struct, frozen=True, kw_only=True):
-    """A tool that the client will run itself. `spec.name` is what the model calls it.
+    """A tool that the client runs itself. `spec.name` is its name for the model.
 
-    The client may know it by `own_name` within a `namespace`. A `custom` tool takes a text instead of JSON
-    (`stages.wire.served`). `strict`: the arguments must fit the schema.
+    The client may know it as `own_name` within a `namespace`. A `custom` tool takes text instead of JSON.
+    `strict`: the arguments must match the schema.
     """
 
     spec: ToolSpec
@@ -75,18 +74,18 @@ class OfferedTool(Struct, frozen=True, kw_only=True):
 
 
 NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
-"""Those of a tool that says nothing of them."""
+"""The schema of a tool without one."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """Which calls the client allows or demands. `tools` are the only ones that may be called; empty: all of them."""
+    """Which calls the client allows or requires. `tools` lists the only tools that may be called; empty: all."""
 
     mode: Literal["auto", "none", "required"] = "auto"
     tools: tuple[str, ...] = ()
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """The form of the reply's text: a JSON object, of this schema if there is one."""
+    """The format of the reply's text: a JSON object, matching the schema if there is one."""
 
     schema: Raw | None = None
     name: str = ""
@@ -94,7 +93,7 @@ class Format(Struct, frozen=True, kw_only=True):
 
 
 class Thinking(Struct, frozen=True, kw_only=True):
-    """What the client says of reasoning before the reply; `effort` is the protocol's own word, `budget` tokens."""
+    """The client's options for reasoning. `effort` is the protocol's own word; `budget` is in tokens."""
 
     wanted: bool | None = None
     effort: str = ""
@@ -102,7 +101,7 @@ class Thinking(Struct, frozen=True, kw_only=True):
 
 
 class Foreign(Struct, frozen=True, kw_only=True):
-    """Something in the request that forge has no noun for: where it stands, what it is, what becomes of it."""
+    """Something in the request that forge does not model: its path, what it is, and what happens to it."""
 
     at: str
     kind: str
@@ -110,11 +109,11 @@ class Foreign(Struct, frozen=True, kw_only=True):
 
 
 class ServerRequest(Struct, frozen=True, kw_only=True):
-    """What a client asks for. `body` is what it sent, byte for byte.
+    """A client's request. `body` is what it sent, byte for byte.
 
-    `history` holds calls and results as they came: ids may repeat, arguments may be damaged, results may be missing;
-    the wires write only what servers take (`stages.wire.valid`). Turns are counted by replies.
-    `n`, `logprobs` and `usage_in_stream` are for the answer; `n` and `logprobs` need a backend of the same protocol.
+    `history` holds calls and results unchanged: ids may repeat, arguments may be damaged, results may be missing. The
+    wires write only what servers accept (`stages.wire.valid`). Turns are counted by replies.
+    `n`, `logprobs` and `usage_in_stream` concern the answer; `n` and `logprobs` need a backend of the same protocol.
     """
 
     protocol: ServerProtocol
@@ -141,11 +140,11 @@ class ServerRequest(Struct, frozen=True, kw_only=True):
 
 
 def refusal(request: ServerRequest) -> RequestError | None:
-    """Why a backend of another protocol cannot be asked; None where it can."""
+    """Why a backend of another protocol cannot serve the request; None if it can."""
     found = next((foreign for foreign in request.foreign if foreign.fate == "refused"), None)
     if found is None:
         return None
-    said = f"{found.at}: {found.kind} does not reach the model behind this server; leave it out"
+    said = f"{found.at}: the backend of this server does not support {found.kind}; leave it out"
     return RequestError(message=said, param=found.at, code="unsupported_value")
 
 
@@ -154,14 +153,14 @@ _raws = msgspec.json.Decoder(tuple[Raw, ...])
 
 
 def fields(request: ServerRequest) -> dict[str, Raw]:
-    """The fields of the body, in the client's order, each as it came."""
+    """The fields of the body in the client's order, undecoded."""
     return decode_unread(_fields, request.body)
 
 
 def as_sent(request: ServerRequest) -> Request:
-    """The body as a request that can be added to, for a retry that keeps what the client wrote.
+    """The body as a request that a retry can append messages to.
 
-    For chat and messages; the blanks between its fields are lost, and nothing else.
+    For chat and messages. Whitespace between fields is lost, nothing else.
     """
     given = fields(request)
     names = list(given)
@@ -171,35 +170,65 @@ def as_sent(request: ServerRequest) -> Request:
     return Request(head=Raw(msgspec.json.encode(head)), messages=messages, tail=Raw(msgspec.json.encode(tail)))
 
 
+def with_fields(request: ServerRequest, changes: Mapping[str, object]) -> ServerRequest:
+    """The request with these fields set in its body; None removes one. Whitespace between fields is lost."""
+    left = {name: raw for name, raw in fields(request).items() if changes.get(name, raw) is not None}
+    added = {name: Raw(msgspec.json.encode(value)) for name, value in changes.items() if value is not None}
+    return replace(request, body=msgspec.json.encode(left | added))
+
+
+def with_missing_fields(request: ServerRequest, more: Mapping[str, object]) -> ServerRequest:
+    """The request with the fields that its client did not set added; existing objects get their missing keys."""
+    given, changes = fields(request), dict[str, object]()
+    for name, value in more.items():
+        if name not in given:
+            changes[name] = value
+        elif isinstance(value, Mapping) and bytes(given[name]).startswith(b"{"):
+            own: dict[str, Raw] = decode(_fields, bytes(given[name]))
+            changes[name] = {**value, **own}
+    return with_fields(request, changes) if changes else request
+
+
+def changed_messages(request: ServerRequest, change: Callable[[dict[str, Raw]], dict[str, Raw]]) -> dict[str, object]:
+    """The field `messages` with the changed messages; empty if none changes."""
+    given = decode(_raws, bytes(fields(request)["messages"]))
+    messages = [decode(_fields, bytes(raw)) for raw in given]
+    now = [change(message) for message in messages]
+    if now == messages:
+        return {}
+    written = zip(given, messages, now, strict=True)
+    return {"messages": [raw if was == now else Raw(msgspec.json.encode(now)) for raw, was, now in written]}
+
+
 # Answers: what forge sends to a client, whole or as a stream of events, in any protocol.
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
-    """What an answer says beside the reply. `id` is the answer's own, `created` seconds since 1970.
+    """The fields of an answer beside the reply. `created` is in seconds since 1970.
 
-    `prompt_tokens` is the size of the prompt where it is known before the reply: Anthropic's streams begin with it.
+    `prompt_tokens` is the size of the prompt if it is known before the reply: Anthropic's streams begin with it.
     """
 
     id: str
     created: int
     request: ServerRequest
     model: str = ""
-    """The model that answers, where it is not the one that was asked for."""
+    """The model that answers, if it is not the requested one."""
     prompt_tokens: int = 0
 
     @property
     def model_name(self) -> str:
-        """The model as the client is told."""
+        """The model's name for the client."""
         return self.model or self.request.model
 
     def part_id(self, prefix: str, number: int) -> str:
-        """The id of a part of this answer, as unique as its own: `call_3f2a_0`."""
+        """The id of a part of this answer, as unique as the answer's own: `call_3f2a_0`."""
         own = self.id.replace("-", "_", 1).partition("_")[2] or self.id
         return f"{prefix}_{own}_{number}"
 
 
 class WireAnswer(Struct, frozen=True, kw_only=True):
-    """A whole answer: its status, its headers beside the usual ones, and its body."""
+    """A whole answer: status, headers beside the usual ones, body."""
 
     body: bytes
     status: int = 200
@@ -207,7 +236,7 @@ class WireAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Passed(Protocol):
-    """What of a server's own answer has been passed on to a client of the same protocol."""
+    """The state of passing a server's answer on to a client of the same protocol."""
 
     @property
     def over(self) -> bool:
@@ -215,31 +244,31 @@ class Passed(Protocol):
         ...
 
     def advance(self, event: bytes) -> tuple[Self, bool]:
-        """After the server's next event; whether clients take it as it is. If not, it is as if it had not come."""
+        """The state after the server's next event, and whether clients accept it; if not, the state is unchanged."""
         ...
 
     def takes(self, answer: bytes) -> bool:
-        """Whether clients take a whole answer as it is."""
+        """Whether clients accept this whole answer unchanged."""
         ...
 
     def go_on(self) -> "Events":
-        """What writes the rest of the stream."""
+        """The writer of the rest of the stream."""
         ...
 
 
 class CallIds(Struct, frozen=True, kw_only=True):
-    """The ids of an answer's calls: the server's own, or forge's where that is empty or was given before.
+    """The ids of an answer's calls: the server's own, or generated ones where that is empty or already used.
 
-    Clients find results by them: without one, or with the same one twice, they stop or mix calls up.
+    Clients match results by id: if one is missing or repeated, they stop or mix calls up.
     """
 
     envelope: Envelope
     prefix: str
     taken: frozenset[str] | None = None
-    """Those of the request's history and of this answer; None: not looked for yet."""
+    """The ids in the request's history and in this answer; None: not collected yet."""
 
     def of(self, given: str, number: int) -> tuple[Self, str]:
-        """The id of the answer's call number `number`, from 0."""
+        """The id of the answer's call `number`, counted from 0."""
         taken = self._before if self.taken is None else self.taken
         made = given if given and given not in taken else self.envelope.part_id(self.prefix, number)
         return replace(self, taken=taken | {made}), made
@@ -253,7 +282,7 @@ class CallIds(Struct, frozen=True, kw_only=True):
         return tuple(made)
 
     def are_new(self, given: tuple[str, ...]) -> bool:
-        """Whether each of these may stay as it is."""
+        """Whether none of these is empty or already used."""
         return not given or (len({*given} - self._before) == len(given) and "" not in given)
 
     @property
@@ -262,7 +291,7 @@ class CallIds(Struct, frozen=True, kw_only=True):
 
 
 def custom_names(request: ServerRequest) -> frozenset[str]:
-    """The custom tools, as the model calls them."""
+    """The model's names for the custom tools."""
     return frozenset(tool.spec.name for tool in request.tools if tool.kind == "custom")
 
 
@@ -270,29 +299,29 @@ _encode = msgspec.json.Encoder().encode
 
 
 def event(payload: object, name: str = "") -> bytes:
-    """A server-sent event: its name, if it has one, and a line of JSON."""
+    """A server-sent event: an optional name and a line of JSON."""
     data = payload if isinstance(payload, Raw) else _encode(payload)
     return (b"event: %b\n" % name.encode() if name else b"") + b"data: %b\n\n" % bytes(data)
 
 
 def headers_of(error: RequestError) -> tuple[tuple[str, str], ...]:
-    """When to try again, and whether to try at all, as the official clients read it."""
+    """The headers that tell the official clients when to retry, and whether to."""
     after = () if error.retry_after is None else (("retry-after", str(max(0, round(error.retry_after)))),)
     again = () if error.retriable is None else (("x-should-retry", str(error.retriable).lower()),)
     return (*after, *again)
 
 
-# Blocks: a reply as parts that come one after the other, for protocols whose streams have one part open at a time.
+# Blocks: a reply as a sequence of parts, for protocols whose streams have one part open at a time.
 #
-# Reasoning, text and each call is a block. Text and reasoning are written as they come. Once a call is being written,
-# whatever is not of it is held until the reply ends: its arguments may still grow, and no block is opened twice. So
-# the first call streams, and those after it follow at the end, in order.
+# Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. Once a call has begun,
+# everything else is held until the reply ends: its arguments may still grow, and no block is opened twice. So the first
+# call streams, and later ones follow at the end, in order.
 
 BlockKind = Literal["reasoning", "text", "call"]
 
 
 class Block(Struct, frozen=True, kw_only=True):
-    """A part of a reply; `number` counts the blocks, `call` the calls, each from 0."""
+    """A part of a reply. `number` counts the blocks, `call` the calls, both from 0."""
 
     kind: BlockKind
     number: int
@@ -315,7 +344,7 @@ class BlockGrown(Struct, frozen=True, kw_only=True):
 
 
 class BlockClosed(Struct, frozen=True, kw_only=True):
-    """The block ends; `text` is all of it."""
+    """The block ends; `text` is its whole text."""
 
     block: Block
     text: str
@@ -325,24 +354,24 @@ BlockEvent = BlockOpened | BlockGrown | BlockClosed
 
 
 _Held = tuple["_Held", Piece] | None
-"""The pieces that wait for the end of the reply, the last one first: each is added without copying the others."""
+"""The held pieces as a linked list, last one first, so that adding one copies nothing."""
 
 
 class Blocks(Struct, frozen=True, kw_only=True):
-    """How far a reply has been written. `ids` are those of its calls."""
+    """The state of writing a reply. `ids` are those of its calls."""
 
     ids: CallIds
     open: Block | None = None
     said: tuple[bytes, ...] = ()
-    """What the open block holds so far."""
+    """The text of the open block so far."""
     calling: CallStarted | None = None
-    """The call that is being written. Its block opens with its first arguments: until then its name may grow."""
+    """The call being written. Its block opens with its first arguments, because until then its name may grow."""
     held: _Held = None
     count: int = 0
     calls: int = 0
 
     def of(self, envelope: Envelope) -> Self:
-        """The same in the answer of that envelope, whose identity came with the answer's first event."""
+        """The same state for that envelope, whose id came with the answer's first event."""
         return replace(self, ids=replace(self.ids, envelope=envelope))
 
 
@@ -350,7 +379,7 @@ _Written = tuple[Blocks, tuple[BlockEvent, ...]]
 
 
 def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
-    """The next piece, and what it writes; `Ended` closes all that is open, and writes what was held."""
+    """The state after the next piece, and what to write. `Ended` closes the open block and writes the held pieces."""
     calling = blocks.calling
     match piece:
         case TextDelta(text=text) if calling is None:
@@ -376,7 +405,7 @@ def _is_written(blocks: Blocks) -> bool:
 
 
 def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
-    """With more of a block of that kind, opened where another is."""
+    """The state with more text in a block of that kind, opened if another kind is open."""
     if not text:
         return blocks, ()
     before: tuple[BlockEvent, ...] = ()
@@ -433,26 +462,26 @@ def _ended(blocks: Blocks) -> _Written:
     return blocks, tuple(events)
 
 
-# Events: a reply as a stream. Which blocks are written when is the same in every protocol; in what words is its own.
+# Events: a reply as a stream. The order of blocks is the same in every protocol; each protocol writes its own events.
 #
 # A stream is a fold: `begin`, then `advance` with each piece of the reply up to `Ended`, which ends the stream. Each
-# step gives the stream after it and the bytes to send now. `ping` keeps a silent connection alive with an event that
-# clients take; `fail` ends the stream with an error.
+# step returns the next state and the bytes to send. `ping` keeps a silent connection alive with an event that clients
+# accept; `fail` ends the stream with an error.
 
 
 class Events(Struct, frozen=True, kw_only=True):
-    """How far a stream of events has been written. Each protocol has one of its own."""
+    """The state of writing a stream of events. Each protocol has a subclass."""
 
     envelope: Envelope
     blocks: Blocks
     begun: bool = False
 
     def begin(self) -> tuple[Self, bytes]:
-        """The events that open the stream; nothing where it is open."""
+        """The events that open the stream; nothing if it is open."""
         return (self, b"") if self.begun else replace(self, begun=True).opening()
 
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The events of the next piece."""
+        """The events for the next piece."""
         events, opening = self.begin()
         blocks, written = advance_blocks(events.blocks, piece)
         events, parts = replace(events, blocks=blocks), [opening]
@@ -473,22 +502,22 @@ class Events(Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def opening(self) -> tuple[Self, bytes]:
-        """What is said before any block."""
+        """The events before the first block."""
         raise NotImplementedError
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """What is said of a block."""
+        """The events for a change to a block."""
         raise NotImplementedError
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """What is said after the last block."""
+        """The events after the last block."""
         raise NotImplementedError
 
 
-# Custom tools, which take a text instead of JSON: the model is shown a function with one argument, `input`.
+# Custom tools, which take text instead of JSON: the model is shown a function with one argument, `input`.
 
 CUSTOM_PARAMETERS = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
-"""Those of the function."""
+"""The function's parameters."""
 
 
 class _Arguments(Struct):
@@ -499,31 +528,31 @@ _arguments = msgspec.json.Decoder(_Arguments)
 
 
 def as_arguments(text: str) -> str:
-    """The function's arguments for that text."""
+    """The text as the function's arguments."""
     return msgspec.json.encode(_Arguments(input=text)).decode()
 
 
 def input_text(arguments: str) -> str:
-    """The text in the function's arguments; the arguments themselves where they are not of this form."""
+    """The text in the function's arguments; the arguments themselves if they have another form."""
     try:
         return decode(_arguments, arguments).input
     except msgspec.DecodeError:
         return arguments
 
 
-# The body of a client's request: read within bounds, and every fault told by the path of its field.
+# Reading a client's body within limits; each error names the path of its field.
 
 T = TypeVar("T")
 
 BODY_LIMIT = 32 * 1024 * 1024
-"""Bytes of a request: what Anthropic's API takes."""
+"""Maximum bytes of a request, the same as Anthropic's API."""
 
 _OBJECTS_LIMIT = 250_000
-"""Objects and arrays of a request that are decoded: 10,000 tools with a dozen parameters each, and no more memory
-than a few times the body."""
+"""Maximum number of objects and arrays in a request: enough for 10,000 tools with a dozen parameters each, while
+decoding takes only a few times the memory of the body."""
 
 _NAME_LIMIT = 256
-"""Characters of a tool's name."""
+"""Maximum characters of a tool's name."""
 
 _AT = " - at `$"
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
@@ -533,8 +562,8 @@ _JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "bo
 _TYPE = re.compile(rf"\b(?:{'|'.join(_JSON_TYPES)})\b")
 
 
-class Refused(Exception):  # noqa: N818 - it never leaves the decoders: `decode_request` returns the error in it
-    """Raised within a decoder; `error` is what it returns."""
+class BadRequest(Exception):  # noqa: N818 - it never leaves the decoders: `decode_request` returns the error in it
+    """Raised inside a decoder, which returns `error`."""
 
     def __init__(self, message: str, param: str = "", *, status: int = 400, code: str = "") -> None:
         super().__init__(message)
@@ -543,26 +572,26 @@ class Refused(Exception):  # noqa: N818 - it never leaves the decoders: `decode_
 
 
 def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    """The fields of the body. Refused for one too large, too deep or too crowded, and for a field of another type."""
+    """The decoded body. BadRequest if it is too large, too deeply nested, too crowded, or a field has a wrong type."""
     if len(body) > BODY_LIMIT:
-        raise Refused(f"the request has more than {BODY_LIMIT} bytes", status=413)
+        raise BadRequest(f"the request has more than {BODY_LIMIT} bytes", status=413)
     try:
         body.decode()  # parts of it are left unread, and go on as they came
     except UnicodeDecodeError:
-        raise Refused("the request's body is no UTF-8") from None
+        raise BadRequest("the request's body is not UTF-8") from None
     if len(body) > _OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > _OBJECTS_LIMIT:
-        raise Refused(f"the request has more than {_OBJECTS_LIMIT} JSON objects and arrays", status=413)
+        raise BadRequest(f"the request has more than {_OBJECTS_LIMIT} JSON objects and arrays", status=413)
     try:
         return decode_unread(decoder, body)
     except msgspec.ValidationError as error:
         said, path = _located(str(error))
-        raise Refused(said if path else f"the request's body: {said}", path) from None
+        raise BadRequest(said if path else f"the request's body: {said}", path) from None
     except msgspec.DecodeError as error:
-        raise Refused(f"the request's body is not valid JSON: {error}") from None
+        raise BadRequest(f"the request's body is not valid JSON: {error}") from None
 
 
 def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:
-    """The value of a field that was left unread; its faults are told under its path."""
+    """The decoded value of a field that was left undecoded; errors name its path."""
     given = bytes(part)
     try:
         return decoder.decode(given)  # its nesting is the body's, which was counted
@@ -572,11 +601,11 @@ def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T
         return decode(decoder, given)
     except msgspec.DecodeError as error:
         said, path = _located(str(error))
-        raise Refused(said, f"{at}{'.' * (path[:1] not in ('[', ''))}{path}") from None
+        raise BadRequest(said, f"{at}{'.' * (path[:1] not in ('[', ''))}{path}") from None
 
 
 def _located(error: str) -> tuple[str, str]:
-    """What msgspec says, in JSON's words, and the path of the field, as clients write paths: `messages[0].role`."""
+    """The message of msgspec with JSON's type names, and the path of the field: `messages[0].role`."""
     said, at, path = error.rpartition(_AT)
     said, path = (said, path.removesuffix("`").removeprefix(".")) if at else (error, "")
     if missing := _MISSING.fullmatch(said):
@@ -587,9 +616,9 @@ def _located(error: str) -> tuple[str, str]:
 
 
 def sampling(called: Mapping[str, str], stop: Sequence[str] = (), **given: float | None) -> Sampling:
-    """The options that are set, held to their ranges; `called` has the client's names of those with another.
+    """The options that are set, checked against their ranges. `called` has the client's names where they differ.
 
-    An empty stop text would stop every reply, and is left out.
+    An empty stop text would stop every reply, so it is left out.
     """
     chosen = tuple((name, value) for name, value in given.items() if value is not None)
     stops = tuple(filter(None, stop))
@@ -597,22 +626,22 @@ def sampling(called: Mapping[str, str], stop: Sequence[str] = (), **given: float
         made = _numbers(chosen)
     except msgspec.ValidationError as error:
         said, path = _located(str(error))
-        raise Refused(said, called.get(path, path)) from None
+        raise BadRequest(said, called.get(path, path)) from None
     return replace(made, stop=stops) if stops else made
 
 
 @lru_cache(maxsize=256)
 def _numbers(chosen: tuple[tuple[str, float], ...]) -> Sampling:
-    """Kept, as clients send the same options with every request, and to check them takes longer than to read a body."""
+    """Cached: clients send the same options with every request, and checking them takes longer than reading a body."""
     return msgspec.convert(dict(chosen), Sampling)
 
 
 _KEPT_LIMIT = 256 * 1024
-"""Bytes of a part that is kept: 16 MiB in all."""
+"""Maximum bytes of a cached part: 16 MiB in all."""
 
 
 def kept(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
-    """The function, which keeps what it last made of 64 parts: clients send the same tools with every request."""
+    """The function with a cache of 64 parts: clients send the same tools with every request."""
     remembering = lru_cache(maxsize=64)(decode_part)
 
     def decoded(part: Raw) -> T:
@@ -622,8 +651,8 @@ def kept(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
     return decoded
 
 
-class SentPart(Struct):
-    """A part of a message: a text, a refusal, or what has no noun."""
+class MessagePart(Struct):
+    """A part of a message: text, a refusal, or something that forge does not model."""
 
     type: str
     text: str | None = None
@@ -631,12 +660,12 @@ class SentPart(Struct):
 
 
 def texts_of(
-    parts: Sequence[SentPart], at: str, known: Container[str], *, fresh: bool
+    parts: Sequence[MessagePart], at: str, known: Container[str], *, fresh: bool
 ) -> tuple[str, tuple[Foreign, ...]]:
-    """The text of a message, its parts on lines of their own, and what else is in it. `known` are the types of texts.
+    """The text of a message, one part per line, and what else is in it. `known` are the types of text parts.
 
-    A picture in what the user has said last (`fresh`) is refused by backends of another protocol, any other is noted:
-    the conversation goes on, and it was answered once.
+    A backend of another protocol refuses a picture in the user's last message (`fresh`). Earlier pictures are noted, so
+    that the conversation can continue.
     """
     said: list[str] = []
     foreign: list[Foreign] = []
@@ -644,7 +673,7 @@ def texts_of(
         if part.type in known:
             words = part.refusal if part.type == "refusal" else part.text
             if words is None:
-                raise Refused("it is missing", f"{at}[{number}].text")
+                raise BadRequest("it is missing", f"{at}[{number}].text")
             said.append(words)
         else:
             kind = part.type[:50]
@@ -654,51 +683,51 @@ def texts_of(
 
 
 def worded_choice(word: str | None) -> Choice:
-    """The choice of tools that OpenAI's protocols have a word for. Refused for a word that is none."""
+    """The choice of tools for one of OpenAI's words. BadRequest for an unknown word."""
     match word:
         case None | "auto":
             return Choice()
         case "none" | "required":
             return Choice(mode=word)
         case _:
-            raise Refused(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+            raise BadRequest(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
 
 
 def above_zero(limit: int | None) -> int | None:
-    """A limit of tokens; clients of llama.cpp say -1 where they mean none."""
+    """A token limit; clients of llama.cpp send -1 for none."""
     return None if limit is None or limit < 0 else limit
 
 
 def share(value: float | None) -> float | None:
-    """`top_p`; 0 means the likeliest token alone, and a share is more than nothing."""
+    """`top_p`; clients send 0 for the likeliest token only, but servers require more than 0."""
     return 1e-6 if value == 0 else value
 
 
 def offered(tool: OfferedTool, at: str, parameters: str = "parameters") -> OfferedTool:
-    """The tool. Refused for a name that is empty or too long, and for parameters that are no JSON Schema object."""
+    """The tool. BadRequest if its name is empty or too long, or its parameters are not a JSON Schema object."""
     if not tool.spec.name.strip() or len(tool.spec.name) > _NAME_LIMIT:
-        raise Refused(f"a tool's name has 1 to {_NAME_LIMIT} characters", f"{at}.name")
+        raise BadRequest(f"a tool's name must have 1 to {_NAME_LIMIT} characters", f"{at}.name")
     schema_of(tool.spec.parameters, f"{at}.{parameters}")
     return tool
 
 
 def spec(name: str, description: str | None, parameters: Raw) -> ToolSpec:
-    """A tool of the client's, as the stages know it."""
+    """A client's tool as a `ToolSpec`."""
     given = NO_PARAMETERS if bytes(parameters) == b"null" else parameters
     return ToolSpec(name=name, description=description or "", parameters=given)
 
 
 def schema_of(given: Raw, at: str) -> Raw | None:
-    """A JSON Schema; None where there is none. Refused for what is no object."""
+    """A JSON Schema, or None for null. BadRequest if it is not an object."""
     if bytes(given) == b"null":
         return None
     if not bytes(given).startswith(b"{"):
-        raise Refused("it must be a JSON Schema", at)
+        raise BadRequest("it must be a JSON Schema", at)
     return given
 
 
 def distinct(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
-    """The tools by name, the first of each: a model cannot tell two of one name apart."""
+    """The first tool of each name: a model cannot tell two with the same name apart."""
     known: dict[str, OfferedTool] = {}
     for tool in tools:
         known.setdefault(tool.spec.name, tool)
@@ -706,53 +735,53 @@ def distinct(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
 
 
 def chosen(choice: Choice, tools: tuple[OfferedTool, ...]) -> Choice:
-    """The choice. Refused where it names a tool that is not offered, or demands a call where there is none to make."""
+    """The choice. BadRequest if it names a tool that is not offered, or requires a call and there are no tools."""
     names = {tool.spec.name for tool in tools}
     if unknown := [name for name in choice.tools if name not in names]:
-        raise Refused(f"{unknown[0]!r} is none of the tools of this request", "tool_choice")
+        raise BadRequest(f"{unknown[0]!r} is not one of this request's tools", "tool_choice")
     if choice.mode == "required" and not tools:
-        raise Refused("a call is required, and the request has no tools", "tool_choice")
+        raise BadRequest("a call is required, but the request has no tools", "tool_choice")
     return choice
 
 
 def named(history: History) -> dict[str, str]:
-    """The tool that each call of a history was made to, by the call's id; of two with one id the later."""
+    """The tool of each call in a history, by the call's id; for a repeated id, the later call's."""
     return {call.id: call.name for message in history if isinstance(message, Assistant) for call in message.calls}
 
 
-# Errors that a client is told of, in forge's noun: what a backend did, a prompt that is too long.
+# Errors for the client: a backend's fault, a prompt that is too long.
 
 _STATUS = {"timeout": 504, "too_large": 502, "malformed": 502, "interrupted": 502, "unreachable": 502, "tls": 502}
-"""The status that stands for a fault of which the backend said none: it is behind a gateway, which forge is here."""
+"""The gateway status for each fault without a status of its own."""
 
 
 def error_of(fault: Fault) -> RequestError:
-    """What the client is told of a fault: the backend's own status where it gave one, and what it says of retries."""
+    """The error for a backend's fault, with the backend's own status and retry hints if it gave any."""
     status = fault.status if fault.status is not None and fault.status >= 400 else _STATUS.get(fault.kind, 502)
     return RequestError(message=fault.detail, status=status, retry_after=fault.retry_after, retriable=fault.retriable)
 
 
 def too_long(tokens: int, maximum: int, *, at_least: bool = False) -> RequestError:
-    """The error of a prompt over the maximum, by whose code (Codex) and words (Claude Code) clients compact."""
+    """The error for a prompt over the maximum. Codex compacts by its code, Claude Code by its words."""
     said = f"prompt is too long: {'at least ' if at_least else ''}{tokens} tokens > {maximum} maximum"
     return RequestError(message=said, param="messages", code="context_length_exceeded", retriable=False)
 
 
-# A request's options for a backend of another protocol: what that protocol has, in its own words.
+# A request's options translated for a backend of another protocol.
 #
-# The tools that are demanded have a field of their own (`wires.demanding`). Options that the backend has not are
-# dropped: a client of one protocol does not know which.
+# Required calls have a field of their own (`wires.demanding`). Options that the backend does not have are dropped: a
+# client of another protocol cannot know which those are.
 
 _OBJECT = Raw(b'{"type":"object"}')
 
 _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
-"""How much thought Anthropic's API can be asked for."""
+"""The efforts that Anthropic's API accepts."""
 
 
 def translated_sampling(request: ServerRequest, wire: Wire) -> Sampling:
-    """The options of a reply for that backend; how much it is to think, and that it makes one call, are in `extra`.
+    """The sampling options for that backend; reasoning effort and the limit to one call are in `extra`.
 
-    So is the form of the text for Anthropic's API; for others it is `format_field`.
+    So is the text format for Anthropic's API; for others, see `format_field`.
     """
     names: Mapping[str, str] = anthropic.OPTION_NAMES if wire.name == "anthropic" else wire.dialect.option_names
     given = asdict(request.sampling)
@@ -769,30 +798,30 @@ def _extra(request: ServerRequest, wire: Wire) -> dict[str, object]:
             return {**thought, **({"parallel_tool_calls": False} if one else {})}
         case "anthropic":
             config: dict[str, object] = {"effort": effort} if effort in _EFFORTS else {}
-            # It keeps the text to a schema, and has no word for any object at all.
+            # It can constrain the text to a schema, but not to JSON without one.
             if request.format is not None and request.format.schema is not None:
                 config["format"] = {"type": "json_schema", "schema": request.format.schema}
             output = {"output_config": config} if config else {}
-            # A demand of a call is a `tool_choice` of its own.
+            # A required call has a `tool_choice` of its own.
             alone = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
             return {**output, **(alone if one and request.choice.mode == "auto" else {})}
         case "ollama":
-            # Models that cannot think refuse to be told to, but not to be told not to.
+            # Models that cannot think refuse `think: true`, but accept false.
             return {"think": False} if effort == "none" or request.thinking.wanted is False else {}
         case other:
             assert_never(other)
 
 
 def format_field(form: Format, wire: Wire) -> bytes:
-    """The field of a request that asks for a text of that form; empty for Anthropic's API: see translated_sampling."""
+    """The field of a request for text of that format; empty for Anthropic's API (see `translated_sampling`)."""
     if wire.name == "anthropic":
         return b""
     match wire.dialect.constrain:
         case "json_object" | "format" | "structured_outputs" | "guided_json" as way:
             return wires.field(form.schema or _OBJECT, way)
         case "none" | "json_schema" | "strict":
-            # Chat completions have the field, whether or not forge would have calls constrained by it. LM Studio takes
-            # a schema, but no `json_object`.
+            # Chat completions have the field, whether or not forge constrains calls with it. LM Studio accepts a schema
+            # but not `json_object`.
             strict = {"strict": True} if form.strict else {}
             schema = {"name": form.name or "answer", "schema": form.schema or _OBJECT, **strict}
             asked: dict[str, object] = {"type": "json_schema", "json_schema": schema}

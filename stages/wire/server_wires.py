@@ -1,4 +1,4 @@
-"""The protocols that forge serves, as values: what a server must know of one to speak it."""
+"""The protocols that the proxy serves, as values."""
 
 from collections.abc import Callable
 
@@ -20,11 +20,10 @@ from stages.wire.served import Envelope, Events, Passed, RequestError, ServerPro
 
 
 class ServerWire(Struct, frozen=True, kw_only=True):
-    """A protocol, as its server speaks it. `path` is where requests come in, below `/v1`.
+    """A protocol's server codec. `path` is where requests arrive, below `/v1`.
 
-    `prefix` begins the ids of its answers; the rest of an id is the server's to make, and must be its own. `passed` is
-    an answer that a backend writes itself, of which nothing has been passed on; None where no backend speaks the
-    protocol.
+    `prefix` begins the ids of its answers; the server adds the rest, which must be unique. `passed` starts passing on
+    an answer that a backend wrote in this protocol; None if no backend speaks it.
     """
 
     name: ServerProtocol

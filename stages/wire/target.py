@@ -1,4 +1,4 @@
-"""Target: a model that a request may be for, and how requests for it are written and its replies are read."""
+"""Target: a model, how requests for it are written and how its replies are read."""
 
 from typing import Literal
 
@@ -11,17 +11,17 @@ from stages.wire.tool_schemas import ToolSchemas
 from stages.wire.wires import OPENAI, Wire
 
 Mode = Literal["native", "prompted", "constrained"]
-"""Tools in the request's own field; tools in the prompt; that, and a schema of the calls that are legal now."""
+"""Tools in the request's field; tools in the prompt; tools in the prompt and a schema of the legal calls."""
 
 
 class Target(Options, frozen=True, kw_only=True):
-    """A model under the name by which stages ask for it (`Ready.target`): `main` is the run's own.
+    """A model that stages request by its name (`Ready.target`); `main` is the run's own.
 
-    `form` is how calls are written as text, where they are. `alternating`: the model's template wants roles to take
-    turns, so neighbours are joined; as text they always are. `schemas` are the tools', where they are compiled already.
-    `falls_back`: once the server has refused tools (`Ledger.fallback`), they are written into the prompt. `families`
-    are the grammars in which calls are looked for in its replies, compiled (`Openers`) or not; None: all that forge
-    knows; empty: none, as if rescue were off.
+    `form` is the format of calls written as text. `alternating`: the model's template requires alternating roles, so
+    adjacent messages of one role are joined, as they always are in text. `schemas` are those of the tools, if they are
+    compiled already. `falls_back`: once the server has refused tools (`Ledger.fallback`), they are written into the
+    prompt. `families` are the formats in which replies are searched for calls, compiled (`Openers`) or not; None: all
+    known ones; empty: none, as if rescue were off.
     """
 
     mode: Mode = "native"
@@ -36,5 +36,5 @@ class Target(Options, frozen=True, kw_only=True):
 
     @property
     def modes(self) -> frozenset[Mode]:
-        """Every mode in which the model may be asked in a run."""
+        """Every mode that a run may use for the model."""
         return frozenset((self.mode, "prompted")) if self.falls_back else frozenset((self.mode,))

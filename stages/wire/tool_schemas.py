@@ -21,10 +21,10 @@ from stages.wire.wires import Branch, branch
 
 
 class ToolSchemas(Struct, frozen=True, kw_only=True):
-    """What requests have of the tools' schemas.
+    """The tools' schemas in the forms that requests need.
 
-    `calls` are the schemas of calls, by grammar and tool. `strict` are the tools of a request in OpenAI's strict mode,
-    `refused` says of each that cannot be strict why.
+    `calls` are the schemas of calls, by grammar and tool. `strict` is the `tools` field in OpenAI's strict mode;
+    `refused` says for each tool that cannot be strict why.
     """
 
     calls: Mapping[SchemaTarget, Mapping[str, Branch]]
@@ -40,25 +40,25 @@ def compiled_schemas(tools: tuple[ToolSpec, ...]) -> ToolSchemas:
 
 
 def call_schema(tool: ToolSpec, target: SchemaTarget, numbers: Collection[Decimal] = ()) -> Branch:
-    """The schema of the tool's call: each optional argument is written, or null.
+    """The schema of the tool's call, in which optional arguments are required but may be null.
 
-    Calculated arguments are made of these numbers, if there are any.
+    Calculated arguments may use these numbers, if there are any.
     """
     schema: dict[str, Json] = msgspec.json.decode(project(constraint_of(tool, numbers), target).schema, type=dict)
     return branch(tool, Raw(msgspec.json.encode(written_or_null(schema))))
 
 
 _MOST_LISTED = 600
-"""Maximum values that a request lists in all; OpenAI's strict mode takes a thousand, with the enums of the tools."""
+"""Maximum total of values listed in a request; OpenAI's strict mode accepts 1,000, including the tools' enums."""
 
 
 def limited_calls(
     calls: Iterable[tuple[ToolSpec, Branch]], known: tuple[SourceValues, ...], tried: Mapping[str, frozenset[str]]
 ) -> list[Branch]:
-    """The schemas of these tools' calls, grounded arguments limited to values that are known, as far as they fit.
+    """The schemas of these tools' calls, with grounded arguments limited to known values while the total fits.
 
-    Optional ones are not: who can only choose a value chooses a wrong one, where one that is made up is refused.
-    `tried` are the values, by tool, that need not be offered again.
+    Optional arguments are not limited: a model that must choose a value chooses a wrong one, whereas an invented value
+    is refused. `tried` are the values, by tool, that are not offered again.
     """
     left, limited = _MOST_LISTED, list[Branch]()
     for tool, call in calls:

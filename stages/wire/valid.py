@@ -1,7 +1,7 @@
-"""Valid histories, for strict servers and templates: no damaged call, every call answered, roles in turn.
+"""Valid histories for strict servers and templates: no damaged call, every call answered, roles alternating.
 
-Both functions only look at one exchange at a time (a reply, its answers, what follows them), so the result for a part
-that begins with a reply is the end of the result for the whole.
+Both functions look at one exchange at a time (a reply, its answers, what follows), so the result for a part that begins
+with a reply is the end of the result for the whole.
 """
 
 import re
@@ -17,13 +17,13 @@ from stages.repair.decoding import nested
 from stages.repair.json_text import FoundJson, json_at
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""Names of tools that OpenAI-compatible servers accept."""
+"""Tool names that OpenAI-compatible servers accept."""
 
 _object = msgspec.json.Decoder(dict[str, object])
 
 
 def is_object(text: str) -> bool:
-    """Whether the text is a JSON object that every server can read: numbers in range, no half characters."""
+    """Whether the text is a JSON object that every server can read: numbers in range, no lone surrogates."""
     if nested(text):
         return False
     try:
@@ -34,10 +34,10 @@ def is_object(text: str) -> bool:
 
 
 def valid_history(history: History, names: re.Pattern[str] = TOOL_NAME) -> History:
-    """The history with only calls that a server accepts, each answered at once and in order.
+    """The history with only calls that a server accepts, each answered immediately and in order.
 
-    Damaged arguments are repaired. An exchange that cannot be repaired (arguments that are no JSON object, an invalid
-    name, a call without an answer) is told as text, with its answers; so is an answer to no call.
+    Damaged arguments are repaired. An exchange that cannot be repaired (arguments that are not a JSON object, an
+    invalid name, an unanswered call) becomes text together with its answers; so does an answer without a call.
     """
     told: list[Message] = []
     position, whole = 0, len(history)
@@ -71,7 +71,7 @@ def _exchange(reply: Assistant, answers: Sequence[Tool], names: re.Pattern[str])
 
 
 def _told_apart(reply: Assistant, answers: Sequence[Tool]) -> tuple[Assistant, Sequence[Tool]]:
-    """The exchange with an id for each call, where they have none, or share one, and are answered in order."""
+    """The exchange with distinct ids, if calls without ids, or with the same one, are answered in order."""
     ids = [call.id for call in reply.calls]
     if (len({*ids}) == len(ids) and "" not in ids) or ids != [answer.call_id for answer in answers]:
         return reply, answers
@@ -82,7 +82,7 @@ def _told_apart(reply: Assistant, answers: Sequence[Tool]) -> tuple[Assistant, S
 
 
 def _is_sound(calls: tuple[ToolCall, ...], answers: Sequence[Tool], names: re.Pattern[str]) -> bool:
-    """Whether the exchange is valid as it is: checked for every exchange of every run."""
+    """Whether the exchange is valid already. Hot: checked for every exchange of every run."""
     if len(answers) != len(calls) or (len(calls) > 1 and len({call.id for call in calls}) != len(calls)):
         return False
     for call, answer in zip(calls, answers, strict=True):
@@ -94,12 +94,12 @@ def _is_sound(calls: tuple[ToolCall, ...], answers: Sequence[Tool], names: re.Pa
 
 
 def _answering(answer: Tool, call: ToolCall) -> Tool:
-    """The answer under the name of its call: some wires match it by name alone."""
+    """The answer with the name of its call: some wires match answers by name alone."""
     return answer if answer.name == call.name else replace(answer, name=call.name)
 
 
 def with_object_arguments(call: ToolCall) -> ToolCall | None:
-    """The call with arguments that are a JSON object; None: they cannot be read as one."""
+    """The call with its arguments repaired to a JSON object; None if that is impossible."""
     if is_object(call.arguments):
         return call
     text = call.arguments.strip()
@@ -120,9 +120,10 @@ def _answer_as_text(answer: Tool) -> User:
 
 
 def system_first(history: History) -> History:
-    """The history with every later system message said by the user: many templates take one at the beginning alone.
+    """The history with later system messages turned into user messages.
 
-    Clients put reminders there, and moving them up would change the beginning of the prompt at each.
+    Many templates accept a system message only at the beginning. Clients add reminders later on; moving them to the top
+    would change the prompt's prefix each time.
     """
     first = next((n for n, message in enumerate(history) if not isinstance(message, System)), len(history))
     later = (User(text=m.text) if isinstance(m, System) else m for m in history[first:])
@@ -130,11 +131,11 @@ def system_first(history: History) -> History:
 
 
 def alternating_history(history: History) -> History:
-    """The valid history with neighbours of one role joined, for templates in which roles take turns.
+    """The valid history with adjacent messages of one role joined, for templates that require alternating roles.
 
-    What the user says right after a tool's result is joined to that result: such templates refuse it there too. No word
-    is lost, and nothing moves up: the prompt's prefix stays the same. A part that begins with a reply is joined by
-    itself, so the whole must not have a reply before it.
+    A user message right after a tool's result is joined to the result, because such templates refuse it there too. No
+    text is lost or moved up, so the prompt's prefix stays the same. A part that begins with a reply is joined by
+    itself, so no other reply may precede it in the whole.
     """
     turns: list[Message] = []
     for message in valid_history(history):
@@ -147,7 +148,7 @@ def alternating_history(history: History) -> History:
 
 
 def _joined(before: Message, message: Message) -> Message | None:
-    """The two as one message; None where each stays by itself."""
+    """The two as one message; None if they stay separate."""
     match before, message:
         case (System(), System()) | (User(), User()) | (Tool(), User()):
             return _with_text(before, _paragraphs(before.text, message.text))

@@ -1,4 +1,4 @@
-"""The client wires: which request a server is sent in each mode, and how its answer is read."""
+"""The client wires: requests for servers in each mode, and how their answers are read."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -14,32 +14,28 @@ from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 from stages.wire import valid
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.anthropic.messages import AnthropicStream
 from stages.wire.deltas import Decoder, Sampling
 from stages.wire.ollama import chat as ollama
-from stages.wire.ollama.chat import OllamaStream
-from stages.wire.openai import chat
 from stages.wire.openai import chat as openai
-from stages.wire.openai.chat import LOGPROBS_FIELDS, OpenAIStream
 
-# Tool choice: the field of a request that demands a call, in each protocol.
+# Tool choice: the field of a request that requires a call, in each protocol.
 
 ToolChoice = Literal["none", "required", "named"]
-"""Which demand for a call a backend obeys: of some tool (`required`), or also of one by its name (`named`).
+"""Which `tool_choice` a backend obeys: `required` (any tool), or also a tool by its name (`named`).
 
-`none`: forge sends no demand. The backend refuses or ignores it, or nobody knows.
+`none`: forge never sends one, because the backend refuses or ignores it, or its behaviour is unknown.
 """
 
 
 def openai_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
-    """The field `tool_choice`: the tool, if it is the only one and may be named; else any."""
+    """The field `tool_choice`: the tool, if there is only one and it may be named; else `required`."""
     if name := _one(takes, tools):
         return _encoded({"type": "function", "function": {"name": name}})
     return _encoded("required")
 
 
 def anthropic_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
-    """The field of the Messages API, which refuses it with extended thinking."""
+    """The field for the Messages API, which refuses it together with extended thinking."""
     if name := _one(takes, tools):
         return _encoded({"type": "tool", "name": name})
     return _encoded({"type": "any"})
@@ -53,14 +49,14 @@ def _encoded(choice: object) -> bytes:
     return b'"tool_choice":' + msgspec.json.encode(choice)
 
 
-# Constrained replies: the JSON Schema of what a reply may be now, for servers that can constrain decoding.
+# Constrained replies: the JSON Schema of the allowed replies, for servers with constrained decoding.
 
 Constrain = Literal["none", "json_schema", "strict", "json_object", "format", "structured_outputs", "guided_json"]
-"""How a backend is asked to keep a reply to a JSON Schema.
+"""How a backend is asked to constrain a reply to a JSON Schema.
 
-`json_schema` and `strict` in `response_format`, the latter in OpenAI's strict subset; `json_object` there too, with
-the schema beside the type, as llama-cpp-python's server has it; `format` is Ollama's,
-`structured_outputs` vLLM's since version 0.11, `guided_json` its older one.
+`json_schema` and `strict` use `response_format`, the latter in OpenAI's strict subset. `json_object` does too, with the
+schema beside the type, for llama-cpp-python's server. `format` is Ollama's field; `structured_outputs` is vLLM's since
+version 0.11, `guided_json` its older one.
 """
 
 Branch = tuple[bytes, Mapping[str, object]]
@@ -68,9 +64,9 @@ Branch = tuple[bytes, Mapping[str, object]]
 
 
 def branch(tool: ToolSpec, parameters: Raw) -> Branch:
-    """The schema of one tool's call, and the definitions that it refers to, named after the tool.
+    """The schema of one tool's call, and the definitions that it refers to, prefixed with the tool's name.
 
-    `parameters` is what the backend's grammar supports of the tool's own. Made once per workflow.
+    `parameters` is the part of the tool's schema that the backend's grammar supports. Made once per workflow.
     """
     schema = msgspec.json.decode(parameters, type=dict[str, object])
     definitions = schema.pop("$defs", {})
@@ -86,7 +82,7 @@ def branch(tool: ToolSpec, parameters: Raw) -> Branch:
 
 
 def _moved(schema: object, prefix: str) -> object:
-    """The schema with its local references pointing to where the definitions are now."""
+    """The schema with its local references pointing to the renamed definitions."""
     match schema:
         case dict():
             return {key: _reference(key, value, prefix) for key, value in schema.items()}
@@ -103,21 +99,21 @@ def _reference(key: str, value: object, prefix: str) -> object:
 
 
 def one_of(branches: list[Branch], *, wrapped: bool = False) -> Raw:
-    """The schema of a reply that is one of these calls; `wrapped`: as the only member of an object, `call`."""
+    """The schema of a reply that is one of these calls; `wrapped`: inside an object, as its member `call`."""
     return _reply([call for call, _ in branches], branches, wrapped=wrapped)
 
 
 _MAX_LISTED = 8
-"""Maximum number of calls in a list: a small model that has begun to repeat itself would not end it."""
+"""Maximum number of calls in a list: a small model that repeats itself would never end it."""
 
 
 def list_of(branches: list[Branch], *, words: bool, wrapped: bool = False) -> Raw:
-    """The schema of a reply that is a list of these calls, or one of them; or, with `words`, an object with an answer.
+    """The schema of a reply that is one of these calls or a list of them; with `words`, or an object with an answer.
 
-    One call may stand alone, as a model that begins with a brace means a call as often as an answer: with nothing but
-    an answer to go on with, it would say that it has done what it has not.
+    A single call needs no list: a model that begins with a brace means a call as often as an answer. If only an answer
+    could follow, it would claim to have done what it has not.
     """
-    # Strict mode has not had bounds of arrays everywhere.
+    # Not every strict mode supports bounds on arrays.
     bounds = b"" if wrapped else b',"minItems":1,"maxItems":%d' % _MAX_LISTED
     calls = b'{"type":"array","items":%b%b}' % (_CALL, bounds)
     each: Branch = (b"", {"call": Raw(_any_of([call for call, _ in branches]))})
@@ -132,7 +128,7 @@ _ANSWER = (
 
 
 def answer_alone(*, wrapped: bool = False) -> Raw:
-    """The schema of a reply that is an answer in words."""
+    """The schema of a reply that is a text answer."""
     return _reply([_ANSWER], [], wrapped=wrapped)
 
 
@@ -150,7 +146,7 @@ def _any_of(schemas: list[bytes]) -> bytes:
 
 
 def field(schema: Raw, constrain: Constrain) -> bytes:
-    """The field of a request that asks for a reply of this schema. ValueError where the backend has none."""
+    """The field of a request that constrains the reply to this schema. ValueError if the backend has none."""
     given = bytes(schema)
     match constrain:
         case "json_schema":
@@ -167,7 +163,7 @@ def field(schema: Raw, constrain: Constrain) -> bytes:
         case "guided_json":
             return b'"guided_json":%b' % given
         case "none":
-            raise ValueError("this backend takes no JSON Schema of the reply; use the mode native or prompted")
+            raise ValueError("this backend does not support JSON Schema for replies; use the mode native or prompted")
         case other:
             assert_never(other)
 
@@ -179,14 +175,14 @@ class _Summary(msgspec.Struct, forbid_unknown_fields=True):
 
 
 SUMMARY = Raw(msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False}))
-"""The schema of a reply that is a summary: a small model that only ever made calls would make one more."""
+"""The schema of a summary reply: a small model that has only made calls so far would make another one."""
 
 
 _summary = msgspec.json.Decoder(_Summary)
 
 
 def decode_summary(text: str) -> str:
-    """The words of a reply under `SUMMARY`; a reply in another form as it is."""
+    """The text of a reply that follows `SUMMARY`; any other reply unchanged."""
     try:
         found = decode(_summary, text)
     except msgspec.DecodeError:
@@ -195,7 +191,7 @@ def decode_summary(text: str) -> str:
     return "\n".join(f"{title}{words.strip()}" for title, words in parts.items() if words.strip())
 
 
-# The wires as values: what a stage or an interpreter must know of a protocol.
+# The wires as values: what stages and interpreters need to know of a protocol.
 
 WireName = Literal["openai", "ollama", "anthropic"]
 
@@ -203,12 +199,12 @@ _STREAM: Mapping[str, Raw] = MappingProxyType({"stream": Raw(b"true")})
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """How a backend speaks a protocol, as data: `wire` makes a Wire of it.
+    """A backend's variant of a protocol, as data: `wire` makes a Wire of it.
 
-    `constrain` is how a reply's JSON Schema is asked for. `body` are fields of every request, `tools_body` of those
-    with tools. `option_names` are a backend's own names for sampling options; empty: it has none.
-    `context_tokens` is what Ollama has to be told; `cache` has Anthropic keep the prompt. `tool_choice` is which
-    demand for a call it obeys.
+    `constrain` is how a JSON Schema for the reply is requested. `body` are fields of every request, `tools_body` of
+    requests with tools. `option_names` are the backend's names for sampling options; an empty name means that it lacks
+    the option. `context_tokens` is sent to Ollama; `cache` makes Anthropic cache the prompt. `tool_choice` says which
+    requirement of a call the backend obeys.
     """
 
     wire: WireName = "openai"
@@ -224,17 +220,17 @@ class Dialect(Struct, frozen=True, kw_only=True):
 class Wire(Struct, frozen=True, kw_only=True):
     """A protocol. `path` is where requests go, below the server's base address.
 
-    `head` and `tail` are the fields of a request before and after its messages; `head` is given the history, because
-    some protocols keep the system prompt there. `tail` is given the tools and the bare JSON Schema of the reply.
-    ValueError from `head` for an option, from `tail` for a schema, that the backend has not.
-    `stream` reads a streamed reply from its first byte; `stream_fields` are what asks for one.
+    `head` and `tail` make the fields of a request before and after its messages. `head` takes the history, because some
+    protocols put the system prompt there; `tail` takes the tools and the JSON Schema of the reply. `head` raises
+    ValueError for an option that the backend lacks, `tail` for a schema.
+    `stream` reads a streamed reply from its first byte; `stream_fields` request one.
 
-    What protocols differ in, for who would otherwise ask for their names: `at_root`: `path` stands below the server's
-    root, not below its `/v1`. `lists_models`: a server says which models it has. `sets_context`: each request says how
-    much context the model gets. `constraints` are the ways of asking for a reply of a JSON Schema that it knows;
-    `strict`: tools and schemas are written in OpenAI's strict subset. `demand` is the field that demands a call of one
-    of some tools, None where there is none; it is refused beside the options `excludes_demand`. `logprobs` are the
-    fields that ask for the probabilities of tokens; empty: it has none. `counts_at` is like `path`, for token counts.
+    Differences between protocols, so that nobody tests for their names: `at_root`: `path` is below the server's root,
+    not below `/v1`. `lists_models`: servers list their models. `sets_context`: each request sets the size of the
+    context. `constraints` are the supported ways to constrain a reply. `strict`: tools and schemas are written in
+    OpenAI's strict subset. `demand` makes the field that requires a call of one of some tools; None if there is none.
+    Servers refuse it together with the options `excludes_demand`. `logprobs` are the fields that request
+    log-probabilities; empty if there are none. `counts_at` is like `path`, for token counts.
     """
 
     name: WireName
@@ -258,13 +254,13 @@ class Wire(Struct, frozen=True, kw_only=True):
     counts_at: str | None = None
 
     def streamed(self, request: Request) -> bytes:
-        """The request as JSON, ready for the wire, that asks for a stream instead of a whole reply."""
+        """The request as JSON, ready to send, asking for a stream."""
         fields = {**msgspec.json.decode(request.head, type=dict[str, Raw]), **self.stream_fields}
         return replace(request, head=Raw(msgspec.json.encode(fields))).body
 
 
 def wire(dialect: Dialect) -> Wire:
-    """The protocol in that backend's dialect."""
+    """The protocol in this dialect."""
     match dialect.wire:
         case "openai":
             return _openai(dialect)
@@ -282,18 +278,18 @@ def _openai(dialect: Dialect) -> Wire:
         name="openai",
         path="/chat/completions",
         head=lambda model, sampling, _: openai.request_head(model, sampling, dialect.body, dialect.option_names),
-        tools=chat.encode_strict_tools if strictly else openai.encode_tools,
+        tools=openai.encode_strict_tools if strictly else openai.encode_tools,
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
         tail=_tail(dialect),
         decode=openai.decode_reply,
-        stream=OpenAIStream(),
+        stream=openai.OpenAIStream(),
         stream_fields=MappingProxyType({"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')}),
         dialect=dialect,
         lists_models=True,
         constraints=("json_schema", "strict", "json_object", "structured_outputs", "guided_json"),
         strict=strictly,
         demand=openai_choice,
-        logprobs=LOGPROBS_FIELDS,
+        logprobs=openai.LOGPROBS_FIELDS,
     )
 
 
@@ -302,11 +298,11 @@ def _ollama(dialect: Dialect) -> Wire:
         name="ollama",
         path="/api/chat",
         head=lambda model, sampling, _: ollama.request_head(model, sampling, dialect.context_tokens, dialect.body),
-        tools=ollama.encode_tools,
-        messages=lambda history: ollama.encode_messages(ollama.encode_history(history)),
+        tools=openai.encode_tools,
+        messages=lambda history: openai.encode_messages(ollama.encode_history(history)),
         tail=_tail(dialect),
         decode=ollama.decode_reply,
-        stream=OllamaStream(),
+        stream=ollama.OllamaStream(),
         dialect=dialect,
         at_root=True,
         sets_context=True,
@@ -325,7 +321,7 @@ def _anthropic(dialect: Dialect) -> Wire:
         messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
-        stream=AnthropicStream(),
+        stream=anthropic.AnthropicStream(),
         dialect=dialect,
         demand=anthropic_choice,
         excludes_demand=("thinking",),
@@ -334,7 +330,7 @@ def _anthropic(dialect: Dialect) -> Wire:
 
 
 def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
-    """The tools with what goes along with them, then the schema in the backend's own field for it."""
+    """The tools and the fields that accompany them, then the schema in the backend's field for it."""
     along = msgspec.json.encode(dialect.tools_body)[1:-1]
 
     def tail(tools: Raw | None, schema: Raw | None) -> Raw:
@@ -346,25 +342,25 @@ def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
 
 
 def loosened(strictly: Wire) -> Wire:
-    """The wire for schemas of which one cannot be strict, for a reply is strict as a whole or not at all."""
+    """The non-strict wire, for when one schema cannot be strict: a reply is strict as a whole or not at all."""
     return wire(replace(strictly.dialect, constrain="json_schema")) if strictly.strict else strictly
 
 
 def demandable(wire: Wire, sampling: Sampling) -> bool:
-    """Whether a request with these options may demand a call."""
+    """Whether a request with these options may require a call."""
     sent = {**wire.dialect.body, **sampling.extra}
     excluded = any(option in sent for option in wire.excludes_demand)
     return wire.dialect.tool_choice != "none" and wire.demand is not None and not excluded
 
 
 def demanding(tail: Raw, wire: Wire, tools: tuple[str, ...]) -> Raw:
-    """The end of a request that has tools, and now demands a call: of the only one of these, else of any at all.
+    """The tail of a request with tools, requiring a call: of the only tool in `tools`, else of any.
 
-    ValueError for a backend that takes no such demand.
+    ValueError for a backend that does not support it.
     """
     takes = wire.dialect.tool_choice
     if takes == "none" or wire.demand is None:
-        raise ValueError("this backend cannot be told that a call is required")
+        raise ValueError("this backend does not support requiring a tool call")
     return Raw(bytes(tail)[:-1] + b"," + wire.demand(takes, tools) + b"}")
 
 
@@ -372,4 +368,4 @@ OPENAI = wire(Dialect(constrain="json_schema", tool_choice="named"))
 OLLAMA = wire(Dialect(wire="ollama", constrain="format"))
 ANTHROPIC = wire(Dialect(wire="anthropic", tool_choice="named"))
 WIRES: Mapping[WireName, Wire] = MappingProxyType({each.name: each for each in (OPENAI, OLLAMA, ANTHROPIC)})
-"""Each protocol as it is by itself, for what it can do."""
+"""Each protocol in its own dialect, to look up what it supports."""

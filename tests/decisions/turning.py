@@ -8,7 +8,7 @@ from forge.proxy.model import Model
 from forge.proxy.policy_file import policy_from_toml
 from forge.proxy.tools import Guards
 from forge.proxy.turn import Again, Step
-from forge.proxy.upstream import Caller, Connected, Post
+from forge.proxy.upstream import ConnectionUpstream, Forwarded, Post
 from stages.effect import Replied, Send
 from stages.wire.served import Envelope, RequestError
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
@@ -23,7 +23,7 @@ async def _nobody(_: Send) -> Replied:
 
 
 def _model(kind: str, policy: str) -> Model:
-    upstream = Connected(Connection(Setup(), _nobody))
+    upstream = ConnectionUpstream(Connection(Setup(), _nobody))
     plain = Model(
         setup=Setup(model="m"),
         upstream=upstream,
@@ -53,7 +53,8 @@ def turned(record: Turn) -> Turn:
     request = wire.decode_request(bytes(record.body))
     if isinstance(request, RequestError):
         return replace(record, asked=(), end=f"refused {digest(request.message.encode())}")
-    exchange = exchange_of(wire, request, _model(record.kind, record.policy), Caller())
+    envelope = Envelope(id="x", created=1, request=request)
+    exchange = exchange_of(wire, envelope, _model(record.kind, record.policy), Forwarded())
     if isinstance(exchange, RequestError):
         return replace(record, asked=(), end=f"refused {digest(exchange.message.encode())}")
     asked, step = [_digest(exchange.first)], exchange.asked
@@ -64,7 +65,7 @@ def turned(record: Turn) -> Turn:
         reply = next(replies).reply()
         judged = exchange.judged(judged, reply)
     shown = judged.reply if judged else reply
-    answer = wire.encode_reply(shown, Envelope(id="x", created=1, request=exchange.given))
+    answer = wire.encode_reply(shown, exchange.envelope)
     end = f"{type(judged).__name__ if judged else 'unjudged'} {digest(answer)}"
     return replace(record, asked=tuple(asked), end=end)
 

@@ -31,19 +31,19 @@ from stages.wire.deltas import (
     too_many_calls_fault,
     too_many_objects,
 )
-from stages.wire.openai.chat import arguments_text, encode_messages
+from stages.wire.openai.chat import arguments_text
 from stages.wire.valid import valid_history
 
-# Thinking of Anthropic's models: its blocks go through a history and back to the API unchanged.
+# Thinking of Anthropic's models: its blocks pass through the history and back to the API unchanged.
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
-"""Types of the blocks that hold thinking."""
+"""Types of thinking blocks."""
 
 _decode_blocks = msgspec.json.Decoder(tuple[Raw, ...])
 
 
 def unsealed_blocks(sealed: str) -> tuple[Raw, ...]:
-    """Thinking as the API gave it; none where it came over another wire."""
+    """Thinking blocks as the API sent them; empty if they came from another wire."""
     try:
         return decode(_decode_blocks, sealed) if sealed else ()
     except msgspec.DecodeError:
@@ -51,7 +51,7 @@ def unsealed_blocks(sealed: str) -> tuple[Raw, ...]:
 
 
 def sealed_blocks(blocks: Iterable[Raw | bytes]) -> str:
-    """Blocks of thinking as a reply carries them through a history; the empty text for none."""
+    """Thinking blocks as a reply carries them through the history; empty text for none."""
     joined = b",".join(map(bytes, blocks))
     return f"[{joined.decode(errors='replace')}]" if joined else ""
 
@@ -61,7 +61,7 @@ class _Kind(Struct):
 
 
 class _Whole(Struct):
-    """An answer's blocks as they stand."""
+    """An answer's blocks, undecoded."""
 
     content: list[Raw]
 
@@ -71,12 +71,12 @@ _whole = msgspec.json.Decoder(_Whole)
 
 
 def _sealed_reply(body: bytes) -> str:
-    """The thinking of a whole answer, sealed; empty for none."""
+    """The sealed thinking of a whole answer; empty if there is none."""
     blocks = decode(_whole, body).content
     return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in THINKING)
 
 
-# Answers of Anthropic's Messages API: a whole reply, and the token counts of one.
+# Answers of Anthropic's Messages API: a whole reply and its token counts.
 
 
 class AnswerBlock(Struct):
@@ -91,7 +91,7 @@ class AnswerBlock(Struct):
 
 
 class AnthropicUsage(Struct):
-    """Tokens, as the API has them; in a stream some come first and some last."""
+    """Token counts in the API's form; in a stream some come first and some last."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -116,11 +116,11 @@ _FINISH = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-"""The API's words in those of chat completions, which the stages read; any other stays as it is."""
+"""The API's stop reasons in the words of chat completions, which the stages use; others stay unchanged."""
 
 
 def decode_reply(body: bytes) -> Reply | Fault:
-    """The reply that an answer holds; a Fault says what a body that is none lacks, or what the API reports."""
+    """The reply in an answer; a Fault for an invalid body, or for what the API reports."""
     if (fault := too_many_objects(body)) is not None:
         return fault
     try:
@@ -141,11 +141,11 @@ def decode_reply(body: bytes) -> Reply | Fault:
             usage=usage_of(answer.usage),
         )
     except msgspec.DecodeError as error:
-        return Fault(kind="malformed", detail=f"the server's answer is no message: {error}", body=cut_body(body))
+        return Fault(kind="malformed", detail=f"the server's answer is not a message: {error}", body=cut_body(body))
 
 
 def finish_of(reason: str | None) -> str:
-    """Why the reply ended, in the words of chat completions."""
+    """The stop reason in the words of chat completions."""
     return _FINISH.get(reason or "end_turn", reason or "")
 
 
@@ -154,7 +154,7 @@ def _raw_call(block: AnswerBlock) -> RawCall:
 
 
 def usage_of(usage: AnthropicUsage | None) -> Usage | None:
-    """Tokens; what was read from the cache or written to it is part of the prompt, and the API counts it apart."""
+    """Token counts. Cache reads and writes, which the API counts separately, are part of the prompt."""
     if usage is None:
         return None
     cached = usage.cache_read_input_tokens or 0
@@ -165,7 +165,7 @@ def usage_of(usage: AnthropicUsage | None) -> Usage | None:
 # Streams of Anthropic's Messages API: https://platform.claude.com/docs/en/build-with-claude/streaming.
 
 _BLOCKS_LIMIT = 256
-"""Maximum number of a reply's blocks of thinking that are kept for the API."""
+"""Maximum number of thinking blocks kept for the API."""
 
 
 class _Delta(Struct):
@@ -192,7 +192,7 @@ class _Event(Struct):
 
 
 class _Thought(Struct, frozen=True, kw_only=True, tag="thinking"):
-    """A block of thinking in the form that goes back to the API."""
+    """A thinking block in the form that the API takes back."""
 
     thinking: str
     signature: str
@@ -203,22 +203,22 @@ _block = msgspec.json.Decoder(AnswerBlock)
 
 
 class AnthropicStream(Struct, frozen=True, kw_only=True):
-    """The state of reading a streamed message. Its blocks come one after the other."""
+    """The state of reading a streamed message, whose blocks arrive one after the other."""
 
     lines: Lines = Lines()
     calls: int = 0
     input: str = ""
-    """The arguments that the open block began with, until others come."""
+    """The arguments that the open block began with, until deltas replace them."""
     said_in: int = -1
-    """The last block with text; -1: none. The text of another block begins with a blank line."""
+    """The last block with text; -1: none. Text of a new block begins with a blank line."""
     thought_in: int = -1
     thought: tuple[bytes, ...] = ()
-    """The thinking of the open block, in a few parts."""
+    """The open block's thinking, in a few parts."""
     signature: str = ""
     sealed: tuple[bytes, ...] = ()
-    """The complete blocks of thinking."""
+    """The complete thinking blocks."""
     hidden: bool = False
-    """Whether the open block is thinking that is not shown."""
+    """Whether the open block is redacted thinking."""
     stop_reason: str = ""
     usage: AnthropicUsage | None = None
 
@@ -235,7 +235,7 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next event."""
         try:
-            # What an event adds; unknown ones are ignored, as the API asks.
+            # Unknown events are ignored, as the API asks.
             event = decode(_event, payload)
             if bytes(event.error) != b"null":
                 return self, (reported_fault(event.error),)
@@ -256,7 +256,7 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
                 case _:
                     return self, ()
         except msgspec.DecodeError as error:
-            said = f"an event of the stream is none: {error}"
+            said = f"invalid event in the stream: {error}"
             return self, (Fault(kind="malformed", detail=said, body=cut_body(payload)),)
 
 
@@ -280,7 +280,9 @@ def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
     block = decode(_block, bytes(given))
     if block.type == "redacted_thinking":
         if len(stream.sealed) == _BLOCKS_LIMIT:
-            return stream, (Fault(kind="too_large", detail=f"the stream has over {_BLOCKS_LIMIT} blocks of thinking"),)
+            return stream, (
+                Fault(kind="too_large", detail=f"the stream has more than {_BLOCKS_LIMIT} thinking blocks"),
+            )
         return replace(stream, sealed=(*stream.sealed, bytes(given)), hidden=True), ()
     if block.type != "tool_use":
         return _said(stream, index, block.text or "", block.thinking or "")
@@ -291,7 +293,7 @@ def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
 
 
 def _stopped(stream: _S) -> tuple[_S, StreamRead]:
-    """The block is closed; of thinking, what the API wants back with it is known now."""
+    """The block is closed; for thinking, its signature is now known."""
     if stream.input:
         return replace(stream, input=""), (CallDelta(index=stream.calls - 1, arguments=stream.input),)
     if stream.hidden:
@@ -329,22 +331,20 @@ def _said(stream: _S, index: int, text: str, thinking: str) -> tuple[_S, StreamR
 
 # Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages.
 #
-# It differs from chat completions: the system prompt is a field of its own, a message is a list of blocks, user and
-# assistant take turns, the results of a batch stand at the beginning of the one message after it, and no text block is
-# blank. Thinking goes back with its signature, as it came (`Assistant.sealed`): the API refuses a call whose thinking
-# is missing or was touched. https://platform.claude.com/docs/en/build-with-claude/extended-thinking.
-
-__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "request_head", "system_text"]
+# Differences from chat completions: the system prompt is a separate field, a message is a list of blocks, user and
+# assistant alternate, the results of a batch begin the one message after it, and no text block is blank. Thinking goes
+# back unchanged with its signature (`Assistant.sealed`): the API refuses a call whose thinking is missing or changed.
+# https://platform.claude.com/docs/en/build-with-claude/extended-thinking.
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-"""Names of tools that the API takes: no dots."""
+"""Tool names that the API accepts: no dots."""
 
 _BLANK = "(empty)"
-"""The text of a message that says nothing: the API refuses one without."""
+"""The text of an empty message: the API refuses messages without text."""
 
 
 class _Cache(Struct, frozen=True, kw_only=True):
-    """A mark up to which the server keeps the prompt."""
+    """A mark up to which the server caches the prompt."""
 
     type: str = "ephemeral"
 
@@ -385,7 +385,7 @@ OPTION_NAMES = {
     "stop": "stop_sequences",
     **dict.fromkeys(("min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "seed"), ""),
 }
-"""The options that the API has another name for, or has not."""
+"""Options that have another name in the API, or an empty one if they do not exist there."""
 
 
 def request_head(
@@ -393,8 +393,8 @@ def request_head(
 ) -> Raw:
     """The fields of a request before its messages; `system` is `system_text` of the history.
 
-    `cache` marks the system prompt, and has the server move a mark of its own along the messages. `body` are
-    further fields. ValueError for options that the API does not have: it would refuse every request.
+    `cache` marks the system prompt for caching, and lets the server move a mark along the messages. `body` are further
+    fields. ValueError for options that the API lacks: it would refuse every request.
     """
     mark = {"cache_control": _Cache()} if cache else {}
     text = _TextBlock(text=system, cache_control=_Cache() if cache else UNSET)
@@ -404,12 +404,12 @@ def request_head(
 
 
 def system_text(history: History) -> str:
-    """The system prompts of a history, as one."""
+    """The system prompts of a history, joined."""
     return "\n\n".join(m.text for m in history if isinstance(m, System) and m.text.strip())
 
 
 def encode_tools(tools: tuple[ToolSpec, ...], *, cache: bool = False) -> Raw:
-    """The `tools` of a request, in declared order; made once per workflow. `cache` marks the last."""
+    """The `tools` of a request, in declared order; made once per workflow. `cache` marks the last one."""
     last = len(tools) - 1
     specs = (
         _WireTool(
@@ -424,9 +424,9 @@ def encode_tools(tools: tuple[ToolSpec, ...], *, cache: bool = False) -> Raw:
 
 
 def encode_history(history: History) -> tuple[_WireMessage, ...]:
-    """The messages of a request, without the system prompt; neighbours of one role are one message.
+    """The messages of a request without the system prompt; adjacent messages of one role are joined.
 
-    A part that begins with a reply gives the end of what the whole gives, unless a reply stands before it.
+    A part that begins with a reply gives the end of the result for the whole, unless another reply precedes it.
     """
     turns: list[tuple[str, list[_Block]]] = []
     for message in valid_history(history, _NAME):

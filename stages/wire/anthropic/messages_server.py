@@ -14,6 +14,7 @@ from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
 from stages.wire.deltas import Ended, Piece, ReasoningDelta, payloads
 from stages.wire.openai.chat import arguments_text
 from stages.wire.served import (
+    BadRequest,
     Block,
     BlockClosed,
     BlockEvent,
@@ -28,7 +29,6 @@ from stages.wire.served import (
     Foreign,
     Format,
     OfferedTool,
-    Refused,
     RequestError,
     ServerRequest,
     Thinking,
@@ -52,12 +52,12 @@ from stages.wire.valid import call_as_text, is_object
 
 # Tools of Anthropic's API and the choice among them, read as a server.
 #
-# A deferred tool is offered once a result refers to it. Tools of other types are run by the API itself, or have no
-# schema but in the model that was trained on them: they have no noun.
+# A deferred tool is offered once a result refers to it. Tools of other types are run by the API itself, or their schema
+# is known only to the model that was trained on them, so forge does not model them.
 
 
 class SentTool(Struct):
-    """A tool of any type; the client's own are of none, or `custom`."""
+    """A tool of any type; the client's own have no type, or `custom`."""
 
     type: str | None = None
     name: str = ""
@@ -68,7 +68,7 @@ class SentTool(Struct):
 
 
 class SentChoice(Struct):
-    """Which calls may be made, and whether several."""
+    """Which calls may be made, and whether several at once."""
 
     type: str
     name: str | None = None
@@ -79,7 +79,7 @@ _tools = msgspec.json.Decoder(list[SentTool] | None)
 
 
 def decode_tools(tools: Raw, referenced: Container[str]) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
-    """The tools that the client will run, and those of other types."""
+    """The tools that the client runs, and those of other types."""
     known, deferred, foreign = _decoded_tools(tools)
     if not deferred:
         return known, foreign
@@ -88,7 +88,7 @@ def decode_tools(tools: Raw, referenced: Container[str]) -> tuple[tuple[OfferedT
 
 @kept
 def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str], tuple[Foreign, ...]]:
-    """All tools, the names of those that are deferred, and those of other types."""
+    """All tools, the names of the deferred ones, and those of other types."""
     known: list[OfferedTool] = []
     foreign: list[Foreign] = []
     listed = read_part(_tools, tools, "tools") or ()
@@ -104,7 +104,7 @@ def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str
 
 
 def decode_choice(choice: SentChoice | None) -> Choice:
-    """Which calls are allowed or demanded. Refused for a type that is none."""
+    """Which calls are allowed or required. BadRequest for an unknown type."""
     match choice:
         case None | SentChoice(type="auto"):
             return Choice()
@@ -115,15 +115,15 @@ def decode_choice(choice: SentChoice | None) -> Choice:
         case SentChoice(type="tool", name=str() as name):
             return Choice(mode="required", tools=(name,))
         case SentChoice(type="tool"):
-            raise Refused("it is missing", "tool_choice.name")
+            raise BadRequest("it is missing", "tool_choice.name")
         case SentChoice(type=kind):
-            raise Refused(f"it is {kind[:50]!r}; it must be auto, any, tool or none", "tool_choice.type")
+            raise BadRequest(f"it is {kind[:50]!r}; it must be auto, any, tool or none", "tool_choice.type")
 
 
-# Messages of Anthropic's API as a history: what a client sends back, read as a server.
+# Messages of Anthropic's API, read as a history.
 #
-# A message's text blocks are one text. Thinking without a signature is kept as reasoning; with one it is sealed as
-# well, for the API wants it back. A system message may stand anywhere.
+# A message's text blocks are one text. Thinking is kept as reasoning; with a signature it is also sealed, because the
+# API wants it back. A system message may appear anywhere.
 
 
 class SentBlock(Struct):
@@ -168,20 +168,20 @@ _parts = msgspec.json.Decoder(str | list[_Part] | None)
 
 
 class Reference(Struct, frozen=True, kw_only=True):
-    """A result says that a deferred tool is to be loaded."""
+    """A deferred tool that a result makes available."""
 
     tool: str
 
 
 ReadMessage = Message | Foreign | Reference
-"""What a message holds."""
+"""What is read from a message."""
 
 
 def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
-    """The messages, what of them has no noun, and the tools that results refer to.
+    """The messages, the parts that forge does not model, and the tools that results refer to.
 
-    Refused for a role that is none, and for blocks without what makes them. A picture in what the user has said last is
-    refused by backends of another protocol, any other is noted: the conversation goes on, and it was answered once.
+    BadRequest for an unknown role, and for blocks without a required field. A backend of another protocol refuses a
+    picture in the user's last message. Earlier pictures are noted, so that the conversation can continue.
     """
     last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
     names: dict[str, str] = {}
@@ -198,27 +198,27 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
             case "system":
                 yield System(text=_blocks_text(blocks, f"{at}.content"))
             case _:
-                raise Refused(f"it is {message.role[:50]!r}; it must be user, assistant or system", f"{at}.role")
+                raise BadRequest(f"it is {message.role[:50]!r}; it must be user, assistant or system", f"{at}.role")
 
 
 def _blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
-    """The text of a system prompt. Refused for blocks of another type."""
+    """The text of a system prompt. BadRequest for blocks of another type."""
     for number, block in enumerate(blocks):
         if block.type != "text":
-            raise Refused(f"it is {block.type[:50]!r}; it must be text", f"{at}[{number}].type")
+            raise BadRequest(f"it is {block.type[:50]!r}; it must be text", f"{at}[{number}].type")
     return _paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
 
 
 def _text(block: SentBlock, at: str) -> str:
     if block.text is None:
-        raise Refused("it is missing", f"{at}.text")
+        raise BadRequest("it is missing", f"{at}.text")
     return block.text
 
 
 def _user(
     blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str], *, fresh: bool
 ) -> Iterator[ReadMessage]:
-    """The results first, whatever stands before them: they answer the reply before this message."""
+    """The results first, whatever precedes them: they answer the reply before this message."""
     said: list[str] = []
     for number, block in enumerate(blocks):
         here = f"{at}[{number}]"
@@ -283,7 +283,7 @@ def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str,
 
 def _call(block: SentBlock, at: str) -> ToolCall:
     if not block.name:
-        raise Refused("it is missing", f"{at}.name")
+        raise BadRequest("it is missing", f"{at}.name")
     return ToolCall(id=block.id or "", name=block.name, arguments=arguments_text(block.input) or "{}")
 
 
@@ -309,11 +309,11 @@ _TYPES = {
 }
 
 _THREAD = "thread_unsupported_request"
-"""The code by which the official clients send the whole conversation instead of a thread."""
+"""The code on which the official clients send the whole conversation instead of a thread."""
 
 
 def error_object(error: RequestError) -> dict[str, object]:
-    """The error with its outer object, as clients read it: a type by the status, and a message."""
+    """The error as clients read it, with its outer object."""
     usual = "api_error" if error.status >= 500 else "invalid_request_error"
     said: dict[str, object] = {"type": _TYPES.get(error.status, usual), "message": error.message}
     if error.code == _THREAD:
@@ -322,16 +322,15 @@ def error_object(error: RequestError) -> dict[str, object]:
 
 
 def encode_error(error: RequestError) -> WireAnswer:
-    """The whole answer."""
+    """The error as a whole answer."""
     body = msgspec.json.encode(error_object(error))
     return WireAnswer(status=error.status, headers=headers_of(error), body=body)
 
 
 # Requests of Anthropic's API, read as a server: https://platform.claude.com/docs/en/api/messages.
 #
-# Text alone has a noun; what becomes of pictures, documents and the API's own tools is told in `stages.wire.served`.
-# Marks for the cache and management of the context go to a backend of this protocol with the body, and are dropped for
-# others.
+# Only text is modelled; `stages.wire.served` says what happens to pictures, documents and the API's own tools. Cache
+# marks and context management reach a backend of this protocol with the body, and are dropped for others.
 
 
 class _Thinking(Struct):
@@ -372,30 +371,30 @@ _request = msgspec.json.Decoder(_Request)
 
 
 def decode_request(body: bytes) -> ServerRequest | RequestError:
-    """What the client asks for; a RequestError names the field that is wrong and what it must be."""
+    """The client's request; a RequestError names the wrong field and what it must be."""
     return _decoded(body, limited=True)
 
 
 def decode_count_request(body: bytes) -> ServerRequest | RequestError:
-    """The prompt whose tokens the client wants counted: a request without a limit of tokens."""
+    """The prompt whose tokens are to be counted: a request without `max_tokens`."""
     return _decoded(body, limited=False)
 
 
 def _decoded(body: bytes, *, limited: bool) -> ServerRequest | RequestError:
     try:
         return _served(read(_request, body), body, limited=limited)
-    except Refused as refused:
+    except BadRequest as refused:
         return refused.error
 
 
 def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
     if limited and asked.max_tokens is None:
-        raise Refused("it is missing", "max_tokens")
+        raise BadRequest("it is missing", "max_tokens")
     if bytes(asked.thread) != b"null":
         said = "this server keeps no threads; send the full conversation without it"
-        raise Refused(said, "thread", code=_THREAD)
+        raise BadRequest(said, "thread", code=_THREAD)
     if not asked.messages:
-        raise Refused("it must hold at least one message", "messages")
+        raise BadRequest("it must hold at least one message", "messages")
     found = [*_system(asked.system), *decode_history(asked.messages)]
     tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
@@ -431,7 +430,7 @@ def _thinking(given: _Thinking | None, effort: str | None) -> Thinking:
 
 
 def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
-    """The system prompt; a text and a list of one block are the same."""
+    """The system prompt, from a text or a list of blocks."""
     text = _blocks_text(given, "system") if isinstance(given, list) else given
     if text:
         yield System(text=text)
@@ -441,7 +440,7 @@ def _format(given: _Format | None) -> Format | None:
     if given is None:
         return None
     if given.type != "json_schema":
-        raise Refused(f"it is {given.type[:50]!r}; it must be json_schema", "output_config.format.type")
+        raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", "output_config.format.type")
     return Format(schema=schema_of(given.schema, "output_config.format.schema"))
 
 
@@ -452,16 +451,16 @@ def _untold(asked: _Request) -> Iterator[Foreign]:
 
 # Whole replies of Anthropic's API, written as a server: https://platform.claude.com/docs/en/api/messages.
 #
-# Thinking that the API has sealed goes back just as it came; any other has an empty signature.
+# Sealed thinking goes back unchanged; any other has an empty signature.
 
 _STOPS = {"length": "max_tokens", "content_filter": "refusal", "pause_turn": "pause_turn"}
-"""The words of chat completions, which the stages speak, in the API's."""
+"""The finish reasons of chat completions in the API's words."""
 
 
 def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
     """The reply as the body of an answer.
 
-    A call whose arguments are no JSON object cannot be written as one, and is told as text.
+    A call whose arguments are not a JSON object cannot be written as a call, and becomes text.
     """
     usage = reply.usage or Usage(prompt=envelope.prompt_tokens)
     said = {**_message_object(envelope), "content": _content(reply, envelope)}
@@ -470,7 +469,7 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
 
 
 def _message_object(envelope: Envelope) -> dict[str, object]:
-    """A message without content that has not ended."""
+    """A message that has begun, without content."""
     said = {"id": envelope.id, "type": "message", "role": "assistant", "model": envelope.model_name}
     return {**said, "content": [], "stop_reason": None, "stop_sequence": None}
 
@@ -495,7 +494,7 @@ def _thinking_blocks(reply: Reply) -> tuple[object, ...]:
 
 
 def _stop_of(finish: str, *, called: bool) -> str:
-    """Why the message ends, in the API's words: clients look for calls where it says `tool_use`."""
+    """The stop reason in the API's words: clients look for calls if it is `tool_use`."""
     return _STOPS.get(finish, "tool_use" if called else "end_turn")
 
 
@@ -511,13 +510,13 @@ def usage_object(usage: Usage) -> dict[str, object]:
 
 # Streams of Anthropic's API, written as a server: https://platform.claude.com/docs/en/build-with-claude/streaming.
 #
-# `message_start`, then each block with its start, its deltas and its stop, `message_delta` with the reason and the
-# usage, `message_stop`. Events have names, or clients don't see them. Thinking has its signature where its server gave
-# one: the API takes it back with no other.
+# `message_start`, then each block with its start, deltas and stop, then `message_delta` with the stop reason and usage,
+# then `message_stop`. Clients ignore events without names. Thinking keeps the signature that its server gave it: the
+# API accepts no other.
 
 
 class _KeptThinking(Struct):
-    """A sealed block; one whose text is hidden has neither."""
+    """A sealed block; a redacted one has neither text nor signature."""
 
     type: str
     thinking: str = ""
@@ -525,7 +524,7 @@ class _KeptThinking(Struct):
 
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
-        """What comes in deltas, by its name."""
+        """The parts that are sent as deltas, by name."""
         return (("thinking", self.thinking), ("signature", self.signature))
 
 
@@ -536,7 +535,7 @@ class MessageEvents(Events, frozen=True, kw_only=True):
     """A stream of named events. Make it with `message_events`."""
 
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The events of the next piece."""
+        """The events for the next piece."""
         if not (isinstance(piece, ReasoningDelta) and piece.sealed and self.blocks.calling is None):
             return super().advance(piece)
         events, opening = self.begin()
@@ -544,7 +543,7 @@ class MessageEvents(Events, frozen=True, kw_only=True):
         return replace(events, blocks=blocks), opening + sealed
 
     def ping(self) -> tuple[Self, bytes]:
-        """An event that says nothing; it may come before the message."""
+        """An empty event, allowed even before the message begins."""
         return self, _event("ping")
 
     def fail(self, error: RequestError) -> bytes:
@@ -552,23 +551,23 @@ class MessageEvents(Events, frozen=True, kw_only=True):
         return event(error_object(error), "error")
 
     def opening(self) -> tuple[Self, bytes]:
-        """What is said before any block."""
+        """The events before the first block."""
         usage = usage_object(Usage(prompt=self.envelope.prompt_tokens))
         return self, _event("message_start", message={**_message_object(self.envelope), "usage": usage})
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """What is said of a block."""
+        """The events for a change to a block."""
         return self, _block_event(written)
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """What is said after the last block."""
+        """The events after the last block."""
         reason = {"stop_reason": _stop_of(ended.finish, called=bool(self.blocks.calls)), "stop_sequence": None}
         usage = usage_object(ended.usage or Usage(prompt=self.envelope.prompt_tokens))
         return self, _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
 
 
 def message_events(envelope: Envelope) -> MessageEvents:
-    """A stream that has not begun."""
+    """A stream before its first event."""
     return MessageEvents(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
 
 
@@ -577,7 +576,7 @@ def _event(name: str, **fields: object) -> bytes:
 
 
 def _sealed(blocks: Blocks, thinking: tuple[Raw, ...], *, told: bool) -> tuple[Blocks, bytes]:
-    """Thinking as it was sealed, each block whole; of the open one, where it was `told`, the signature alone."""
+    """Sealed thinking, each block whole; for the open block, if its text was sent (`told`), only the signature."""
     events: list[bytes] = []
     first = decode(_decode_thinking, bytes(thinking[0])) if told and thinking else None
     if first and first.type == "thinking" and blocks.open is not None and blocks.open.kind == "reasoning":
@@ -629,10 +628,10 @@ def _delta(block: Block, text: str) -> dict[str, object]:
             return {"type": "input_json_delta", "partial_json": text}
 
 
-# Passing the API's own messages on to a client: which events and answers clients take as they are.
+# Passing the API's own messages on to a client: which events and answers clients accept unchanged.
 #
-# Clients see no event without its name, and crash where usage, a block's index or its end is missing. From the first
-# event on that would do that, forge writes the stream: the blocks that the server has begun are counted.
+# Clients ignore an event without a name, and crash if usage, a block's index or its end is missing. From the first such
+# event on, forge writes the stream itself, counting the blocks that the server has begun.
 
 
 class _StartUsage(Struct):
@@ -679,23 +678,23 @@ _decode_event = msgspec.json.Decoder(_Event)
 _message = msgspec.json.Decoder(_Message)
 
 _KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_use": "call"}
-"""The blocks that forge writes too."""
+"""The blocks that forge writes, too."""
 
 
 class PassedMessage(Struct, frozen=True, kw_only=True):
-    """What of a server's stream has been passed on. Make it with `passed_message`."""
+    """The state of passing a server's stream on. Make it with `passed_message`."""
 
     envelope: Envelope
     blocks: Blocks
     begun: bool = False
     open: int = -1
-    """The number of the open block; -1: none is."""
+    """The number of the open block; -1: none."""
     stopped: bool = False
-    """Whether the reason was said for which the message ends."""
+    """Whether the stop reason was sent."""
     over: bool = False
 
     def advance(self, event: bytes) -> tuple[Self, bool]:
-        """After the server's next event; whether clients take it as it is. If not, it is as if it had not come."""
+        """The state after the server's next event, and whether clients accept it; if not, the state is unchanged."""
         lines = event.splitlines()
         found = payloads(lines)
         if not found:
@@ -709,7 +708,7 @@ class PassedMessage(Struct, frozen=True, kw_only=True):
         return (self, False) if after is None else (after, True)
 
     def takes(self, answer: bytes) -> bool:
-        """Whether clients take a whole answer as it is."""
+        """Whether clients accept this whole answer unchanged."""
         try:
             message = _message.decode(answer)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -719,12 +718,12 @@ class PassedMessage(Struct, frozen=True, kw_only=True):
         return named and self.blocks.ids.are_new(tuple(call.id for call in calls))
 
     def go_on(self) -> MessageEvents:
-        """What writes the rest of the stream."""
+        """The writer of the rest of the stream."""
         return replace(message_events(self.envelope), begun=self.begun, blocks=self.blocks.of(self.envelope))
 
 
 def passed_message(envelope: Envelope) -> PassedMessage:
-    """A stream of which nothing has been passed on."""
+    """A stream before its first event."""
     return PassedMessage(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
 
 
@@ -732,7 +731,7 @@ _P = TypeVar("_P", bound=PassedMessage)
 
 
 def _after(passed: _P, event: _Event) -> _P | None:
-    """After the event; None where clients don't take it."""
+    """The state after the event; None if clients do not accept it."""
     match event:
         case _Event(type="message_start", message=_Message() as message) if message.id and not passed.begun:
             envelope = replace(passed.envelope, id=message.id, model=message.model)
@@ -752,16 +751,16 @@ def _after(passed: _P, event: _Event) -> _P | None:
         case _Event(type="message_start" | "content_block_start" | "content_block_delta" | "message_delta"):
             return None
         case _:
-            return passed  # a ping, an error, and what is newer than this
+            return passed  # pings, errors, and events newer than this code
 
 
 def _opened(passed: _P, block: _Block) -> _P | None:
     blocks, kind = passed.blocks, _KINDS.get(block.type)
-    # A block of another kind is passed on whole: nothing is written into it.
+    # A block of another kind is passed on whole; forge never writes into it.
     opened = None if kind is None else Block(kind=kind, number=blocks.count)
     if block.type == "tool_use":
         ids, given = blocks.ids.of(block.id, blocks.calls)
-        # The input comes in deltas: some clients read it there alone.
+        # The input must come in deltas: some clients read it only there.
         if given != block.id or not block.name or block.input:
             return None
         blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)

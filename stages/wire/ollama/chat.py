@@ -28,15 +28,13 @@ from stages.wire.deltas import (
     too_many_calls_fault,
     too_many_objects,
 )
-from stages.wire.openai.chat import arguments_text, encode_messages, encode_tools
+from stages.wire.openai.chat import arguments_text
 from stages.wire.valid import valid_history
 
 # Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
 #
-# It differs from chat completions: arguments are objects, calls have no ids (a result names its tool, and ids come
-# from forge), sampling options are under `options`, and a JSON Schema is the `format` itself.
-
-__all__ = ["decode_reply", "encode_history", "encode_messages", "encode_tools", "request_head"]
+# Differences from chat completions: arguments are objects, calls have no ids (a result names its tool; forge adds ids),
+# sampling options are under `options`, and `format` holds the JSON Schema itself.
 
 
 class _WireFunction(Struct, frozen=True, kw_only=True, gc=False):
@@ -56,15 +54,16 @@ class _WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
 
 _NAMES = {"max_tokens": "num_predict"}
-"""The options that Ollama has another name for."""
+"""Options with another name in Ollama."""
 
 
 def request_head(
     model: str, sampling: Sampling, num_ctx: int | None = None, body: Mapping[str, object] | None = None
 ) -> Raw:
-    """The fields of a request before its messages; those of `body` and of `sampling.extra` stand at the top level.
+    """The fields of a request before its messages; those of `body` and `sampling.extra` are at the top level.
 
-    `num_ctx` is the size of the context in tokens. Unset, the server chooses: 4,096, cut silently, on many machines.
+    `num_ctx` is the size of the context in tokens. If unset, the server chooses it: on many machines 4,096, with longer
+    prompts truncated silently.
     """
     context = {} if num_ctx is None else {"num_ctx": num_ctx}
     further: dict[str, object] = {**(body or {}), **sampling.extra}
@@ -74,7 +73,7 @@ def request_head(
 
 
 def encode_history(history: History) -> tuple[_WireMessage, ...]:
-    """The messages of a request; system prompts are one message, damaged calls are repaired or told as text."""
+    """The messages of a request; system prompts become one message, damaged calls are repaired or turned into text."""
     texts = [message.text for message in history if isinstance(message, System)]
     system = (_WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
     return system + tuple(_message(message) for message in valid_history(history) if not isinstance(message, System))
@@ -147,17 +146,19 @@ def decode_reply(body: bytes) -> Reply | Fault:
             usage=usage_of(answer),
         )
     except msgspec.DecodeError as error:
-        return Fault(kind="malformed", detail=f"the server's answer is none of /api/chat: {error}", body=cut_body(body))
+        return Fault(
+            kind="malformed", detail=f"the server's answer is not one of /api/chat: {error}", body=cut_body(body)
+        )
 
 
 def _raw_call(call: _Call) -> RawCall:
-    """The call, as far as it can be read."""
+    """The call, with whatever parts are present."""
     function = call.function or _Function()
     return RawCall(name=function.name or "", arguments=arguments_text(function.arguments))
 
 
 def usage_of(answer: OllamaAnswer) -> Usage | None:
-    """Token counts; Ollama omits a count of zero, and gives none at all if it did not run the model."""
+    """Token counts; Ollama omits zero counts, and both if it did not run the model."""
     if answer.prompt_eval_count is None and answer.eval_count is None:
         return None
     return Usage(prompt=answer.prompt_eval_count or 0, completion=answer.eval_count or 0)
@@ -174,7 +175,7 @@ _line = msgspec.json.Decoder(_Line)
 
 
 class OllamaStream(Struct, frozen=True, kw_only=True):
-    """The state of reading a stream of /api/chat. Calls come whole, so they are only counted."""
+    """The state of reading a stream of /api/chat. Calls arrive whole, so they are only counted."""
 
     lines: Lines = Lines()
     calls: int = 0
@@ -214,5 +215,5 @@ class OllamaStream(Struct, frozen=True, kw_only=True):
             return replace(self, calls=self.calls + len(calls)) if calls else self, tuple(pieces)
         except msgspec.DecodeError as error:
             return self, (
-                Fault(kind="malformed", detail=f"a line of the stream is none: {error}", body=cut_body(payload)),
+                Fault(kind="malformed", detail=f"invalid line in the stream: {error}", body=cut_body(payload)),
             )

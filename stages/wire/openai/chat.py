@@ -34,16 +34,16 @@ from stages.wire.deltas import (
     too_many_objects,
 )
 
-# Log-probabilities of chat completions, as OpenAI, llama.cpp and vLLM give them: asked for and read.
+# Log-probabilities of chat completions, as OpenAI, llama.cpp and vLLM give them.
 #
 # https://platform.openai.com/docs/api-reference/chat/object, `choices[].logprobs`. llama.cpp's are the model's own,
 # before sampling and before the grammar of a schema; vLLM's are after the grammar: -9999 for a token that it forbids.
 
 LOGPROBS_FIELDS: Mapping[str, object] = MappingProxyType({"logprobs": True, "top_logprobs": ALTERNATIVES})
-"""The fields of a request that ask for them."""
+"""The fields of a request for them."""
 
 TOKENS_LIMIT = 4096
-"""Maximum tokens of a reply whose probabilities are kept; of a longer one none are."""
+"""Maximum tokens of a reply for which probabilities are kept; for a longer reply, none are."""
 
 
 class _Alternative(Struct):
@@ -64,10 +64,12 @@ class _Logprobs(Struct):
 _logprobs = msgspec.json.Decoder(_Logprobs | None)
 
 
-def tokens_of(given: Raw, before: tuple[TokenProbability, ...] | None = ()) -> tuple[TokenProbability, ...] | None:
-    """The tokens of the field `logprobs`, after those before it; None for a field in another form, or for too many.
+def token_probabilities(
+    given: Raw, before: tuple[TokenProbability, ...] | None = ()
+) -> tuple[TokenProbability, ...] | None:
+    """The tokens of the field `logprobs`, appended to `before`; None if the field has another form, or too many tokens.
 
-    A reply without them is a reply all the same: nothing is known of how sure it was.
+    Such a reply is still valid: only its confidence is unknown.
     """
     if before is None or bytes(given) == b"null":
         return before
@@ -86,7 +88,7 @@ def _kept(token: _Token) -> TokenProbability:
     return token_probability(token.token, token.logprob, others)
 
 
-# Answers of chat completions: a whole reply, and the token counts of one.
+# Answers of chat completions: a whole reply and its token counts.
 
 
 class _Function(Struct):
@@ -101,7 +103,7 @@ class _Call(Struct):
 
 
 class _Message(Struct):
-    """A message, or what a chunk adds to one."""
+    """A message, or a chunk's addition to one."""
 
     content: str | None = None
     reasoning_content: str | None = None
@@ -110,7 +112,7 @@ class _Message(Struct):
 
 
 class _Choice(Struct):
-    """`message` is that of a whole answer, `delta` that of a chunk."""
+    """`message` is set in a whole answer, `delta` in a chunk."""
 
     index: int = 0
     message: _Message | None = None
@@ -166,11 +168,11 @@ def decode_reply(body: bytes) -> Reply | Fault:
             calls=tuple(map(_raw_call, message.tool_calls or ())),
             finish=choice.finish_reason or "stop",
             usage=usage_of(answer.usage),
-            tokens=tokens_of(choice.logprobs) or (),
+            tokens=token_probabilities(choice.logprobs) or (),
         )
     except msgspec.DecodeError as error:
         return Fault(
-            kind="malformed", detail=f"the server's answer is no chat completion: {error}", body=cut_body(body)
+            kind="malformed", detail=f"the server's answer is not a chat completion: {error}", body=cut_body(body)
         )
 
 
@@ -180,7 +182,7 @@ def _raw_call(call: _Call) -> RawCall:
 
 
 def arguments_text(raw: Raw) -> str:
-    """JSON text. Some servers send an object instead of a string: its text is used as well."""
+    """The arguments as JSON text. Some servers send an object instead of a string."""
     given = bytes(raw)
     if given.startswith(b'"'):
         return decode(_string, given)
@@ -188,7 +190,7 @@ def arguments_text(raw: Raw) -> str:
 
 
 def usage_of(usage: OpenAIUsage | None) -> Usage | None:
-    """Token counts; None if the server gives none."""
+    """Token counts; None if the server reports none."""
     if usage is None:
         return None
     details = usage.prompt_tokens_details
@@ -198,19 +200,8 @@ def usage_of(usage: OpenAIUsage | None) -> Usage | None:
 
 # The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 #
-# A request is `request_head`, messages and `tail`, put together by `effect.Request`: canonical JSON, the same bytes
-# for the same values. `decode_reply` reads a whole answer, or returns the Fault of one that cannot be read.
-
-__all__ = [
-    "WireMessage",
-    "WireSpec",
-    "WireTool",
-    "decode_reply",
-    "encode_history",
-    "encode_messages",
-    "encode_tools",
-    "request_head",
-]
+# A request is `request_head`, messages and `tail`, joined by `effect.Request`: canonical JSON, the same bytes for the
+# same values. `decode_reply` returns the reply, or the Fault of an answer that cannot be read.
 
 
 class _WireFunction(Struct, frozen=True, kw_only=True):
@@ -244,7 +235,7 @@ class WireTool(Struct, frozen=True, kw_only=True):
 
 
 def _encode_message(message: Message) -> WireMessage:
-    """One message in the protocol's form, without its kind and turn."""
+    """One message in the protocol's form; its kind and turn are dropped."""
     match message:
         case Tool():
             return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
@@ -264,7 +255,7 @@ def _wire_call(call: ToolCall) -> _WireCall:
 
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:
-    """The messages of a request, native tool calls and all."""
+    """The messages of a request, including native tool calls."""
     return tuple(map(_encode_message, history))
 
 
@@ -280,30 +271,31 @@ _encode = msgspec.json.Encoder().encode
 def request_head(
     model: str, sampling: Sampling, body: Mapping[str, object] | None = None, names: Mapping[str, str] | None = None
 ) -> Raw:
-    """The fields of a request before its messages, which never change from turn to turn.
+    """The fields of a request before its messages, the same in every turn.
 
-    `body` are fields that the backend wants in every request, `names` its own names of options. ValueError: `options`.
+    `body` are fields that the backend needs in every request, `names` its names for options. ValueError as in
+    `options`.
     """
     return Raw(_encode({**(body or {}), **options(sampling, names or {}), **sampling.extra, "model": model}))
 
 
 def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
-    """The messages of a request, each as JSON, in any wire."""
+    """The messages of a request as JSON, for any wire."""
     return tuple(map(Raw, map(_encoded, messages)))
 
 
 def _encoded(message: Struct) -> bytes:
     try:
         return _encode(message)
-    except UnicodeEncodeError:  # a user's own stage may have added half a character
+    except UnicodeEncodeError:  # a user's stage may have added a lone surrogate
         return _encode(sound_struct(message))
 
 
-# Tools for OpenAI's strict mode, which keeps the arguments of native calls to their schemas.
+# Tools for OpenAI's strict mode, which constrains the arguments of native calls to their schemas.
 
 
 def encode_strict_tools(tools: tuple[ToolSpec, ...]) -> Raw:
-    """The `tools` of a request, each strict if its schema can be; the others as `strict_refusals` names them."""
+    """The `tools` of a request, each strict if its schema allows it; `strict_refusals` lists the others."""
     return Raw(msgspec.json.encode([WireTool(function=_spec(tool)) for tool in tools]))
 
 
@@ -315,7 +307,7 @@ def _spec(tool: ToolSpec) -> WireSpec:
 
 
 def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
-    """The tools whose schema has no form in the strict mode, and why; a sentence each."""
+    """A sentence for each tool whose schema cannot be strict, with the reason."""
     reasons = ((tool.name, project(tool.parameters, "openai-strict").refused) for tool in tools)
     return tuple(f"{name} cannot be strict: {reason}" for name, reason in reasons if reason)
 
@@ -323,11 +315,11 @@ def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
 # Streams of chat completions: https://platform.openai.com/docs/api-reference/chat-streaming.
 
 CALL_NAME_LIMIT = 1024
-"""Maximum characters of a name: it is reported again whenever it grows."""
+"""Maximum characters of a name: it is reported again each time it grows."""
 
 
 class _Open(Struct, frozen=True, kw_only=True):
-    """A call in progress; `key` is the server's index of it."""
+    """A call in progress; `key` is the server's index for it."""
 
     key: int | None
     id: str
@@ -342,7 +334,7 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
     finish_reason: str = ""
     usage: Usage | None = None
     tokens: tuple[TokenProbability, ...] | None = ()
-    """None: nothing is known of them."""
+    """None: unknown."""
 
     def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
         """The decoder after the next bytes, and what they add."""
@@ -369,11 +361,11 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
             if choice.finish_reason:
                 after = replace(after, finish_reason=choice.finish_reason)
             if bytes(choice.logprobs) != b"null":
-                after = replace(after, tokens=tokens_of(choice.logprobs, after.tokens))
+                after = replace(after, tokens=token_probabilities(choice.logprobs, after.tokens))
             return _grown(after, choice.delta or _Message())
         except msgspec.DecodeError as error:
             return self, (
-                Fault(kind="malformed", detail=f"a chunk of the stream is none: {error}", body=cut_body(payload)),
+                Fault(kind="malformed", detail=f"invalid chunk in the stream: {error}", body=cut_body(payload)),
             )
 
 
@@ -416,9 +408,9 @@ def _called(stream: _S, call: _Call) -> tuple[_S, StreamRead]:
 
 
 def _place(calls: tuple[_Open, ...], call: _Call) -> int:
-    """The call's position: that of its index, unless its id says that it is another.
+    """The call's position, by its index, unless its id shows that it is a new call.
 
-    Some servers give no index and mean the last call; others give every call the index 0.
+    Some servers send no index and mean the last call; others send the index 0 for every call.
     """
     for at in range(len(calls) - 1, -1, -1):
         if call.index is None or calls[at].key == call.index:
@@ -428,7 +420,7 @@ def _place(calls: tuple[_Open, ...], call: _Call) -> int:
 
 
 def _opened(known: _Open | None, call: _Call, name: str) -> _Open:
-    """The call with what is new. A name may come in parts, or be repeated whole."""
+    """The call with the new parts. A name may arrive in parts, or be repeated whole."""
     if known is None:
         return _Open(key=call.index, id=call.id or "", name=name)
     grown = known.name if name in ("", known.name) else known.name + name

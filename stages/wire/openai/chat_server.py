@@ -17,6 +17,7 @@ from stages.wire.deltas import (
     payloads,
 )
 from stages.wire.served import (
+    BadRequest,
     Block,
     BlockClosed,
     BlockEvent,
@@ -29,10 +30,9 @@ from stages.wire.served import (
     Events,
     Foreign,
     Format,
+    MessagePart,
     OfferedTool,
-    Refused,
     RequestError,
-    SentPart,
     ServerRequest,
     Thinking,
     WireAnswer,
@@ -71,7 +71,7 @@ class _OfferedCustom(Struct):
 
 
 class SentTool(Struct):
-    """A tool of any kind; those of kinds that forge does not know have neither of the two."""
+    """A tool of any kind; unknown kinds have neither `function` nor `custom`."""
 
     type: str = "function"
     function: _OfferedFunction | None = None
@@ -96,7 +96,7 @@ class _Allowed(Struct):
 
 
 class SentChoice(SentName):
-    """A tool by its name, or those that are allowed."""
+    """A tool by its name, or a list of allowed tools."""
 
     allowed_tools: _Allowed | None = None
 
@@ -106,7 +106,7 @@ _tools = msgspec.json.Decoder(list[SentTool] | None)
 
 @kept
 def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
-    """The tools that the client will run, and those of other kinds, which another server would."""
+    """The tools that the client runs, and those of other kinds, which another server would run."""
     known: list[OfferedTool] = []
     foreign: list[Foreign] = []
     for number, tool in enumerate(read_part(_tools, tools, "tools") or ()):
@@ -120,20 +120,20 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
             made = OfferedTool(spec=spec(custom.name, custom.description, served.CUSTOM_PARAMETERS), kind="custom")
             known.append(offered(made, f"{at}.custom"))
         elif tool.type in ("function", "custom"):
-            raise Refused("it is missing", f"{at}.{tool.type}")
+            raise BadRequest("it is missing", f"{at}.{tool.type}")
         else:
             foreign.append(Foreign(at=at, kind=tool.type[:50], fate="dropped"))
     return distinct(known), tuple(foreign)
 
 
 def decode_choice(choice: str | SentChoice | None) -> Choice:
-    """Which calls are allowed or demanded. Refused for a word or a kind of choice that is none."""
+    """Which calls are allowed or required. BadRequest for an unknown word or kind of choice."""
     match choice:
         case None | str():
             return worded_choice(choice)
         case SentChoice(allowed_tools=_Allowed() as allowed):
             if allowed.mode not in ("auto", "required"):
-                raise Refused("it must be auto or required", "tool_choice.allowed_tools.mode")
+                raise BadRequest("it must be auto or required", "tool_choice.allowed_tools.mode")
             names = tuple(map(_name, allowed.tools))
             return Choice(mode="required" if allowed.mode == "required" else "auto", tools=names)
         case SentChoice():
@@ -143,21 +143,21 @@ def decode_choice(choice: str | SentChoice | None) -> Choice:
 def _name(choice: SentName) -> str:
     named = choice.function or choice.custom
     if named is None:
-        raise Refused("it must name a function", "tool_choice")
+        raise BadRequest("it must name a function", "tool_choice")
     return named.name
 
 
-# Messages of chat completions as a history: what a client sends back, read as a server.
+# Messages of chat completions, read as a history.
 
 
-class _Part(SentPart):
+class _Part(MessagePart):
     type: str = "text"
 
 
 class _Function(Struct):
     name: str = ""
     arguments: str | dict[str, Any] | None = None
-    """JSON text; some clients send the object itself."""
+    """JSON text; some clients send the object."""
 
 
 class _Custom(Struct):
@@ -172,7 +172,7 @@ class _Call(Struct):
 
 
 class SentMessage(Struct):
-    """A message of any role. Reasoning has one of two names, by server."""
+    """A message of any role. The name of the reasoning field depends on the server."""
 
     role: str
     content: str | list[_Part] | None = None
@@ -190,7 +190,7 @@ _ROLES = "system, developer, user, assistant, tool"
 
 
 def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
-    """The history, and what of it has no noun: parts that are no text. Refused for a role that is none."""
+    """The history, and the parts that are not text. BadRequest for an unknown role."""
     last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), -1)
     names: dict[str, str] = {}
     history: list[Message] = []
@@ -208,7 +208,7 @@ def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Fore
 
 
 def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], number: int) -> Message:
-    """One message; `names` learns the tools that are called, for their results, which don't repeat them."""
+    """One message. `names` collects the called tools by call id, because results do not name them."""
     match message.role:
         case "system" | "developer":
             return System(text=text)
@@ -225,7 +225,7 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
             name = names.get(answered) or message.name or ""
             return Tool(call_id=answered, name=name, text=text, turn=turn)
         case _:
-            raise Refused(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
+            raise BadRequest(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
 
 
 def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
@@ -236,7 +236,7 @@ def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
         elif call.custom is not None:
             calls.append(ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input)))
         else:
-            raise Refused("it must have a function", f"messages[{place}].tool_calls[{number}]")
+            raise BadRequest("it must have a function", f"messages[{place}].tool_calls[{number}]")
     if message.function_call is not None and not message.tool_calls:
         said = message.function_call
         calls.append(ToolCall(id="", name=said.name, arguments=_arguments(said)))
@@ -250,9 +250,9 @@ def _arguments(said: _Function) -> str:
 
 # Requests of chat completions, read as a server: https://platform.openai.com/docs/api-reference/chat/create.
 #
-# Text alone has a noun; what becomes of pictures, files and sound is told in `stages.wire.served`. A custom tool is
-# shown to the model as a function with one argument. Reasoning that comes back with a reply, and the older messages of
-# the role `function`, are read as well.
+# Only text is modelled; `stages.wire.served` says what happens to pictures, files and sound. A custom tool is shown to
+# the model as a function with one argument. Reasoning that a client sends back, and older messages of the role
+# `function`, are read too.
 
 
 class _Schema(Struct):
@@ -300,18 +300,18 @@ _request = msgspec.json.Decoder(_Request)
 
 
 def decode_request(body: bytes) -> ServerRequest | RequestError:
-    """What the client asks for; a RequestError names the field that is wrong and what it must be."""
+    """The client's request; a RequestError names the wrong field and what it must be."""
     try:
         return _served(read(_request, body), body)
-    except Refused as refused:
+    except BadRequest as refused:
         return refused.error
 
 
 def _served(asked: _Request, body: bytes) -> ServerRequest:
     if not asked.messages:
-        raise Refused("it must hold at least one message", "messages")
+        raise BadRequest("it must hold at least one message", "messages")
     if asked.n is not None and asked.n < 1:
-        raise Refused("it must be at least 1", "n")
+        raise BadRequest("it must be at least 1", "n")
     history, foreign = decode_history(asked.messages)
     tools, other = decode_tools(asked.tools)
     return ServerRequest(
@@ -362,31 +362,31 @@ def _format(given: _Format | None) -> Format | None:
                 schema=schema_of(schema, "response_format.json_schema.schema"), name=name, strict=bool(strict)
             )
         case _Format(type="json_schema"):
-            raise Refused("it is missing", "response_format.json_schema")
+            raise BadRequest("it is missing", "response_format.json_schema")
         case _Format(type=kind):
             said = f"it is {kind[:50]!r}; it must be text, json_object or json_schema"
-            raise Refused(said, "response_format.type")
+            raise BadRequest(said, "response_format.type")
 
 
 def _untold(asked: _Request) -> Iterator[Foreign]:
-    """What only a backend of this protocol can do."""
+    """What only a backend of this protocol supports."""
     if (asked.n or 1) > 1:
         yield Foreign(at="n", kind="a number of choices", fate="refused")
     if asked.logprobs:
-        yield Foreign(at="logprobs", kind="the probability of tokens", fate="refused")
+        yield Foreign(at="logprobs", kind="log-probabilities", fate="refused")
     if asked.functions:
-        yield Foreign(at="functions", kind="the older form of tools", fate="refused")
+        yield Foreign(at="functions", kind="the deprecated form of tools", fate="refused")
 
 
 # Whole replies of chat completions, written as a server: https://platform.openai.com/docs/api-reference/chat/object.
 #
-# Reasoning stands in `reasoning_content`, as llama.cpp, vLLM and DeepSeek have it.
+# Reasoning is in `reasoning_content`, as in llama.cpp, vLLM and DeepSeek.
 
 _FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter"})
 
 
 def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
-    """The reply as the body of an answer. `sealed` has no place in this protocol."""
+    """The reply as the body of an answer. This protocol has no place for `sealed`."""
     choice = {"index": 0, "message": _reply_message(reply, envelope), "logprobs": None}
     finish = finish_of(reply.finish, called=bool(reply.calls))
     completion = {
@@ -409,7 +409,7 @@ def _reply_message(reply: Reply, envelope: Envelope) -> dict[str, object]:
 
 
 def _call_object(call: RawCall, call_id: str, custom: frozenset[str]) -> dict[str, object]:
-    """A call under that id; `custom` are the names of the custom tools."""
+    """A call with that id; `custom` are the names of the custom tools."""
     if call.name in custom:
         said = {"name": call.name, "input": served.input_text(call.arguments)}
         return {"id": call_id, "type": "custom", "custom": said}
@@ -417,14 +417,14 @@ def _call_object(call: RawCall, call_id: str, custom: frozenset[str]) -> dict[st
 
 
 def finish_of(finish: str, *, called: bool) -> str:
-    """Why the reply ended, in words of this protocol: clients look for calls where it says `tool_calls`."""
+    """The finish reason in this protocol: clients look for calls if it is `tool_calls`."""
     if called and finish not in ("length", "content_filter"):
         return "tool_calls"
     return finish if finish in _FINISHES else "stop"
 
 
 def usage_object(usage: Usage) -> dict[str, object]:
-    """Tokens, as clients count them."""
+    """Token counts in the protocol's form."""
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.completion,
@@ -442,27 +442,27 @@ _TYPES = {
     413: ("invalid_request_error", "request_too_large"),
     429: ("rate_limit_error", "rate_limit_exceeded"),
 }
-"""The type and the usual code of an error, by its status."""
+"""The type and the usual code of an error by status."""
 
 
 def error_object(error: RequestError) -> dict[str, object]:
-    """The error as clients read it: a message, its type, the field it is about, a code for programs."""
+    """The error as clients read it: message, type, field and code."""
     usual = ("server_error", None) if error.status >= 500 else ("invalid_request_error", None)
     kind, code = _TYPES.get(error.status, usual)
     return {"message": error.message, "type": kind, "param": error.param or None, "code": error.code or code}
 
 
 def encode_error(error: RequestError) -> WireAnswer:
-    """The whole answer."""
+    """The error as a whole answer."""
     body = msgspec.json.encode({"error": error_object(error)})
     return WireAnswer(status=error.status, headers=headers_of(error), body=body)
 
 
 # Streams of chat completions, written as a server: https://platform.openai.com/docs/api-reference/chat-streaming.
 #
-# The first chunk has the role, each call begins with a chunk of its index, id, type and name, the last but the usage
-# has the reason for which the reply ends, and `[DONE]` closes the stream. Chunks are alike but for `delta`, so that
-# what is around it is written once.
+# The first chunk has the role, each call begins with a chunk of its index, id, type and name, the last chunk before the
+# usage has the finish reason, and `[DONE]` closes the stream. Chunks differ only in `delta`, so the rest is encoded
+# once.
 
 _encode = msgspec.json.Encoder().encode
 
@@ -474,26 +474,26 @@ class ChatEvents(Events, frozen=True, kw_only=True):
     tail: bytes
     custom: frozenset[str]
     counted: bool = False
-    """Whether the client was told the usage."""
+    """Whether the client has seen the usage."""
 
     def ping(self) -> tuple[Self, bytes]:
-        """A chunk that says nothing: some clients time out on comments."""
+        """An empty chunk: some clients time out on comments."""
         return self.begin() if not self.begun else (self, self._chunk({}))
 
     def fail(self, error: RequestError) -> bytes:
-        """The error in a chunk of its own; nothing follows it."""
+        """The error as a chunk; nothing follows it."""
         return event({"error": error_object(error)})
 
     def opening(self) -> tuple[Self, bytes]:
-        """What is said before any block."""
+        """The events before the first block."""
         return self, self._chunk({"role": "assistant", "content": ""})
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """What is said of a block."""
+        """The events for a change to a block."""
         return self, b"".join(map(self._chunk, self._deltas(written)))
 
     def _deltas(self, written: BlockEvent) -> Iterator[dict[str, object]]:
-        """A custom tool's text is known when its arguments are whole, so its call comes at once."""
+        """A custom tool's text is known only when its arguments are complete, so its call is one chunk."""
         block = written.block
         custom = block.name in self.custom
         match written:
@@ -510,7 +510,7 @@ class ChatEvents(Events, frozen=True, kw_only=True):
                 pass
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """What is said after the last block."""
+        """The events after the last block."""
         finish = _encode(finish_of(ended.finish, called=bool(self.blocks.calls)))
         parts = [self.head, b"{}", self.tail.replace(b"null", finish, 1)]
         if ended.usage is not None and self.envelope.request.usage_in_stream and not self.counted:
@@ -527,7 +527,7 @@ def _frame(envelope: Envelope) -> dict[str, object]:
 
 
 def completion_events(envelope: Envelope) -> ChatEvents:
-    """A stream that has not begun."""
+    """A stream before its first event."""
     head = b"data: " + _encode(_frame(envelope))[:-1] + b',"choices":[{"index":0,"delta":'
     usage = b',"usage":null' if envelope.request.usage_in_stream else b""
     return ChatEvents(
@@ -539,11 +539,11 @@ def completion_events(envelope: Envelope) -> ChatEvents:
     )
 
 
-# Passing a server's own chat completions on to a client: which chunks and answers clients take as they are.
+# Passing a server's own chat completions on to a client: which chunks and answers clients accept unchanged.
 #
-# Clients stop, repeat themselves or lose a call over a chunk without its id, object, index or type, over a stream
-# whose first chunk has no role or that ends without a reason, and over a call that has no id, or one that was used.
-# From the first chunk on that would do that, forge writes the stream, under the same id.
+# Clients stop, repeat themselves or lose a call if a chunk lacks its id, object, index or type, if the first chunk has
+# no role or the last no finish reason, and if a call has no id or a used one. From the first such chunk on, forge
+# writes the stream itself, under the same id.
 
 
 class _PassedFunction(Struct):
@@ -570,7 +570,7 @@ class _Choice(Struct):
 
 
 class _Chunk(Struct):
-    """A chunk; of one that holds no choice clients ask for nothing else."""
+    """A chunk; without choices, clients need no other field."""
 
     choices: list[_Choice]
     id: str = ""
@@ -581,7 +581,7 @@ class _Chunk(Struct):
 
     @property
     def framed(self) -> bool:
-        """Whether there is all around the choices that clients ask for."""
+        """Whether all fields around the choices are there that clients need."""
         whole = self.id and self.object == "chat.completion.chunk"
         return not self.choices or bool(whole and self.created is not None and self.model is not None)
 
@@ -609,7 +609,7 @@ class _WholeChoice(Struct):
 
 
 class _Completion(Struct):
-    """A whole answer with all that clients ask for."""
+    """A whole answer with all fields that clients need."""
 
     id: str
     object: Literal["chat.completion"]
@@ -623,20 +623,20 @@ _completion = msgspec.json.Decoder(_Completion)
 
 
 class PassedChat(Struct, frozen=True, kw_only=True):
-    """What of a server's stream has been passed on. Make it with `passed_chat`."""
+    """The state of passing a server's stream on. Make it with `passed_chat`."""
 
     envelope: Envelope
     blocks: Blocks
     """The calls that have begun."""
     named: bool = False
     begun: bool = False
-    """Whether the role was said."""
+    """Whether the role was sent."""
     over: bool = False
-    """Whether the reason was said for which the reply ends; clients do without what follows."""
+    """Whether the finish reason was sent; clients do not need what follows."""
     counted: bool = False
 
     def advance(self, event: bytes) -> tuple[Self, bool]:
-        """After the server's next event; whether clients take it as it is. If not, it is as if it had not come."""
+        """The state after the server's next event, and whether clients accept it; if not, the state is unchanged."""
         found = payloads(event.splitlines())
         if not found:
             return self, True  # a comment
@@ -652,7 +652,7 @@ class PassedChat(Struct, frozen=True, kw_only=True):
         return (self, False) if after is None else (after, True)
 
     def takes(self, answer: bytes) -> bool:
-        """Whether clients take a whole answer as it is."""
+        """Whether clients accept this whole answer unchanged."""
         try:
             said = _completion.decode(answer).choices[0].message
         except (msgspec.DecodeError, UnicodeError, RecursionError, IndexError):
@@ -660,13 +660,13 @@ class PassedChat(Struct, frozen=True, kw_only=True):
         return self.blocks.ids.are_new(tuple(call.id for call in said.tool_calls or ()))
 
     def go_on(self) -> ChatEvents:
-        """What writes the rest of the stream."""
+        """The writer of the rest of the stream."""
         blocks = self.blocks.of(self.envelope)
         return replace(completion_events(self.envelope), blocks=blocks, begun=self.begun, counted=self.counted)
 
 
 def passed_chat(envelope: Envelope) -> PassedChat:
-    """A stream of which nothing has been passed on."""
+    """A stream before its first event."""
     return PassedChat(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")))
 
 
@@ -674,7 +674,7 @@ _P = TypeVar("_P", bound=PassedChat)
 
 
 def _named(passed: _P, chunk: _Chunk) -> _P:
-    """With the answer's identity, as its first chunk has it."""
+    """The state with the id and model of the first chunk."""
     if passed.named or not (chunk.id and chunk.framed):
         return passed
     envelope = replace(passed.envelope, id=chunk.id, model=chunk.model or "", created=chunk.created or 0)
@@ -682,7 +682,7 @@ def _named(passed: _P, chunk: _Chunk) -> _P:
 
 
 def _after(passed: _P, chunk: _Chunk) -> _P | None:
-    """After the chunk; None where clients don't take it."""
+    """The state after the chunk; None if clients do not accept it."""
     if not chunk.framed:
         return None
     if chunk.usage is not None:
@@ -690,7 +690,7 @@ def _after(passed: _P, chunk: _Chunk) -> _P | None:
     for choice in chunk.choices:
         if choice.index:
             continue
-        # A role that is repeated is appended to the first by the official client.
+        # The official client appends a repeated role to the first.
         if bool(choice.delta.role) == passed.begun:
             return None
         passed = passed if passed.begun else replace(passed, begun=True)
@@ -707,7 +707,7 @@ def _after(passed: _P, chunk: _Chunk) -> _P | None:
 def _called(passed: _P, call: _PassedCall) -> _P | None:
     function, blocks = call.function or _PassedFunction(), passed.blocks
     if 0 <= call.index < blocks.calls:
-        # What is repeated of a call, clients append.
+        # Clients append a repeated id or name.
         return None if call.id or function.name else passed
     if call.index != blocks.calls or not (call.id and call.type and function.name):
         return None

@@ -15,6 +15,7 @@ from stages.wire.deltas import Ended
 from stages.wire.openai.chat import arguments_text
 from stages.wire.openai.chat_server import error_object
 from stages.wire.served import (
+    BadRequest,
     Block,
     BlockClosed,
     BlockEvent,
@@ -27,10 +28,9 @@ from stages.wire.served import (
     Events,
     Foreign,
     Format,
+    MessagePart,
     OfferedTool,
-    Refused,
     RequestError,
-    SentPart,
     ServerRequest,
     Thinking,
     above_zero,
@@ -52,8 +52,8 @@ from stages.wire.served import (
 
 # Tools of OpenAI's Responses and the choice among them, read as a server.
 #
-# Codex groups tools in namespaces and calls them by both names. The model is shown a tool's own name where no other
-# tool has it, for that is the shorter; else both.
+# Codex groups tools in namespaces and calls them by both names. The model is shown the tool's own name if it is unique,
+# because it is shorter; otherwise both.
 
 
 class SentTool(Struct):
@@ -76,20 +76,20 @@ class SentName(Struct):
 
 
 class SentChoice(SentName):
-    """A tool by its name, or those that are allowed."""
+    """A tool by its name, or a list of allowed tools."""
 
     mode: str = "auto"
     tools: list[SentName] = []
 
 
 NamespacedTools = Mapping[tuple[str, str], str]
-"""What the model calls a tool, by its namespace and its own name."""
+"""The model's name for each tool, by namespace and own name."""
 
 _tools = msgspec.json.Decoder(list[SentTool])
 
 
 def decode_tools(tools: Raw, at: str) -> Iterator[OfferedTool | Foreign]:
-    """The tools of one list, under their own names, and those that another server would run."""
+    """The tools of a list, under their own names, and those that another server would run."""
     if bytes(tools) != b"null":
         listed = read_part(_tools, tools, at)
         for number, tool in enumerate(listed):
@@ -113,7 +113,7 @@ def _decoded(tool: SentTool, at: str, namespace: str) -> Iterator[OfferedTool | 
 
 
 def named_tools(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
-    """The tools as the model is shown them."""
+    """The tools under the names that the model is shown."""
     known = tuple(tools)
     count = Counter(tool.own_name for tool in known)
     return distinct(replace(tool, spec=replace(tool.spec, name=_name(tool, count[tool.own_name]))) for tool in known)
@@ -124,12 +124,12 @@ def _name(tool: OfferedTool, bearers: int) -> str:
 
 
 def names_of(tools: Iterable[OfferedTool]) -> NamespacedTools:
-    """What the model calls each tool."""
+    """The model's name for each tool."""
     return {(tool.namespace, tool.own_name): tool.spec.name for tool in tools}
 
 
 def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Choice:
-    """Which calls are allowed or demanded. Refused for a word that is none, and for a tool without a name."""
+    """Which calls are allowed or required. BadRequest for an unknown word, and for a tool without a name."""
     match choice:
         case None | str():
             return worded_choice(choice)
@@ -137,27 +137,27 @@ def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Ch
             mine = (_chosen(each, names) for each in allowed if _is_mine(each))
             return Choice(mode="required" if mode == "required" else "auto", tools=tuple(mine))
         case SentChoice(type="allowed_tools"):
-            raise Refused("it must be auto or required", "tool_choice.mode")
+            raise BadRequest("it must be auto or required", "tool_choice.mode")
         case SentChoice():
             return Choice(mode="required", tools=(_chosen(choice, names),)) if _is_mine(choice) else Choice()
 
 
 def _is_mine(choice: SentName) -> bool:
-    """Whether the choice is of a tool that the client runs."""
+    """Whether the chosen tool is one that the client runs."""
     return choice.type in ("function", "custom")
 
 
 def _chosen(choice: SentName, names: NamespacedTools) -> str:
     if not choice.name:
-        raise Refused("it must have a name", "tool_choice")
+        raise BadRequest("it must have a name", "tool_choice")
     given = (choice.namespace or "", choice.name)
     return names.get(given) or next((name for (_, own), name in names.items() if own == choice.name), choice.name)
 
 
-# Input items of OpenAI's Responses as a history: what a client sends back, read as a server.
+# Input items of OpenAI's Responses, read as a history.
 #
-# Reasoning, text and calls that stand next to one another are one reply. Reasoning is read where it can be: its text,
-# or its summary; what is encrypted only its author can read.
+# Adjacent reasoning, text and calls are one reply. Reasoning is read from its text or its summary; encrypted reasoning
+# cannot be read.
 
 
 class SentItem(Struct):
@@ -177,25 +177,25 @@ class SentItem(Struct):
     tools: Raw = Raw(b"null")
 
 
-_parts = msgspec.json.Decoder(str | list[SentPart] | None)
+_parts = msgspec.json.Decoder(str | list[MessagePart] | None)
 _decode_text = msgspec.json.Decoder(str)
 
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"})
 _REFERENCE = "item_reference"
-"""An item that stands for another, which this server does not keep."""
+"""A reference to an item that this server does not store."""
 
 _REASONING = "rs_"
 _OWN_WORDS = (_REASONING, "msg_")
-"""How the ids of reasoning and of texts begin. The AI SDK refers to them unless `store` is false: without them the
-conversation goes on, with its calls and results."""
+"""Prefixes of the ids of reasoning and texts. The AI SDK refers to such items unless `store` is false; the conversation
+can continue without them, with its calls and results."""
 
 ReadItem = System | User | Assistant | Tool | Foreign
 
 
 def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[ReadItem]:
-    """The messages, and what of the items has no noun. `names` are those that the model has for the tools.
+    """The messages, and the parts that forge does not model. `names` are the model's names for the tools.
 
-    Refused for a role that is none, and for items without what makes them.
+    BadRequest for an unknown role, and for items without a required field.
     """
     last = max((n for n, item in enumerate(items) if _is_said(item)), default=-1)
     called: dict[str, str] = {}
@@ -213,7 +213,7 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
         if said and item.type != "additional_tools":
             yield _joined(said)
             said = []
-        # What is not the model's own.
+        # Items that are not the model's.
         match item.type or "message":
             case "message":
                 text, foreign = _words(item.content, f"{at}.content", fresh=(number > last))
@@ -225,7 +225,7 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
                 answered = item.call_id or ""
                 yield Tool(call_id=answered, name=called.get(answered) or item.name or "", text=text, turn=turn)
             case "additional_tools":
-                pass  # they are read with the other tools
+                pass  # read with the other tools
             case kind:
                 yield Foreign(at=at, kind=kind[:50], fate="refused" if kind == _REFERENCE else "dropped")
     if said:
@@ -233,7 +233,7 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
 
 
 def _is_said(item: SentItem) -> bool:
-    """Whether the item is a part of a reply."""
+    """Whether the item is part of a reply."""
     kind = item.type or "message"
     if kind == _REFERENCE:
         return (item.id or "").startswith(_OWN_WORDS)
@@ -263,13 +263,13 @@ def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> As
 
 def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> ToolCall:
     if not item.name:
-        raise Refused("it is missing", f"{at}.name")
+        raise BadRequest("it is missing", f"{at}.name")
     name = names.get((item.namespace or "", item.name), item.name)
     return ToolCall(id=item.call_id or "", name=name, arguments=arguments)
 
 
 def _joined(said: Sequence[Assistant]) -> Assistant:
-    """The parts of one reply."""
+    """The parts joined into one reply."""
     return Assistant(
         text="\n\n".join(part.text for part in said if part.text),
         reasoning="\n\n".join(part.reasoning for part in said if part.reasoning),
@@ -285,13 +285,13 @@ def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:
         case "system" | "developer":
             return System(text=text)
         case None:
-            raise Refused("it is missing", f"{at}.role")
+            raise BadRequest("it is missing", f"{at}.role")
         case role:
-            raise Refused(f"it is {role[:50]!r}; it must be user, assistant, system or developer", f"{at}.role")
+            raise BadRequest(f"it is {role[:50]!r}; it must be user, assistant, system or developer", f"{at}.role")
 
 
 def _words(content: Raw, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, ...]]:
-    """The text of some content, its parts on lines of their own, and what else is in it."""
+    """The text of the content, one part per line, and its other parts."""
     parts = read_part(_parts, content, at)
     if not isinstance(parts, list):
         return parts or "", ()
@@ -300,7 +300,7 @@ def _words(content: Raw, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, .
 
 # Requests of OpenAI's Responses, read as a server: https://platform.openai.com/docs/api-reference/responses/create.
 #
-# The whole conversation must be in the request: what an earlier response held is its client's to keep.
+# The whole conversation must be in the request: earlier responses are not stored.
 
 
 class _Format(Struct):
@@ -342,10 +342,10 @@ _request = msgspec.json.Decoder(_Request)
 
 
 def decode_request(body: bytes) -> ServerRequest | RequestError:
-    """What the client asks for; a RequestError names the field that is wrong and what it must be."""
+    """The client's request; a RequestError names the wrong field and what it must be."""
     try:
         return _served(read(_request, body), body)
-    except Refused as refused:
+    except BadRequest as refused:
         return refused.error
 
 
@@ -353,7 +353,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     given = asked.input if asked.input is not None else []
     items = [SentItem(role="user", content=Raw(msgspec.json.encode(given)))] if isinstance(given, str) else given
     if not items:
-        raise Refused("it must hold at least one item", "input")
+        raise BadRequest("it must hold at least one item", "input")
     offers = list(_offers(asked.tools, items))
     tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
     names = names_of(tools)
@@ -382,7 +382,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
 
 
 def _offers(tools: Raw, items: Sequence[SentItem]) -> Iterator[OfferedTool | Foreign]:
-    """The tools of the request, and those that items of it add."""
+    """The tools of the request, and those that its items add."""
     yield from decode_tools(tools, "tools")
     for number, item in enumerate(items):
         if item.type == "additional_tools":
@@ -403,21 +403,21 @@ def _format(given: _Format | None) -> Format | None:
         case _Format(type="json_schema", schema=schema, name=name, strict=strict):
             return Format(schema=schema_of(schema, "text.format.schema"), name=name, strict=bool(strict))
         case _Format(type=kind):
-            raise Refused(f"it is {kind[:50]!r}; it must be text, json_object or json_schema", "text.format.type")
+            raise BadRequest(f"it is {kind[:50]!r}; it must be text, json_object or json_schema", "text.format.type")
 
 
 def _untold(asked: _Request) -> Iterator[Foreign]:
-    """What only a backend of this protocol can do."""
+    """What only a backend of this protocol supports."""
     if asked.previous_response_id is not None:
-        yield Foreign(at="previous_response_id", kind="a response that the server keeps", fate="refused")
+        yield Foreign(at="previous_response_id", kind="a response stored by the server", fate="refused")
     if bytes(asked.conversation) != b"null":
-        yield Foreign(at="conversation", kind="a conversation that the server keeps", fate="refused")
+        yield Foreign(at="conversation", kind="a conversation stored by the server", fate="refused")
     if bytes(asked.prompt) != b"null":
-        yield Foreign(at="prompt", kind="a prompt that the server keeps", fate="refused")
+        yield Foreign(at="prompt", kind="a prompt stored by the server", fate="refused")
     if asked.background:
-        yield Foreign(at="background", kind="a response without its client", fate="refused")
+        yield Foreign(at="background", kind="a background response", fate="refused")
     if asked.top_logprobs:
-        yield Foreign(at="top_logprobs", kind="the probability of tokens", fate="refused")
+        yield Foreign(at="top_logprobs", kind="log-probabilities", fate="refused")
     choice = asked.tool_choice
     if isinstance(choice, SentChoice) and choice.type != "allowed_tools" and not _is_mine(choice):
         yield Foreign(at="tool_choice", kind=choice.type[:50], fate="refused")
@@ -425,8 +425,8 @@ def _untold(asked: _Request) -> Iterator[Foreign]:
 
 # Whole replies of OpenAI's Responses, written as a server.
 #
-# https://platform.openai.com/docs/api-reference/responses/object. Reasoning stands in the summary, which clients show
-# and send back. Of what the request asked for, the response repeats what is short: not its tools and instructions.
+# https://platform.openai.com/docs/api-reference/responses/object. Reasoning is in the summary, which clients show and
+# send back. The response repeats short fields of the request, but not its tools and instructions.
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _REPEATED: Mapping[str, object] = {
@@ -441,11 +441,11 @@ _REPEATED: Mapping[str, object] = {
     "top_p": None,
     "truncation": "disabled",
 }
-"""The fields that a response repeats, and what stands there where the request has none."""
+"""The fields that a response repeats from its request, with their defaults."""
 
 
 def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
-    """The reply as the body of an answer. `sealed` has no place in this protocol."""
+    """The reply as the body of an answer. This protocol has no place for `sealed`."""
     ids = CallIds(envelope=envelope, prefix="call").of_all(reply.calls)
     said = [Block(kind="reasoning", number=0)] if reply.reasoning else []
     said += [Block(kind="text", number=len(said))] if reply.text else []
@@ -469,12 +469,12 @@ def _text(reply: Reply, block: Block) -> str:
 
 
 def _tools_by_name(envelope: Envelope) -> dict[str, OfferedTool]:
-    """The tools of the request, as the model calls them."""
+    """The tools of the request by the model's names."""
     return {tool.spec.name: tool for tool in envelope.request.tools}
 
 
 def _response_object(envelope: Envelope) -> dict[str, object]:
-    """A response that has begun."""
+    """A response in progress."""
     given = fields(envelope.request)
     repeated = {
         name: given[name] if name in given and bytes(given[name]) != b"null" else usual
@@ -489,7 +489,7 @@ def _response_object(envelope: Envelope) -> dict[str, object]:
 def _ended_response(
     begun: Mapping[str, object], finish: str, items: Sequence[object], usage: Usage | None
 ) -> dict[str, object]:
-    """The response with its output. One that was cut off is incomplete, and says why."""
+    """The response with its output. A truncated one is incomplete and says why."""
     reason = _INCOMPLETE.get(finish)
     ended: dict[str, object] = {"output": items, "usage": _usage(usage) if usage else None}
     if reason is None:
@@ -500,7 +500,7 @@ def _ended_response(
 def output_item(
     block: Block, envelope: Envelope, text: str, tool: OfferedTool | None = None, *, begun: bool = False
 ) -> dict[str, object]:
-    """A part of the output with all of its text; `begun`: as it is announced, without. `tool` is the one called."""
+    """An output item with its whole text; `begun`: as announced, without text. `tool` is the called one."""
     status = "in_progress" if begun else "completed"
     item_id = _item_id(block, envelope, tool)
     match block.kind:
@@ -524,12 +524,12 @@ def _item_id(block: Block, envelope: Envelope, tool: OfferedTool | None) -> str:
 
 
 def _summary_part(text: str) -> dict[str, object]:
-    """Reasoning, as an item holds it."""
+    """Reasoning as part of an item."""
     return {"type": "summary_text", "text": text}
 
 
 def _text_part(text: str) -> dict[str, object]:
-    """Text, as an item holds it."""
+    """Text as part of an item."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
@@ -545,20 +545,20 @@ def _usage(usage: Usage) -> dict[str, object]:
 
 # Streams of OpenAI's Responses, written as a server.
 #
-# https://platform.openai.com/docs/api-reference/responses-streaming. The response is created, then each item of its
-# output is added, grows and is done, and `response.completed` repeats the whole output under the one id. Every event
-# has a number. A custom tool's text is known when its arguments are whole, so it comes at once.
+# https://platform.openai.com/docs/api-reference/responses-streaming. The response is created, then each output item is
+# added, grows and is done, and `response.completed` repeats the whole output under the same id. Every event has a
+# number. A custom tool's text is known only when its arguments are complete, so it is one event.
 
 _Fields = Mapping[str, object]
 _Event = tuple[str, _Fields]
-"""The type of an event, and its fields beside its number."""
+"""The type of an event, and its fields without the number."""
 
 
 class ResponseEvents(Events, frozen=True, kw_only=True):
     """A stream of numbered events. Make it with `response_events`."""
 
     response: _Fields
-    """The response as it has begun."""
+    """The response in progress."""
     tools: Mapping[str, OfferedTool]
     number: int = 0
     """The number of the next event."""
@@ -566,7 +566,7 @@ class ResponseEvents(Events, frozen=True, kw_only=True):
     """The items that are done."""
 
     def ping(self) -> tuple[Self, bytes]:
-        """An event that says nothing new: that the response is still being made."""
+        """An event that only says that the response is in progress."""
         return _numbered(self, [_in_progress(self)]) if self.begun else self.begin()
 
     def fail(self, error: RequestError) -> bytes:
@@ -579,11 +579,11 @@ class ResponseEvents(Events, frozen=True, kw_only=True):
         return opening + _numbered(after, [("response.failed", {"response": response})])[1]
 
     def opening(self) -> tuple[Self, bytes]:
-        """What is said before any block."""
+        """The events before the first block."""
         return _numbered(self, [("response.created", {"response": self.response}), _in_progress(self)])
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """What is said of a block."""
+        """The events for a change to a block."""
         tool = self.tools.get(written.block.name)
         place = {"item_id": _item_id(written.block, self.envelope, tool), "output_index": written.block.number}
         match written:
@@ -601,13 +601,13 @@ class ResponseEvents(Events, frozen=True, kw_only=True):
                 assert_never(written)
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """What is said after the last block."""
+        """The events after the last block."""
         response = _ended_response(self.response, ended.finish, self.output, ended.usage)
         return _numbered(self, [(f"response.{response['status']}", {"response": response})])
 
 
 def response_events(envelope: Envelope) -> ResponseEvents:
-    """A stream that has not begun."""
+    """A stream before its first event."""
     return ResponseEvents(
         envelope=envelope,
         blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")),

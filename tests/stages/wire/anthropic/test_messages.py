@@ -11,6 +11,7 @@ from stages.message import Assistant, History, Kind, System, Tool, ToolCall, Use
 from stages.tool import ToolSpec
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Sampling
+from stages.wire.openai import chat as openai
 from stages.wire.wires import ANTHROPIC
 
 TOOLS = tuple(ToolSpec(name=n, description=f"{n}.", parameters=Raw(b'{"type":"object"}')) for n in ("look", "write"))
@@ -25,7 +26,7 @@ def text(words: str) -> dict[str, str]:
 
 
 def sent(*history: Any) -> list[Any]:
-    return [json.loads(bytes(raw)) for raw in anthropic.encode_messages(anthropic.encode_history(tuple(history)))]
+    return [json.loads(bytes(raw)) for raw in openai.encode_messages(anthropic.encode_history(tuple(history)))]
 
 
 def test_a_request_is_what_the_protocol_says() -> None:
@@ -39,7 +40,7 @@ def test_a_request_is_what_the_protocol_says() -> None:
     )
     request = Request(
         head=anthropic.request_head("claude", Sampling(temperature=0.5), anthropic.system_text(history)),
-        messages=anthropic.encode_messages(anthropic.encode_history(history)),
+        messages=openai.encode_messages(anthropic.encode_history(history)),
         tail=ANTHROPIC.tail(anthropic.encode_tools(TOOLS), None),
     )
     assert json.loads(request.body) == {
@@ -229,10 +230,13 @@ def test_why_a_reply_ended_is_told_in_the_terms_of_chat_completions(reason: str,
             "overloaded_error: Overloaded",
         ),
         (b'{"type":"message"}', "has no content"),
-        (b'{"content":"Hi."}', "is no message"),
-        (b"", "is no message"),
-        (b"\xff", "is no message"),
-        (b'{"content":[{"type":"tool_use","input":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}]}", "is no message"),
+        (b'{"content":"Hi."}', "is not a message"),
+        (b"", "is not a message"),
+        (b"\xff", "is not a message"),
+        (
+            b'{"content":[{"type":"tool_use","input":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}]}",
+            "is not a message",
+        ),
     ],
 )
 def test_what_is_no_answer_is_a_fault_that_says_why(answer: bytes, says: str) -> None:

@@ -11,6 +11,7 @@ from stages.message import Assistant, Kind, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire.deltas import Sampling
 from stages.wire.ollama import chat as ollama
+from stages.wire.openai import chat as openai
 from stages.wire.wires import OLLAMA
 
 LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'))
@@ -35,8 +36,8 @@ def test_a_request_is_what_the_protocol_says() -> None:
     """Field by field: sampling under `options`, arguments as objects, results by the name of their tool."""
     request = Request(
         head=ollama.request_head("qwen3", Sampling(temperature=0.5, seed=7), 8192, {"think": False}),
-        messages=ollama.encode_messages(ollama.encode_history(HISTORY)),
-        tail=OLLAMA.tail(ollama.encode_tools((LOOK,)), None),
+        messages=openai.encode_messages(ollama.encode_history(HISTORY)),
+        tail=OLLAMA.tail(openai.encode_tools((LOOK,)), None),
     )
     function = {"name": "look", "description": "Look.", "parameters": {"type": "object"}}
     assert json.loads(request.body) == {
@@ -132,12 +133,15 @@ def test_an_answer_is_read(answer: bytes, reply: Reply) -> None:
         (b'{"error":"model \'qwen\' not found"}', "model 'qwen' not found"),
         (b'{"error":"registry.ollama.ai/library/x does not support tools"}', "does not support tools"),
         (b'{"error":"json: cannot unmarshal string into Go struct field"}', "cannot unmarshal"),
-        (b'{"message":{"content":"a"},"done":false}\n{"message":{"content":"b"},"done":true}', "is none of /api/chat"),
+        (
+            b'{"message":{"content":"a"},"done":false}\n{"message":{"content":"b"},"done":true}',
+            "is not one of /api/chat",
+        ),
         (b'{"done":true}', "has no message"),
-        (b"", "is none of /api/chat"),
-        (b"<html>502</html>", "is none of /api/chat"),
-        (b'{"message":"hi"}', "is none of /api/chat"),
-        (b'{"message":{"tool_calls":[{"function":{"arguments":' + b"[" * 5000 + b"]" * 5000 + b"}}]}}", "none of /api"),
+        (b"", "is not one of /api/chat"),
+        (b"<html>502</html>", "is not one of /api/chat"),
+        (b'{"message":"hi"}', "is not one of /api/chat"),
+        (b'{"message":{"tool_calls":[{"function":{"arguments":' + b"[" * 5000 + b"]" * 5000 + b"}}]}}", "not one of /api"),
     ],
 )
 def test_what_is_no_answer_is_a_fault_that_says_why(answer: bytes, says: str) -> None:
@@ -153,7 +157,7 @@ def test_damaged_arguments_are_mended_or_told() -> None:
     def sent(arguments: str) -> object:
         call = ToolCall(id="1", name="look", arguments=arguments)
         answer = Tool(call_id="1", name="look", text="No.")
-        wire = ollama.encode_messages(ollama.encode_history((User(text="u"), Assistant(calls=(call,)), answer)))
+        wire = openai.encode_messages(ollama.encode_history((User(text="u"), Assistant(calls=(call,)), answer)))
         return [msgspec.json.decode(message) for message in wire[1:]]
 
     assert sent('{"what": "a",}') == [

@@ -181,8 +181,8 @@ def test_what_has_no_noun_is_listed_with_what_becomes_of_it() -> None:
         Foreign(at="messages[2].content[0]", kind="input_audio", fate="refused"),
         Foreign(at="tools[0]", kind="web_search", fate="dropped"),
         Foreign(at="n", kind="a number of choices", fate="refused"),
-        Foreign(at="logprobs", kind="the probability of tokens", fate="refused"),
-        Foreign(at="functions", kind="the older form of tools", fate="refused"),
+        Foreign(at="logprobs", kind="log-probabilities", fate="refused"),
+        Foreign(at="functions", kind="the deprecated form of tools", fate="refused"),
     )
     error = refusal(request)
     assert error is not None
@@ -225,7 +225,7 @@ WRONG = [
     ({"tool_choice": "required"}, "tool_choice", "the request has no tools"),
     ({"tools": [LOOK], "tool_choice": "maybe"}, "tool_choice", "'maybe'; it must be auto"),
     ({"tools": [LOOK], "tool_choice": {"type": "function"}}, "tool_choice", "name a function"),
-    ({"tools": [LOOK], "tool_choice": {"function": {"name": "x"}}}, "tool_choice", "'x' is none of the tools"),
+    ({"tools": [LOOK], "tool_choice": {"function": {"name": "x"}}}, "tool_choice", "'x' is not one of"),
     ({"temperature": -1}, "temperature", "expected number >= 0.0"),
     ({"temperature": "hot"}, "temperature", "expected number | null, got string"),
     ({"max_tokens": 0}, "max_tokens", ">= 1"),

@@ -1,0 +1,83 @@
+"""Reasoning in a client's request: asked for or turned off by policy, and dropped from earlier replies. Pure."""
+
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from stages.message import Assistant
+from stages.reasoning import split_reasoning
+from stages.repair.decoding import decode
+from stages.wire.deltas import DEFAULT_MAX_TOKENS, Sampling
+from stages.wire.served import ServerRequest, Thinking, changed_messages, with_fields, with_missing_fields
+from stages.wire.wires import Wire
+
+_text = msgspec.json.Decoder(str)
+
+
+def with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wire, *, same: bool) -> ServerRequest:
+    """The request that asks for reasoning or for none, unless its client says something of it."""
+    if request.thinking != Thinking():
+        return request
+    asked = _thinking_fields(request, spoken, wanted=want == "on")
+    if same:
+        return with_missing_fields(request, asked)
+    return replace(request, sampling=request.sampling.over(Sampling(extra=asked)))
+
+
+def _thinking_fields(request: ServerRequest, spoken: Wire, *, wanted: bool) -> dict[str, object]:
+    match spoken.name:
+        case "openai":
+            # OpenAI itself has another word, and refuses those that it does not know.
+            if spoken.strict:
+                return {"reasoning_effort": "medium" if wanted else "none"}
+            return {"chat_template_kwargs": {"enable_thinking": wanted}}
+        case "ollama":
+            return {"think": wanted}
+        case "anthropic":
+            limit = request.sampling.max_tokens
+            budget = (DEFAULT_MAX_TOKENS if limit is UNSET else limit) // 2
+            if not wanted:
+                return {"thinking": {"type": "disabled"}}
+            # The API takes no budget below this.
+            return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _LEAST else {}
+        case other:
+            assert_never(other)
+
+
+_LEAST = 1024
+
+
+_REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+"""What servers call the reasoning before a reply."""
+
+
+def without_earlier_reasoning(request: ServerRequest, *, same: bool) -> ServerRequest:
+    """The request whose replies have no reasoning; to Anthropic's API it goes as it came, which does that itself."""
+    history = tuple(_bare(m) if isinstance(m, Assistant) else m for m in request.history)
+    bare = request if history == request.history else replace(request, history=history)
+    if not same or request.protocol != "chat":
+        return bare if not same else request
+    changes = changed_messages(request, _without_reasoning)
+    return with_fields(bare, changes) if changes else bare
+
+
+def _bare(reply: Assistant) -> Assistant:
+    return replace(reply, text=_text_alone(reply.text), reasoning="")
+
+
+def _text_alone(text: str) -> str:
+    """The text without what stands between the tags of reasoning, to the letter where nothing does."""
+    thought, rest = split_reasoning(text)
+    return rest if thought else text
+
+
+def _without_reasoning(message: dict[str, Raw]) -> dict[str, Raw]:
+    if bytes(message.get("role", b"")) != b'"assistant"':
+        return message
+    now = {name: value for name, value in message.items() if name not in _REASONING}
+    content = bytes(message.get("content", b""))
+    if content.startswith(b'"') and (text := decode(_text, content)) != (bare := _text_alone(text)):
+        now["content"] = Raw(msgspec.json.encode(bare))
+    return now
