@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
 from stages.options import OptionError, did_you_mean, wrong_options
 
@@ -88,7 +88,7 @@ def _struct_in(hint: object) -> type[Struct] | None:
 def _is_one(hint: object) -> bool:
     """Whether the value is itself such a table, or may be left out."""
     return all(
-        kind is type(None) or (isinstance(kind, type) and issubclass(kind, Struct))
+        kind in {type(None), UnsetType} or (isinstance(kind, type) and issubclass(kind, Struct))
         for kind in get_args(hint) or (hint,)
     )
 

@@ -1,16 +1,17 @@
 """Limits of a headless task: what it may write, run and change, checked before each call."""
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from forge.agent.files.editing import kept_lines, lines_of
+from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
-from stages.options import AtLeastOne
+from stages.options import AtLeastOne, Count, OptionError, Options, Positive, Seconds
 from stages.rules import Limits, matches
 from stages.schema.value import cut_text
 from stages.state import State
@@ -133,8 +134,11 @@ WRITES = ("write_file", "edit_file")
 """The tools whose paths are held to `write` and `never_write`."""
 
 
-class TaskLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table `[limits]` of a task file: those of a run, and what it may do (docs/headless.md)."""
+class TaskLimits(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `[limits]` of a task file: what the task may do, and the limits of its run (docs/headless.md).
+
+    Limits of the run that are left out are those of the agent.
+    """
 
     read_only: bool = False
     tools: tuple[str, ...] | None = None
@@ -143,6 +147,28 @@ class TaskLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
     commands: tuple[tuple[str, ...], ...] = ()
     max_files: AtLeastOne | None = None
     max_lines: AtLeastOne | None = None
+    # The fields of Limits. Only UNSET can be told from a limit that is written down and happens to be the default.
+    max_iterations: AtLeastOne | UnsetType = UNSET
+    max_tool_calls: AtLeastOne | UnsetType = UNSET
+    max_tokens: AtLeastOne | UnsetType = UNSET
+    max_seconds: Seconds | UnsetType = UNSET
+    max_cost: Positive | UnsetType = UNSET
+    price: Price | UnsetType = UNSET
+    max_retries_per_step: Count | UnsetType = UNSET
+    max_tool_errors: Count | UnsetType = UNSET
+    max_repeats: AtLeastOne | UnsetType = UNSET
+
+    def of_run(self) -> dict[str, object]:
+        """The limits of the run that are given."""
+        given = {name: getattr(self, name) for name in Limits.__struct_fields__}
+        return {name: value for name, value in given.items() if value is not UNSET}
+
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """Those of the limits of the run."""
+        try:
+            Limits(**{name: value for name, value in self.of_run().items() if name not in wrong})  # type: ignore[arg-type]  # checked there
+        except OptionError as error:
+            yield from (problem.removeprefix("Limits: ") for problem in error.problems)
 
 
 class ToolForbidden(Struct, frozen=True, kw_only=True, tag="tool_forbidden"):

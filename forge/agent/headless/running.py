@@ -382,11 +382,7 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
         system_prompt=prompt,
         on_text="nudge",
     )
-    # The task's limits count where they are not the defaults.
-    usual = Limits()
-    said = {name: getattr(limits, name) for name in Limits.__struct_fields__}
-    changed = {name: value for name, value in said.items() if value != getattr(usual, name)}
-    return dataclasses.replace(built, limits=msgspec.structs.replace(built.limits, **changed)), bounds
+    return dataclasses.replace(built, limits=msgspec.structs.replace(built.limits, **limits.of_run())), bounds
 
 
 def _not_there(task: AgentTask) -> Iterator[str]:
