@@ -59,8 +59,13 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
     )
     add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
     add("--max-tokens", type=count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
-    key = "the environment variable that holds the server's key"
-    add("--api-key-env", dest="backend_key_env", metavar="NAME", help=key)
+    _backend_key(parser, "--api-key-env", "environment variable with the server's key")
+
+
+def _backend_key(parser: argparse.ArgumentParser, flag: str, text: str) -> None:
+    """The option for the backend's key, and its flag, which the proxy calls otherwise, for the error message."""
+    parser.add_argument(flag, dest="backend_key_env", metavar="NAME", help=text)
+    parser.set_defaults(backend_key_flag=flag)
 
 
 def _workflow(parser: Parser) -> None:
@@ -254,8 +259,8 @@ def fill_proxy(parser: Parser) -> None:
     add_backend(parser, default="http://127.0.0.1:8080")
     add_model(parser, sampling=False)
     parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"), backend="http://127.0.0.1:8080")
-    key = "variable with the server's key (default: the client's goes on)"
-    parser.add_argument("--backend-api-key-env", dest="backend_key_env", metavar="NAME", help=key)
+    key = "environment variable with the backend's key (default: forward the client's)"
+    _backend_key(parser, "--backend-api-key-env", key)
     add = parser.add_argument_group("what a request gets").add_argument
     add(
         "--max-retries", type=whole_number, default=3, metavar="N", help="corrections of a reply (default: %(default)s)"
