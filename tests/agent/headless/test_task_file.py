@@ -123,7 +123,7 @@ def test_all_contradictions_are_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"task = ", "is not valid TOML"), (b"\xff", "is not valid TOML"), (b"#" * (1 << 21), "has more than")],
+    [(b"task = ", "is not valid TOML"), (b"\xff", "is not valid UTF-8"), (b"#" * (1 << 21), "has more than")],
 )
 def test_what_is_no_task_file_is_said(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "task.toml").write_bytes(content)
