@@ -292,7 +292,6 @@ def fill_serve(parser: Parser) -> None:
     add("--body-limit", type=count, default=1024, metavar="KIB", help="of a request (default: %(default)s KiB)")
     add("--rate", type=decimal, default=100.0, metavar="N", help="requests a second of a caller (default: %(default)g)")
     add("--streams", type=count, default=500, metavar="N", help="open streams at a time (default: %(default)s)")
-    add("--verbose", action="store_true", help="print a line a request on standard error")
     add_telemetry(parser)
     parser.set_defaults(command=command_of("forge.cli.serve", "run_serve"))
 
