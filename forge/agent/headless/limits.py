@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from forge.agent.files.editing import kept_lines, lines_of
+from forge.agent.files.root import Parts
 from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
@@ -52,22 +53,19 @@ def _skipping(places: set[int], steps: tuple[str, ...]) -> set[int]:
 _LONGEST, _SHOWN = 4096, 300
 """Maximum characters of a path that is looked at; of one that is shown."""
 
-Path = tuple[str, ...]
-"""The names of a path below the root."""
-
 
 class Change(Struct, frozen=True, kw_only=True):
     """What a call changes. `path` is None outside the root; `lines` are those added and those taken away."""
 
     written: str
-    path: Path | None
+    path: Parts | None
     lines: int
 
 
 class Changes(Struct, frozen=True, kw_only=True):
     """What was changed so far."""
 
-    files: frozenset[Path] = frozenset()
+    files: frozenset[Parts] = frozenset()
     lines: int = 0
 
     def with_more(self, change: Change) -> "Changes":
@@ -116,7 +114,7 @@ def changes_of(calls: Iterable[tuple[str, str]], root: str) -> Changes:
     return total
 
 
-def below(root: str, path: str) -> Path | None:
+def below(root: str, path: str) -> Parts | None:
     """The names of the path below the root; None if it leads out of it, or is too long. No link is followed."""
     if len(path) > _LONGEST:
         return None
@@ -307,7 +305,7 @@ def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | No
     return None
 
 
-def not_written(limits: TaskLimits, path: Path) -> Literal["not_named", "never"] | None:
+def not_written(limits: TaskLimits, path: Parts) -> Literal["not_named", "never"] | None:
     """Why a file of that path below the root must not be written; None: it may be."""
     # A file system may take two spellings for one file, so what is forbidden is forbidden in any case.
     if any(covers(pattern, path, any_case=True) for pattern in limits.never_write):

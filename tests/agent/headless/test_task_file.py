@@ -6,7 +6,8 @@ import pytest
 
 from forge.agent import Agent
 from forge.agent.headless import AgentTask, read_task
-from forge.agent.headless.running import Gates, workflow_of
+from forge.agent.headless.gates import Gates
+from forge.agent.headless.running import task_workflow
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted
 from forge.tools import tool
@@ -142,7 +143,7 @@ def deploy() -> str:
 def built(folder: Path, text: str, **options: object) -> None:
     agent = Agent("coder", backend=Scripted([]), tools=[deploy], **options)  # type: ignore[arg-type]
     task = read_task(written(folder, f'task = "x"\n{text}'))
-    workflow_of(task, agent, Gates(task.gates, folder, task.gate_attempts))
+    task_workflow(task, agent, Gates(task.gates, folder, task.gate_attempts))
 
 
 @pytest.mark.parametrize(
