@@ -30,7 +30,7 @@ from forge.evals.results import RowFile, journal_folder
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import RunVerdict, Scenario
 from forge.evals.series import RunOptions, ServerLost
-from forge.evals.serving import ModelServer, serving
+from forge.evals.serving import MAX_TOKENS, ModelServer, serving
 from forge.evals.suite import SUITES
 from forge.runtime.watching import TOOL_LOGGER
 from forge.toml_tables import read_toml
@@ -118,7 +118,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     model: str = ""
     profile: str = ""
     temperature: float | None = None
-    max_tokens: _Count = 512
+    max_tokens: _Count = MAX_TOKENS
     api_key_env: str | None = None
     context: _Count | None = None
     slots: _Count | None = None
