@@ -53,7 +53,7 @@ def server() -> Iterator[str]:
         (("-o", "mine.py/r.jsonl"), "the results cannot be written to mine.py/r.jsonl: Not a directory"),
         (("--backend", "http://127.0.0.1:1"), "cannot connect"),
         (("-o", "."), ". is a folder; name a file in it for the results, such as results.jsonl"),
-        (("--tags", ","), "--tags: it names nothing"),
+        (("--tags", ","), "--tags: it is empty"),
         (("--temperature", "-1"), "temperature"),
         (("--slots", "2"), "--slots is for a server that forge starts"),
         (
