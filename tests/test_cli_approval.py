@@ -73,6 +73,20 @@ def test_a_long_one_is_read_page_by_page_before_anyone_says_yes(
     assert kind is Rejected or all(0 < one < other for one, other in pairwise(places))
 
 
+@pytest.mark.parametrize("typed", ["n", "q", "y", "h"])
+def test_whoever_stops_reading_about_an_unknown_outcome_leaves_it_open(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was taken for "it did not happen", and the write ran again."""
+    monkeypatch.setenv("LINES", "24")
+    ask = asks({"note": [f"line {n}" for n in range(100)]})
+    (tmp_path / "typed").write_text(f"{typed}\n")
+    with (tmp_path / "typed").open() as person:
+        monkeypatch.setattr(sys, "stdin", person)
+        answer = asyncio.run(Approver(PlainFace())(replace(ask, in_doubt=ask.call)))
+    assert answer == Rejected(digest=ask.digest, reason="the user left it open")
+
+
 CALL = ToolCall(id="c1", name="pay", arguments='{"amount":5}')
 ASK = Ask(call=CALL, digest="d")
 UNSURE = Ask(call=CALL, digest="d", in_doubt=CALL)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forge import Limits, Workflow, run_sync, tool
-from forge.agent.headless.running import default_agent
+from forge.agent.headless.running import headless_agent
 from forge.backends.servers.download import kept, parts_of, path_of, remove
 from forge.backends.servers.models import KNOWN
 from forge.interpreters.scripted import Line, Scripted, call
@@ -152,7 +152,7 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_a_task_without_a_person_is_resumed_by_its_own_command(tmp_path: Path) -> None:
-    agent = default_agent(Scripted([call("task_completion", result="Done.")]))
+    agent = headless_agent(Scripted([call("task_completion", result="Done.")]))
     whole = tmp_path / "whole.jsonl"
     agent.process_sync("Go.", journal=str(whole)).unwrap()
     begun = cut(whole, 2)

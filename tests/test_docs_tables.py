@@ -13,7 +13,7 @@ import msgspec
 from forge import Agent, Calls, Context, Limits, Workflow, testing
 from forge.agent import file_tools, memory
 from forge.agent.headless import Record, TaskLimits, read_task
-from forge.agent.headless.running import EXIT_CODES, Outcome
+from forge.agent.headless.record import EXIT_CODES, Outcome
 from forge.backends import Backend, named
 from forge.backends.profile import Profile, from_toml, names
 from forge.cli.chat.slash import HELP

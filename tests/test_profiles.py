@@ -61,6 +61,8 @@ def test_every_field_survives_a_round_trip() -> None:
         ('name = "a"\nwire = "anthropic"\ncontext = "props"', 'not for the wire "anthropic"; there it may be: given'),
         ("wire = 1", "wire"),
         ("name = ", "Invalid value"),
+        ("name = " + "9" * 5000, "is not valid TOML"),
+        ("name = 1\nurl = 2", "name is 1(?s:.*)url is 2"),
     ],
 )
 def test_a_profile_that_makes_no_sense_is_refused_with_the_reason(text: str, says: str) -> None:

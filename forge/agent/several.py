@@ -85,7 +85,8 @@ _PAYLOAD = "What the other needs to know, in full: it has not read this."
 
 def _handing_over(to: str, payload: str) -> HandOff:
     said = payload.strip(" .").lower()
-    # Small models repeat the description of the payload instead of one.
+    # Small models repeat the description of the payload instead of writing one, often cut short. A few words of it may
+    # be meant, so only half of it or more counts.
     repeats = len(said) > len(_PAYLOAD) // 2 and said in _PAYLOAD.lower()
     return HandOff(to=to, payload="" if repeats else payload)
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from forge.backends.address import address_parts, spelt_out
 from forge.errors import ForgeError
+from forge.toml_tables import parse_toml, read_toml
 from stages.options import did_you_mean
 from stages.rescue.found import Format
 from stages.wire.deltas import Sampling
@@ -143,19 +144,20 @@ def to_toml(profile: Profile) -> str:
 
 
 def from_toml(text: str, origin: str = "the profile") -> Profile:
-    """The profile that a TOML file holds. ForgeError says what is wrong in it; `origin` says where it came from."""
-    try:
-        return msgspec.convert(tomllib.loads(text), Profile)
-    except (ValueError, msgspec.ValidationError, RecursionError) as error:  # 5,000 digits are a plain ValueError
-        raise ForgeError(f"{origin} is not a valid profile: {error}; forge/backends/profiles/ has examples") from None
+    """The profile in a TOML text. ForgeError with every fault in it; `origin` names it there."""
+    return _converted(parse_toml(text, Profile, origin), origin)
 
 
 def load_profile(path: Path) -> Profile:
-    """The profile in a file. ForgeError if it cannot be read, or is none."""
+    """The profile in a file. ForgeError if it cannot be read or is not valid."""
+    return _converted(read_toml(path, Profile, "profile"), str(path))
+
+
+def _converted(tables: Mapping[str, object], origin: str) -> Profile:
     try:
-        return from_toml(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ForgeError(f"the profile {path} cannot be read: {error}") from None
+        return msgspec.convert(tables, Profile)
+    except msgspec.ValidationError as error:  # what it says contradicts itself
+        raise ForgeError(f"{origin}: {error}") from None
 
 
 @functools.cache

@@ -128,7 +128,7 @@ class Approver:
             return Approved(digest=question.digest)
         width, height = self._face.size()
         lines = tuple(question_lines(question, width))
-        found = decided(question, await self._answer(lines, height, choices(question)))
+        found = decided(question, await self._answer(question, lines, height))
         if isinstance(found, EditWanted):
             prompt = "change the arguments; an empty line is a no"
             found = edited(question, await self._face.answer((), prompt, found.text))
@@ -136,12 +136,16 @@ class Approver:
             self.always.add(tool)
         return found.answer
 
-    async def _answer(self, lines: tuple[str, ...], height: int, prompt: str) -> str | None:
-        """The answer to the question, which is shown a screen at a time; a no, if the person stops reading."""
+    async def _answer(self, question: Ask, lines: tuple[str, ...], height: int) -> str | None:
+        """The answer to the question, which is shown a screen at a time; empty if the person stops reading.
+
+        Empty is a no, or leaves an unknown outcome open: it says nothing of whether the call took effect.
+        """
+        stop = "no" if question.in_doubt is None else "leave it"
         while len(lines) > height:
             left = len(lines) - height
-            typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] no")
+            typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] {stop}")
             if typed is None or typed.strip():
-                return typed and "n"
+                return typed and ""
             lines = lines[height:]
-        return await self._face.answer(lines, prompt)
+        return await self._face.answer(lines, choices(question))

@@ -1,4 +1,4 @@
-"""The arguments of each command: flags with their checks and their help."""
+"""Arguments of each command: flags, their checks and their help."""
 
 import argparse
 import re
@@ -13,27 +13,27 @@ from stages.wire.deltas import DEFAULT_MAX_TOKENS
 
 # Options shared by several commands: the backend, its model, the workflow.
 
-_JOURNAL = "file to record the run in (default: a new file in the state folder)"
+_JOURNAL = "journal file to record the run in (default: a new file in the state folder)"
 
 
 def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
-    """Options for the backend and its model; `default` says what is used where none is given, if that may be."""
+    """Options for the backend; required unless `default` says what is used without it."""
     parser.add_argument(
         "--backend",
         required=not default,
         help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
         "llama-server:FILE starts a server" + (f" (default: {default})" if default else ""),
     )
-    parser.add_argument("--profile", help="profile of the server at the address: a name or a TOML file")
+    parser.add_argument("--profile", help="server profile: a name or a TOML file")
 
 
 def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None:
-    """Options for the model and how it is asked; without `sampling`, each request says itself how it is sampled."""
+    """Options for the model and how it is asked; without `sampling`, each request brings its own sampling options."""
     add = parser.add_argument
     add(
         "--model",
         default="",
-        help="local: a name in forge models or a GGUF file; otherwise the server's name for the model",
+        help="model: for local, a name from `forge models` or a GGUF file; otherwise the name that the server uses",
     )
     add(
         "--mode",
@@ -41,7 +41,7 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
         default="auto",
         help="how tool calls are requested (default: what the server supports)",
     )
-    add("--no-probe", dest="probe", action="store_false", help="do not test what an unknown server supports")
+    add("--no-probe", dest="probe", action="store_false", help="do not probe an unknown server for what it supports")
     add(
         "--temperature",
         type=decimal,
@@ -55,12 +55,17 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
     add(
         "--model-sampling",
         action="store_true",
-        help="use the sampling options that the model's makers recommend, if known",
+        help="use the sampling options recommended by the model's authors, if known",
     )
     add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
     add("--max-tokens", type=count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
-    key = "the environment variable that holds the server's key"
-    add("--api-key-env", dest="backend_key_env", metavar="NAME", help=key)
+    _backend_key(parser, "--api-key-env", "environment variable with the server's key")
+
+
+def _backend_key(parser: argparse.ArgumentParser, flag: str, text: str) -> None:
+    """The option for the backend's key. The flag differs between commands, and error messages name it."""
+    parser.add_argument(flag, dest="backend_key_env", metavar="NAME", help=text)
+    parser.set_defaults(backend_key_flag=flag)
 
 
 def _workflow(parser: Parser) -> None:
@@ -74,16 +79,21 @@ def _values(parser: Parser) -> None:
 
 
 def _of_journal(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a journal written by forge run")
+    parser.add_argument("file", metavar="FILE", help="journal written by forge run")
 
 
 def _listening(parser: Parser, usual: int) -> Callable[..., argparse.Action]:
-    """Options of whatever listens, in a group; what adds more to it."""
-    add = parser.add_argument_group("where it listens, and to whom").add_argument
-    add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    add("--port", type=port, default=usual, help="the port to listen on, 0: any free one (default: %(default)s)")
-    add("--origin", action="append", default=[], help="a web page that may ask, besides those of this machine; *: all")
-    add("--grace", type=seconds, default=10.0, help="seconds for what is under way at the end (default: %(default)g)")
+    """Options for listening, in a group; returns the function that adds more to it."""
+    add = parser.add_argument_group("listening and access").add_argument
+    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    add("--port", type=port, default=usual, help="port to listen on; 0 picks a free one (default: %(default)s)")
+    add("--origin", action="append", default=[], help="web origin to allow besides those of this machine; * allows all")
+    add(
+        "--grace",
+        type=seconds,
+        default=10.0,
+        help="seconds to wait for in-flight requests on shutdown (default: %(default)g)",
+    )
     return add
 
 
@@ -104,10 +114,12 @@ def whole_number(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """The argument as seconds, more than 0 and less than a day."""
+    """The argument as seconds: more than 0, less than a day."""
     number = decimal(text)
     if not 0 < number < 86400:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds between 0 and a day")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a valid number of seconds; it must be more than 0 and less than a day"
+        )
     return number
 
 
@@ -120,7 +132,7 @@ def count(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """A port that a command line gives; 0: any free one."""
+    """The argument as a port; 0 means any free one."""
     number = whole_number(text)
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text} is not a port number")
@@ -132,8 +144,8 @@ def port(text: str) -> int:
 
 def fill_demo(parser: Parser) -> None:
     """Arguments of `forge demo`."""
-    parser.add_argument("--order", metavar="NUMBER", help="the order to report on: A-17, B-42, … (default: random)")
-    parser.add_argument("--message", help="another request to the model")
+    parser.add_argument("--order", metavar="NUMBER", help="order to report on: A-17, B-42, … (default: random)")
+    parser.add_argument("--message", help="send this request instead")
     parser.set_defaults(command=command_of("forge.cli.run", "run_demo"), backend="local", profile=None)
     add_model(parser)
     parser.add_argument("--journal", type=Path, help=_JOURNAL)
@@ -142,7 +154,7 @@ def fill_demo(parser: Parser) -> None:
 def fill_run(parser: Parser) -> None:
     """Arguments of `forge run`."""
     _workflow(parser)
-    parser.add_argument("message", help="the user's request")
+    parser.add_argument("message", help="user message")
     _values(parser)
     parser.set_defaults(command=command_of("forge.cli.run", "run_workflow"))
     add_backend(parser)
@@ -154,7 +166,7 @@ def fill_run(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="TOOL.ARGUMENT",
-        help="hide this argument in the journal (*.ARGUMENT: of every tool), or, as TOOL, its results",
+        help="hide this argument in the journal (*.ARGUMENT: for every tool); TOOL alone hides the tool's results",
     )
     add("--redact-env", action="append", default=[], metavar="NAME", help="hide the value of this environment variable")
     add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide all matches of this pattern")
@@ -164,7 +176,7 @@ def fill_run(parser: Parser) -> None:
 def fill_resume(parser: Parser) -> None:
     """Arguments of `forge resume`."""
     _workflow(parser)
-    parser.add_argument("journal", type=Path, help="the journal of the run")
+    parser.add_argument("journal", type=Path, help="journal of the run")
     parser.set_defaults(command=command_of("forge.cli.run", "resume_workflow"))
     add_backend(parser)
     add_model(parser)
@@ -173,13 +185,11 @@ def fill_resume(parser: Parser) -> None:
 def fill_chat(parser: Parser) -> None:
     """Arguments of `forge chat`."""
     add = parser.add_argument
-    add("agent", nargs="?", help="an agent of yours: FILE.py:NAME, or FILE.py if it defines only one")
-    add(
-        "--resume", nargs="?", const="", metavar="NAME", help="go on with the last conversation of this folder, or NAME"
-    )
-    add("--sessions", action="store_true", help="list the conversations of this folder, and end")
-    add("--no-tools", dest="tools", action="store_false", help="just talk: no tools for the files of this folder")
-    add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md of this folder")
+    add("agent", nargs="?", help="your own agent: FILE.py:NAME, or FILE.py if it defines only one")
+    add("--resume", nargs="?", const="", metavar="NAME", help="resume the last conversation in this folder, or NAME")
+    add("--sessions", action="store_true", help="list the conversations in this folder and exit")
+    add("--no-tools", dest="tools", action="store_false", help="chat without tools for the files in this folder")
+    add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md in this folder")
     parser.set_defaults(command=command_of("forge.cli.chat.conversation", "run_chat"))
     add_backend(parser, default="local")
     add_model(parser)
@@ -189,30 +199,30 @@ def fill_chat(parser: Parser) -> None:
 def fill_agent(parser: Parser) -> None:
     """Arguments of `forge agent`."""
     actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=Parser)
-    fill_agent_run(actions.add_parser("run", help="work on a task file with nobody there"))
+    fill_agent_run(actions.add_parser("run", help="work on a task file unattended"))
 
 
 def fill_agent_run(parser: Parser) -> None:
     """Arguments of `forge agent run`."""
     add = parser.add_argument
-    add("task", type=Path, metavar="TASK.toml", help="the task file (docs/headless.md)")
-    add("--record", type=Path, metavar="FILE", help="write the record there (default: standard output)")
+    add("task", type=Path, metavar="TASK.toml", help="task file (docs/headless.md)")
+    add("--record", type=Path, metavar="FILE", help="write the record to this file (default: standard output)")
     add("--journal", type=Path, help=_JOURNAL)
-    add("--resume", type=Path, metavar="JOURNAL", help="go on with the interrupted run in that journal")
+    add("--resume", type=Path, metavar="JOURNAL", help="resume the interrupted run in this journal")
     parser.set_defaults(command=command_of("forge.cli.headless", "run_headless"))
-    add_backend(parser, default="as the task file, or its agent, says")
+    add_backend(parser, default="from the task file or its agent")
     add_model(parser)
 
 
 def fill_doctor(parser: Parser) -> None:
     """Arguments of `forge doctor`."""
     add = parser.add_argument
-    add("url", help="the server's address, such as http://127.0.0.1:8080")
-    add("--model", default="", help="the model to examine (default: the first that the server lists)")
-    add("--api-key-env", metavar="NAME", help="the environment variable that holds the server's key")
+    add("url", help="server address, such as http://127.0.0.1:8080")
+    add("--model", default="", help="model to examine (default: the first one that the server lists)")
+    add("--api-key-env", metavar="NAME", help="environment variable with the server's key")
     add("--timeout", type=seconds, default=60.0, help="maximum seconds per answer (default: %(default)g)")
     add("--write", type=Path, metavar="FILE", help="also write the profile to this TOML file")
-    add("--json", action="store_true", help="print the findings as JSON, progress on standard error")
+    add("--json", action="store_true", help="print the findings as JSON and progress to standard error")
     parser.set_defaults(command=command_of("forge.cli.doctor", "run_doctor"))
 
 
@@ -223,19 +233,25 @@ def fill_replay(parser: Parser) -> None:
     add(
         "--workflow",
         metavar="FILE.py:NAME",
-        help="replay it with this workflow (demo: of forge demo; suite: forge's own scenario, for an eval's journal)",
+        help="workflow to replay with (demo: that of forge demo; suite: the built-in scenario, for an eval's journal)",
     )
     add("--to", type=whole_number, metavar="N", help="stop at state N and show it in full")
-    add("--json", action="store_true", help="one line of JSON per state; the last includes the state itself")
-    add("--html", type=Path, metavar="OUT", help="write the timeline of the run as an HTML page")
+    add("--json", action="store_true", help="print one line of JSON per state; the last includes the state itself")
+    add("--html", type=Path, metavar="OUT", help="write the run's timeline as an HTML page")
     parser.set_defaults(command=command_of("forge.cli.replay", "run_replay"))
 
 
 def fill_bisect(parser: Parser) -> None:
     """Arguments of `forge bisect`."""
     _of_journal(parser)
-    parser.add_argument("--workflow", action="append", required=True, metavar="FILE.py:NAME", help="may be given twice")
-    parser.add_argument("--json", action="store_true", help="the first difference as JSON, null if there is none")
+    parser.add_argument(
+        "--workflow",
+        action="append",
+        required=True,
+        metavar="FILE.py:NAME",
+        help="workflow to compare with; give it twice to compare two",
+    )
+    parser.add_argument("--json", action="store_true", help="print the first difference as JSON, or null")
     parser.set_defaults(command=command_of("forge.cli.compare", "run_bisect"))
 
 
@@ -243,9 +259,9 @@ def fill_ablate(parser: Parser) -> None:
     """Arguments of `forge ablate`."""
     _of_journal(parser)
     parser.add_argument(
-        "--workflow", required=True, metavar="FILE.py:NAME", help="the workflow that it was recorded with"
+        "--workflow", required=True, metavar="FILE.py:NAME", help="workflow that the run was recorded with"
     )
-    parser.add_argument("--json", action="store_true", help="the rows as JSON")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.set_defaults(command=command_of("forge.cli.compare", "run_ablate"))
 
 
@@ -254,25 +270,35 @@ def fill_proxy(parser: Parser) -> None:
     add_backend(parser, default="http://127.0.0.1:8080")
     add_model(parser, sampling=False)
     parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"), backend="http://127.0.0.1:8080")
-    key = "variable with the server's key (default: the client's goes on)"
-    parser.add_argument("--backend-api-key-env", dest="backend_key_env", metavar="NAME", help=key)
-    add = parser.add_argument_group("what a request gets").add_argument
+    key = "environment variable with the backend's key (default: forward the client's)"
+    _backend_key(parser, "--backend-api-key-env", key)
+    add = parser.add_argument_group("request handling").add_argument
     add(
-        "--max-retries", type=whole_number, default=3, metavar="N", help="corrections of a reply (default: %(default)s)"
+        "--max-retries",
+        type=whole_number,
+        default=3,
+        metavar="N",
+        help="maximum corrections per reply (default: %(default)s)",
     )
-    add("--no-rescue", dest="rescue", action="store_false", help="do not look for calls in the text of a reply")
-    add("--policy", type=Path, metavar="FILE", help="rules for sessions, a TOML file; SIGHUP rereads it")
-    add("--slots", type=whole_number, default=0, metavar="N", help="requests at a time (default: as the server says)")
+    add("--no-rescue", dest="rescue", action="store_false", help="do not look for tool calls in the text of replies")
+    add("--policy", type=Path, metavar="FILE", help="TOML file with rules for sessions; reloaded on SIGHUP")
+    add(
+        "--slots",
+        type=whole_number,
+        default=0,
+        metavar="N",
+        help="maximum concurrent requests (default: as the server reports)",
+    )
     add(
         "--queue",
         type=whole_number,
         default=64,
         metavar="N",
-        help="requests that wait for a slot, of more: 429 (default: %(default)s)",
+        help="maximum queued requests; beyond that, 429 (default: %(default)s)",
     )
     add = _listening(parser, 8081)
-    add("--api-key-env", metavar="NAME", help="the environment variable with the key that callers must have")
-    add("--insecure", action="store_true", help="listen beyond this machine without a key")
+    add("--api-key-env", metavar="NAME", help="environment variable with the key that clients must send")
+    add("--insecure", action="store_true", help="allow listening beyond this machine without a key")
     add_telemetry(parser)
 
 
@@ -283,11 +309,16 @@ def fill_serve(parser: Parser) -> None:
     add_backend(parser, default=_OWN)
     add_model(parser)
     add = _listening(parser, 8082)
-    add("--key-file", type=Path, metavar="FILE", help="hashes of the keys that callers must have (see forge key)")
-    add("--body-limit", type=count, default=1024, metavar="KIB", help="of a request (default: %(default)s KiB)")
-    add("--rate", type=decimal, default=100.0, metavar="N", help="requests a second of a caller (default: %(default)g)")
-    add("--streams", type=count, default=500, metavar="N", help="open streams at a time (default: %(default)s)")
-    add("--verbose", action="store_true", help="print a line a request on standard error")
+    add("--key-file", type=Path, metavar="FILE", help="file with the hashes of accepted keys (see forge key)")
+    add("--body-limit", type=count, default=1024, metavar="KIB", help="maximum request body (default: %(default)s KiB)")
+    add(
+        "--rate",
+        type=decimal,
+        default=100.0,
+        metavar="N",
+        help="maximum requests per second and caller (default: %(default)g)",
+    )
+    add("--streams", type=count, default=500, metavar="N", help="maximum open streams (default: %(default)s)")
     add_telemetry(parser)
     parser.set_defaults(command=command_of("forge.cli.serve", "run_serve"))
 
@@ -295,14 +326,20 @@ def fill_serve(parser: Parser) -> None:
 def fill_key(parser: Parser) -> None:
     """Arguments of `forge key`."""
     add = parser.add_argument
-    add("owner", help="whose key it is: a key sees its owner's runs only, unless it has the scope admin")
-    add("--key-file", type=Path, metavar="FILE", required=True, help="the file of forge serve; made if it is not there")
+    add("owner", help="owner of the key: a key only sees its owner's runs, unless it has the scope admin")
+    add(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="key file of forge serve; created if it does not exist",
+    )
     add(
         "--scopes",
         default="read,run,answer",
         metavar="LIST",
-        help="what the key is for: read, run (start, cancel, delete), answer, metrics (GET /metrics), admin (all of "
-        "these, on every owner's runs); default: %(default)s",
+        help="permissions: read, run (start, cancel, delete), answer, metrics (GET /metrics), admin (all of these, on "
+        "everyone's runs); default: %(default)s",
     )
     parser.set_defaults(command=command_of("forge.cli.serve", "run_key"))
 
@@ -311,26 +348,26 @@ def fill_mcp(parser: Parser) -> None:
     """Arguments of `forge mcp`."""
     _workflow(parser)
     parser.add_argument(
-        "--description", default="", help="what clients are told of the tool (default: its tools' names)"
+        "--description", default="", help="description of the tool for clients (default: the names of its own tools)"
     )
     _values(parser)
     parser.set_defaults(command=command_of("forge.cli.mcp", "run_mcp"))
-    add_backend(parser, default="that of the agent that is served")
+    add_backend(parser, default="that of the served agent")
     add_model(parser)
 
 
 def fill_models(parser: Parser) -> None:
     """Arguments of `forge models`."""
     module = "forge.cli.models"
-    parser.add_argument("--json", action="store_true", help="the models as JSON")
+    parser.add_argument("--json", action="store_true", help="print the models as JSON")
     parser.set_defaults(command=command_of(module, "run_list"))
     actions = parser.add_subparsers(metavar="ACTION", parser_class=Parser)
-    listed = actions.add_parser("list", help="list models, with source and whether they are downloaded (default)")
+    listed = actions.add_parser("list", help="list models with their source and whether they are downloaded (default)")
     # No default of its own, so that `forge models --json list` works too.
-    listed.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the models as JSON")
+    listed.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the models as JSON")
     for name, summary in (("pull", "download a model"), ("remove", "delete a model from the cache")):
         action = actions.add_parser(name, help=summary)
-        action.add_argument("name", metavar="MODEL", help="its name in the list of forge models")
+        action.add_argument("name", metavar="MODEL", help="name of the model in forge models")
         action.set_defaults(command=command_of(module, f"run_{name}"))
 
 
@@ -338,18 +375,20 @@ _Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argpa
 
 
 def fill_runs(parser: Parser) -> None:
-    """Arguments of `forge runs`: journals without a verb, else durable runs."""
-    parser.add_argument("--last", type=count, default=10, metavar="N", help="journals to show (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="the journals as JSON")
+    """Arguments of `forge runs`: journals without a verb, otherwise durable runs."""
+    parser.add_argument(
+        "--last", type=count, default=10, metavar="N", help="number of journals to show (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the journals as JSON")
     parser.set_defaults(command=command_of("forge.cli.run", "run_runs"), folder=None)
     verbs = parser.add_subparsers(metavar="VERB", parser_class=Parser, title="verbs")
     journals = verbs.add_parser("journals", help="list the most recent journals of forge run and forge demo (default)")
-    journals.add_argument(
-        "folder", nargs="?", type=Path, help="folder with journals (default: where forge writes them)"
-    )
+    journals.add_argument("folder", nargs="?", type=Path, help="folder with journals (default: forge's state folder)")
     # No defaults of their own, so that `forge runs --json journals` works too.
-    journals.add_argument("--last", type=count, default=argparse.SUPPRESS, metavar="N", help="journals to show")
-    journals.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="the journals as JSON")
+    journals.add_argument(
+        "--last", type=count, default=argparse.SUPPRESS, metavar="N", help="number of journals to show"
+    )
+    journals.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the journals as JSON")
     _durable_verbs(verbs)
 
 
@@ -357,56 +396,68 @@ def _durable_verbs(verbs: _Verbs) -> None:
     work = _verb(verbs, "work", "perform durable runs", _WORK)
     work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help=_SERVED)
     _working(work, database=False)
-    work.add_argument("--until-idle", action="store_true", help="end when no run is queued or under way")
+    work.add_argument("--until-idle", action="store_true", help="exit when no run is queued or running")
     add_backend(work, default=_OWN)
     add_model(work)
 
     start = _verb(verbs, "start", "start a durable run and print its id", _START)
     _workflow(start)
-    start.add_argument("message", help="the request to the model")
+    start.add_argument("message", help="user message")
     _values(start)
-    start.add_argument("--id", help="an id of your own: starting the same twice is one run")
-    start.add_argument("--conversation", default="", metavar="NAME", help="go on with that conversation, or begin it")
-    start.add_argument("--priority", type=whole_number, metavar="N", help="1 is taken first")
+    start.add_argument("--id", help="your own id; starting the same run twice with it starts it once")
+    start.add_argument("--conversation", default="", metavar="NAME", help="continue this conversation, or start it")
+    start.add_argument("--priority", type=whole_number, metavar="N", help="priority; 1 is taken first")
 
-    listed = _verb(verbs, "list", "list durable runs, the latest first")
-    listed.add_argument("--last", type=count, default=20, metavar="N", help="runs of a page (default: %(default)s)")
-    listed.add_argument("--cursor", default="", help="the page after the one that named this cursor")
-    listed.add_argument("--json", action="store_true", help="the page as JSON")
+    listed = _verb(verbs, "list", "list durable runs, latest first")
+    listed.add_argument("--last", type=count, default=20, metavar="N", help="runs per page (default: %(default)s)")
+    listed.add_argument("--cursor", default="", help="show the page that this cursor points to")
+    listed.add_argument("--json", action="store_true", help="print the page as JSON")
 
-    shown = _of_run(verbs, "show", "show a run, and what it asks a person")
-    shown.add_argument("--json", action="store_true", help="the run as JSON")
-    _of_run(verbs, "result", "wait for a run's end and print its value", _RESULT)
+    shown = _of_run(verbs, "show", "show a run and its open question")
+    shown.add_argument("--json", action="store_true", help="print the run as JSON")
+    _of_run(verbs, "result", "wait for a run to end and print its value", _RESULT)
 
-    answer = _of_run(verbs, "answer", "answer the question that a run waits with", _ANSWER)
+    answer = _of_run(verbs, "answer", "answer a run's open question", _ANSWER)
     said = answer.add_mutually_exclusive_group(required=True)
-    said.add_argument("--approve", action="store_true", help="run the call")
-    said.add_argument("--reject", metavar="REASON", help="do not run it; the model reads the reason")
-    said.add_argument("--happened", nargs="?", const="", metavar="RESULT", help="the unknown call took effect")
-    said.add_argument("--did-not-happen", action="store_true", help="the unknown call had no effect; it runs now")
-    answer.add_argument("--arguments", metavar="JSON", help="with --approve: run it with these arguments instead")
-    answer.add_argument("--digest", help="refuse the answer unless the run still asks this (default: what it asks now)")
-    _of_run(verbs, "cancel", "cancel a run: it ends as soon as what it does can be stopped")
-    _of_run(verbs, "retry", "go on with a failed run from its last recorded step")
-    upgrade = _verb(verbs, "upgrade", "go on with runs that another version of forge began", _UPGRADE)
-    upgrade.add_argument("runs", nargs="*", metavar="RUN", help="the ids that forge runs start printed (default: all)")
+    said.add_argument("--approve", action="store_true", help="approve the call")
+    said.add_argument("--reject", metavar="REASON", help="reject the call; the model sees the reason")
+    said.add_argument(
+        "--happened", nargs="?", const="", metavar="RESULT", help="the call with the unknown outcome took effect"
+    )
+    said.add_argument(
+        "--did-not-happen", action="store_true", help="the call with the unknown outcome had no effect; run it"
+    )
+    answer.add_argument("--arguments", metavar="JSON", help="with --approve: run the call with these arguments instead")
+    answer.add_argument(
+        "--digest", help="only answer this question; fail if the run asks another (default: the current question)"
+    )
+    _of_run(verbs, "cancel", "cancel a run; it ends as soon as the current step can be stopped")
+    _of_run(verbs, "retry", "resume a failed run from its last recorded step")
+    upgrade = _verb(verbs, "upgrade", "resume runs started by another version of forge", _UPGRADE)
+    upgrade.add_argument("runs", nargs="*", metavar="RUN", help="ids printed by forge runs start (default: all)")
 
     events = _verb(verbs, "events", "print a run's events as JSON lines until it ends")
     _workflow(events)
-    events.add_argument("run", metavar="RUN", help="the id that forge runs start printed")
+    events.add_argument("run", metavar="RUN", help="id printed by forge runs start")
     events.add_argument(
-        "--after", type=_sequence, default=(0, 0), metavar="N.N", help="only what follows this event (its sequence)"
+        "--after", type=_sequence, default=(0, 0), metavar="N.N", help="only print events after this sequence number"
     )
     export = _of_run(verbs, "export", "write a run as a journal, for forge replay, bisect and ablate")
-    export.add_argument("file", type=Path, help="the journal to write; it must not be there yet")
-    _of_run(verbs, "delete", "delete a run that has ended")
+    export.add_argument("file", type=Path, help="journal to write; it must not exist yet")
+    _of_run(verbs, "delete", "delete a finished run")
 
-    prune = _verb(verbs, "prune", "delete the runs that ended long ago")
-    prune.add_argument("--older", type=_age, required=True, metavar="AGE", help="such as 30d, 12h, 15m or 90s")
+    prune = _verb(verbs, "prune", "delete runs that ended long ago")
+    prune.add_argument(
+        "--older",
+        type=_age,
+        required=True,
+        metavar="AGE",
+        help="minimum time since they ended, such as 30d, 12h, 15m or 90s",
+    )
 
 
 def _verb(verbs: _Verbs, name: str, summary: str, about: str = "") -> Parser:
-    """A verb of durable runs."""
+    """A verb for durable runs."""
     made = verbs.add_parser(name, help=summary, description=about or f"{summary[0].upper()}{summary[1:]}.")
     _add_database(made)
     made.set_defaults(command=command_of("forge.cli.durable", f"run_{name}"))
@@ -417,67 +468,77 @@ def _add_database(parser: Parser) -> None:
     parser.add_argument(
         "--database",
         metavar="FILE|URL",
-        help="where runs are kept: a file (SQLite) or postgresql://… (default: FORGE_DATABASE, else runs.db in forge's "
+        help="database of the runs: a file (SQLite) or postgresql://… (default: FORGE_DATABASE, or runs.db in forge's "
         "state folder)",
     )
 
 
 def _working(parser: Parser, *, database: bool = True) -> None:
-    """Options of whatever performs runs."""
+    """Options for commands that perform runs."""
     if database:
         _add_database(parser)
     add = parser.add_argument
-    add("--concurrency", type=count, default=16, metavar="N", help="runs at a time (default: 16)")
+    add("--concurrency", type=count, default=16, metavar="N", help="maximum concurrent runs (default: 16)")
     add(
-        "--per-minute", type=count, metavar="N", help="runs begun a minute, by all workers together (default: no limit)"
+        "--per-minute",
+        type=count,
+        metavar="N",
+        help="maximum runs started per minute, across all workers (default: no limit)",
     )
-    add("--slots", type=count, metavar="N", help="model calls at a time (default: no limit)")
-    add("--answer-within", type=_age, default="7d", metavar="AGE", help="how long questions stay open (default: 7d)")
+    add("--slots", type=count, metavar="N", help="maximum concurrent model calls (default: no limit)")
+    add(
+        "--answer-within",
+        type=_age,
+        default="7d",
+        metavar="AGE",
+        help="time until unanswered questions expire (default: 7d)",
+    )
 
 
 def _of_run(verbs: _Verbs, name: str, summary: str, about: str = "") -> Parser:
-    """A verb of one run."""
+    """A verb for a single run."""
     made = _verb(verbs, name, summary, about)
-    made.add_argument("run", metavar="RUN", help="the id that forge runs start printed")
+    made.add_argument("run", metavar="RUN", help="id printed by forge runs start")
     return made
 
 
-_SERVED = "a workflow or an agent: FILE.py:NAME, or FILE.py with only one"
+_SERVED = "workflow or agent: FILE.py:NAME, or FILE.py if it defines only one"
 _OWN = "that of each agent"
 _WORK = (
-    "Perform durable runs until Ctrl-C. Any number of workers may share a PostgreSQL database, and those of one "
-    "machine a SQLite file. What a worker leaves unfinished, whether it ends or is killed, another goes on with."
+    "Perform durable runs until Ctrl-C. Any number of workers can share a PostgreSQL database; workers on one machine "
+    "can share a SQLite file. If a worker stops or crashes, another resumes its runs."
 )
-_START = "Start a durable run and print its id. It runs as soon as a worker with this workflow has room."
+_START = "Start a durable run and print its id. It runs as soon as a worker for this workflow is free."
 _UPGRADE = (
-    "Have the workers of this version of forge go on with runs that another version began, from their last recorded "
-    "step. End that version's workers first. A run whose recorded steps do not fit this version fails, and says so."
+    "Hand runs started by another version of forge to this version's workers, which resume them from the last recorded "
+    "step. Stop the other version's workers first. A run whose recorded steps do not fit this version fails with an "
+    "error."
 )
 _RESULT = (
-    "Wait for a run's end and print its value. Exit codes: 0 it reached its goal, 1 it halted, 2 wrong usage or a "
-    "failed run, 3 it waits for a person."
+    "Wait for a run to end and print its value. Exit codes: 0 completed, 1 halted, 2 wrong usage or failed run, 3 "
+    "waiting for a person."
 )
 _ANSWER = (
-    "Answer the question that a run waits with. A call that needs approval is approved or rejected. A call that had "
-    "begun when its process died is unknown: find out whether it took effect, and say so."
+    "Answer a run's open question. A call that needs approval is approved or rejected. If the process died during a "
+    "call, its outcome is unknown: find out whether it took effect, and tell the run."
 )
 
 
 def _sequence(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", text)
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no sequence; write the two numbers of an event as 3.1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a sequence number; write it like 3.1")
     return int(found[1]), int(found[2])
 
 
 def _age(text: str) -> timedelta:
     found = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if not found or not int(found[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as 30d, 12h, 15m or 90s")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write it like 30d, 12h, 15m or 90s")
     return int(found[1]) * timedelta(seconds={"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]])
 
 
 def fill_completion(parser: Parser) -> None:
     """Arguments of `forge completion`."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to write the script for")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell to print the script for")
     parser.set_defaults(command=command_of("forge.cli.completion", "run_completion"))

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
-from forge.cli.eval_journals import workflow_of
+from forge.cli.eval_journals import journal_workflow
 from forge.cli.lines import phase_of
 from forge.errors import ForgeError, explain, quantity
 from forge.journal.ablation import ablate
@@ -23,7 +23,7 @@ def run_bisect(options: argparse.Namespace) -> int:
     """Show where two workflows differ on a recorded run; 1 if they do."""
     journal = read_journal(options.file)
     console = Console(highlight=False)
-    workflows = [workflow_of(reference, Path(options.file)) for reference in options.workflow]
+    workflows = [journal_workflow(reference, Path(options.file)) for reference in options.workflow]
     if len(workflows) > 2:
         raise ForgeError("--workflow may be given once (compared with the record) or twice (compared with each other)")
     if len(workflows) == 1:
@@ -78,7 +78,7 @@ def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
 
 def run_ablate(options: argparse.Namespace) -> int:
     """Show what each guardrail changed in a recorded run."""
-    rows = ablate(read_journal(options.file), workflow_of(options.workflow, Path(options.file)))
+    rows = ablate(read_journal(options.file), journal_workflow(options.workflow, Path(options.file)))
     if options.json:
         print(msgspec.json.encode(rows).decode())
         return 0

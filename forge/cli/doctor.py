@@ -61,7 +61,7 @@ def run_doctor(options: argparse.Namespace) -> int:
     if options.write is not None and not options.write.parent.is_dir():
         raise ForgeError(f"--write {options.write}: there is no folder {options.write.parent}")
     kind = addressed(where.base) or named_profile("openai-compatible")
-    headers = headers_for(where.base, kind, key_of(options.api_key_env), {})
+    headers = headers_for(where.base, kind, key_of(options.api_key_env, "--api-key-env"), {})
     asked = [probe for probe in PROBES if probe.tokens]
     plan = (
         f"{where.base}: at most {len(asked)} short questions to the model, one by one, with at most "

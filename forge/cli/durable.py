@@ -83,7 +83,7 @@ def run_start(options: argparse.Namespace) -> int:
             priority=options.priority,
         )
 
-    print(_asked(options, started))
+    print(_asked(options, started, create=True))
     return 0
 
 
@@ -202,12 +202,12 @@ def run_prune(options: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]]) -> _T:
-    return asyncio.run(_with(options, ask))
+def _asked(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]], *, create: bool = False) -> _T:
+    return asyncio.run(_with(options, ask, create=create))
 
 
-async def _with(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]]) -> _T:
-    async with durable.client(database_of(options)) as runs:
+async def _with(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]], *, create: bool = False) -> _T:
+    async with durable.client(database_of(options), create=create) as runs:
         return await ask(runs)
 
 

@@ -55,7 +55,7 @@ def judged_run(journal: Path) -> tuple[LabelledText | Text, ...]:
     )
 
 
-def workflow_of(reference: str, journal: Path) -> Workflow:
+def journal_workflow(reference: str, journal: Path) -> Workflow:
     """The workflow that `--workflow` names; for an eval's journal, the run's own, from a file with its scenario.
 
     `suite` stands for forge's own scenarios, FILE.py:NAME always for a workflow of that name. ForgeError for a run

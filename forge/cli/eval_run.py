@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import logging
 import time
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,10 +30,10 @@ from forge.evals.results import RowFile, journal_folder
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import RunVerdict, Scenario
 from forge.evals.series import RunOptions, ServerLost
-from forge.evals.serving import ModelServer, serving
+from forge.evals.serving import MAX_TOKENS, ModelServer, serving
 from forge.evals.suite import SUITES
 from forge.runtime.watching import TOOL_LOGGER
-from forge.workflow.toml_tables import table_faults
+from forge.toml_tables import read_toml
 from stages.options import did_you_mean
 
 # Progress of `forge eval run`: a line for each run, and how long the rest will take; in a terminal, a bar.
@@ -119,7 +118,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     model: str = ""
     profile: str = ""
     temperature: float | None = None
-    max_tokens: _Count = 512
+    max_tokens: _Count = MAX_TOKENS
     api_key_env: str | None = None
     context: _Count | None = None
     slots: _Count | None = None
@@ -135,7 +134,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             model=self.model,
             profile=self.profile,
             sampling=sampling_of(self.temperature, self.max_tokens),
-            api_key=key_of(self.api_key_env),
+            api_key=key_of(self.api_key_env, "--api-key-env"),
             context_tokens=self.context,
             slots=self.slots,
             chat_template_file=self.chat_template,
@@ -190,29 +189,15 @@ def _eval_options(given: argparse.Namespace) -> EvalOptions:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """The file's content; paths in it are beside it."""
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ForgeError(f"{file} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ForgeError(f"{file} is not TOML: {error}") from None
-    for name in content.keys() - _KNOWN:
-        if name in _OF_MODEL:
-            raise ForgeError(f"{file}: {name} is an option of a model; write it below a [[model]]")
-        raise ForgeError(f"{file}: there is no option {name!r}.{did_you_mean(name, _KNOWN)}")
-    models = content.get("model", [])
-    if not (isinstance(models, list) and all(isinstance(one, dict) for one in models)):
-        raise ForgeError(f"{file}: models are written as [[model]], with double brackets, since there can be several")
-    if faults := tuple(table_faults(content, EvalOptions)):
-        raise ForgeError("\n".join(f"{file}: {fault}" for fault in faults))
+    """The file's content; paths in it are relative to its folder."""
+    content: dict[str, Any] = read_toml(file, EvalOptions, "file")
     beside = file.parent
-    if isinstance(files := content.get("files"), list):
-        content["files"] = [str(beside / one) for one in files]
-    if isinstance(suite := content.get("suite"), str) and suite.endswith(".py"):
-        content["suite"] = str(beside / suite)
-    if isinstance(output := content.get("output"), str):
-        content["output"] = str(beside / output)
+    if "files" in content:
+        content["files"] = [str(beside / one) for one in content["files"]]
+    if content.get("suite", "").endswith(".py"):
+        content["suite"] = str(beside / content["suite"])
+    if "output" in content:
+        content["output"] = str(beside / content["output"])
     return content
 
 

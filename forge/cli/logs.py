@@ -1,4 +1,4 @@
-"""What a command tells beside what it prints, on request: a log on standard error, and telemetry."""
+"""Logging and telemetry of a command: a log on standard error, and OpenTelemetry."""
 
 import argparse
 import logging
@@ -8,23 +8,23 @@ from contextlib import ExitStack, contextmanager
 
 
 def add_telemetry(parser: argparse.ArgumentParser) -> None:
-    """Options for the log and for telemetry, which `told` reads."""
-    add = parser.add_argument_group("what it tells of itself").add_argument
+    """Options for logging and telemetry, which `told` reads."""
+    add = parser.add_argument_group("logging and telemetry").add_argument
     add(
         "--otel",
         action="store_true",
-        help="send spans and metrics to OpenTelemetry: what is set up, else OTLP over HTTP (docs/telemetry.md)",
+        help="export spans and metrics with OpenTelemetry, as configured or by OTLP over HTTP (docs/telemetry.md)",
     )
     add(
         "--log-format",
         choices=("text", "json"),
-        help="log each turn and request on standard error, with names and sizes only; json: a line of JSON each",
+        help="log each turn and request on standard error, names and sizes only; json: one JSON object per line",
     )
 
 
 @contextmanager
 def told(options: argparse.Namespace) -> Iterator[None]:
-    """The log and the telemetry that the command line asks for, until the end of the block."""
+    """Logging and telemetry as the command line asks for, for the duration of the block."""
     with ExitStack() as stack:
         if getattr(options, "log_format", None):
             stack.enter_context(_logged(options.log_format))

@@ -39,7 +39,7 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         context_tokens=options.context,
         sampling=sampling_of(options.temperature, options.max_tokens, options.seed),
         model_sampling=options.model_sampling,
-        api_key=key_of(options.backend_key_env),
+        api_key=key_of(options.backend_key_env, options.backend_key_flag),
         timeout=options.timeout,
         probe=options.probe,
     )
@@ -74,12 +74,12 @@ def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | N
     return made(Sampling, "--", **{name: value for name, value in given.items() if value is not None})
 
 
-def key_of(variable: str | None) -> str:
-    """The key in that environment variable. ForgeError if it is not set."""
+def key_of(variable: str | None, flag: str) -> str:
+    """The key in the environment variable that the flag names. ForgeError if it is not set."""
     if variable is None:
         return ""
     if not os.environ.get(variable):
-        raise ForgeError(f"--api-key-env {variable}: that environment variable is not set")
+        raise ForgeError(f"{flag} {variable}: that environment variable is not set")
     return os.environ[variable]
 
 

@@ -231,6 +231,6 @@ def _options(options: argparse.Namespace) -> "ProxyOptions":
     from forge.proxy import Policy, ProxyOptions  # noqa: PLC0415 - an extra
 
     given = {name: value for name, value in vars(options).items() if name in ProxyOptions.__struct_fields__}
-    given |= {"api_key": key_of(options.api_key_env), "origins": tuple(options.origin)}
+    given |= {"api_key": key_of(options.api_key_env, "--api-key-env"), "origins": tuple(options.origin)}
     given["policy"] = options.policy or Policy()
     return made(ProxyOptions, **given)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
-from forge.cli.eval_journals import judged_run, workflow_of
+from forge.cli.eval_journals import journal_workflow, judged_run
 from forge.cli.layout import LabelledText, show
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
 from forge.cli.timelines import page, recorded_timeline, save_page
@@ -33,7 +33,7 @@ def run_replay(options: argparse.Namespace) -> int:
         _print(console, recorded(journal))
         _print(console, judged_run(Path(options.file)))
         return 0
-    workflow = workflow_of(options.workflow, Path(options.file))
+    workflow = journal_workflow(options.workflow, Path(options.file))
     if not options.json:
         _header(console, journal)
         if workflow.name != journal.header.workflow:

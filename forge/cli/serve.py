@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import logging
 import os
 from pathlib import Path
 from types import FrameType
@@ -27,9 +26,6 @@ def run_serve(options: argparse.Namespace) -> int:
 
     served = [load_served(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
-    if options.verbose:
-        logging.basicConfig(format="%(asctime)s %(message)s")
-        logging.getLogger("forge.serve").setLevel(logging.INFO)
     with downloading(console) as progress:
         backend = backend_for(options, served, progress)
         server = RunServer(

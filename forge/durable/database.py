@@ -90,11 +90,11 @@ class StepRow(Struct, frozen=True, kw_only=True):
 class Database:
     """An open database: its engine, the client of DBOS on it, and queries that DBOS does not have."""
 
-    def __init__(self, where: str | Path, *, durable: bool = True) -> None:
+    def __init__(self, where: str | Path, *, durable: bool = True, create: bool = True) -> None:
         self.url = address_of(where)
         self.sqlite = self.url.startswith("sqlite")
         if self.sqlite:
-            _create_private(self.url)
+            _find_file(self.url, create=create)
         self.engine = _sqlite(self.url, durable=durable) if self.sqlite else _postgres(self.url)
         schema = None if self.sqlite else "dbos"
         try:
@@ -407,11 +407,7 @@ def address_of(where: str | Path) -> str:
     text = str(where)
     scheme, separator, _ = text.partition("://")
     if not separator:
-        path = Path(text).absolute()
-        if path.is_dir():
-            raise ForgeError(f"{text} is a folder; name a file in it for the database, such as {path / 'runs.db'}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return f"sqlite:///{path}"
+        return f"sqlite:///{Path(text).absolute()}"
     if scheme not in {"sqlite", "postgresql", "postgres"}:
         raise ForgeError(
             f"{scheme}:// is no database that runs can be kept in; name a file, for SQLite, or postgresql://…"
@@ -423,14 +419,22 @@ def _attribute(name: str, *, sqlite: bool) -> str:
     return f"json_extract(attributes, '$.{name}')" if sqlite else f"attributes ->> '{name}'"
 
 
-def _create_private(url: str) -> None:
-    """The file, accessible only to its owner: it holds what users and tools said."""
-    path = sa.make_url(url).database
-    if path and not Path(path).exists():
-        try:
-            os.close(os.open(path, os.O_CREAT, 0o600))
-        except OSError as error:
-            raise ForgeError(f"cannot create the database of runs {path}: {error.strerror}") from None
+def _find_file(url: str, *, create: bool) -> None:
+    """Create the file unless it exists, accessible only to its owner: it holds what users and tools said."""
+    path = Path(sa.make_url(url).database or ":memory:")
+    if str(path) == ":memory:":
+        return
+    try:
+        if path.is_dir():
+            raise ForgeError(f"{path} is a folder; name a file in it for the database, such as {path / 'runs.db'}")
+        if path.exists():
+            return
+        if not create:
+            raise ForgeError(f"there is no database of runs {path}; forge runs start creates one")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT, 0o600))
+    except OSError as error:
+        raise ForgeError(f"cannot create the database of runs {path}: {error.strerror}") from None
 
 
 def _sqlite(url: str, *, durable: bool) -> sa.Engine:

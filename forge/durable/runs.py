@@ -613,9 +613,12 @@ class EventReader:
 
 
 @asynccontextmanager
-async def client(database: str | Path) -> AsyncIterator[Runs]:
-    """The runs of that database, without performing any: a file, for SQLite, or `postgresql://…`."""
-    opened = await asyncio.to_thread(Database, database)
+async def client(database: str | Path, *, create: bool = True) -> AsyncIterator[Runs]:
+    """The runs of that database, without performing any: a file, for SQLite, or `postgresql://…`.
+
+    ForgeError for a file that does not exist, unless `create`.
+    """
+    opened = await asyncio.to_thread(Database, database, create=create)
     try:
         yield Runs(opened)
     finally:

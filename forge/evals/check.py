@@ -59,7 +59,7 @@ def check_against(
         comparisons += [compare(named[ours], second, pairing.pairs, quality) for quality in _QUALITIES]
         for scenario, pairs in pairing.by_scenario().items():
             comparisons.append(compare(named[ours], second, pairs, "right", scenario))
-        notes += _notes(named[ours], pairing)
+        notes += _pairing_notes(named[ours], pairing)
     alone = {
         "in the results only": [named[one] for one in new if one not in sides],
         "in the baseline only": [*labels(one for one in old if one not in sides.values()).values()],
@@ -118,7 +118,7 @@ def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairi
     )
 
 
-def _notes(label: str, pairing: Pairing) -> Iterator[str]:
+def _pairing_notes(label: str, pairing: Pairing) -> Iterator[str]:
     both = [(pair.first, pair.second) for pair in pairing.pairs]
     differ = {one.scenario for one, other in both if one.ideal_calls != other.ideal_calls}
     differ |= {one.scenario for one, other in both if one.context_tokens != other.context_tokens}

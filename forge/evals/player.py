@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from forge.connection import Connection
 from forge.errors import ForgeError
-from forge.evals.record import Record
+from forge.evals.record import RunRecord
 from forge.interpreters import Interpreter, interpreter
 from forge.journal.file import recording
 from forge.journal.records import Header
@@ -28,7 +28,7 @@ class Task(Struct, frozen=True, kw_only=True):
     workflow: Workflow[Any]
     messages: tuple[str, ...]
     connection: Connection
-    record: Record
+    record: RunRecord
     mode: str = ""
     journal: Path | None = None
 

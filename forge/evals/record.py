@@ -26,7 +26,7 @@ _UNENDED = "it had not returned when the run ended"
 
 
 @dataclass
-class Record:
+class RunRecord:
     """A run so far. `message`: number of the user's message that is being answered; `fault`: of the last request."""
 
     calls: list[PerformedCall] = field(default_factory=list)
@@ -192,7 +192,7 @@ _SEEDS_PER_RUN = 1000
 """The seeds of two runs do not overlap, as long as no run has more model calls."""
 
 
-def metered(connection: Connection, record: Record, *, seed: int, price: Price, context_tokens: int) -> Connection:
+def metered(connection: Connection, record: RunRecord, *, seed: int, price: Price, context_tokens: int) -> Connection:
     """The connection of one run with that seed. What its replies take is added to the record.
 
     A prompt of more than `context_tokens` is refused, as a server with that context would have refused it.

@@ -207,7 +207,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """What has to be known of the runs, and of how they were compared, before relying on them."""
-        return tuple(_notes(self))
+        return tuple(_report_notes(self))
 
 
 def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> EvalReport:
@@ -407,7 +407,7 @@ def _claim(one: Comparison, more: str = "") -> Conclusion:
 # Notes of a report: what a reader has to know of its runs, and of how they were compared, before relying on it.
 
 
-def _notes(report: EvalReport) -> Iterator[str]:
+def _report_notes(report: EvalReport) -> Iterator[str]:
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
     for one in report.shown:

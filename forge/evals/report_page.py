@@ -256,7 +256,7 @@ def _sections(report: EvalReport) -> Iterator[str]:
     yield _section("claims", "What may be claimed", "".join(_claims(report)))
     yield _section("metrics", "Configurations", "".join(_metrics(report)))
     yield _section("map", "Scenarios", _heat_map_of(report) + few)
-    yield _section("notes", "How to read this", "".join(_notes(report)))
+    yield _section("notes", "How to read this", "".join(_reading_guide(report)))
 
 
 def _section(name: str, heading: str, content: str) -> str:
@@ -305,7 +305,7 @@ def _metrics(report: EvalReport) -> Iterator[str]:
     yield f"<details><summary>What the columns mean</summary><dl class=meanings>{meanings}</dl></details>"
 
 
-def _notes(report: EvalReport) -> Iterator[str]:
+def _reading_guide(report: EvalReport) -> Iterator[str]:
     yield f"<p>{escape(report.method)}</p>"
     yield (
         "<p>A claim needs pairs that differ: runs in which both sides were right, or both wrong, say nothing about "

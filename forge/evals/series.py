@@ -12,7 +12,7 @@ from forge.errors import ForgeError
 from forge.evals.configurations import Cell, configured_sampling, configured_workflow
 from forge.evals.player import Player, PlayerMissing, RunEnd, Task
 from forge.evals.players import FORGE
-from forge.evals.record import Record, metered
+from forge.evals.record import RunRecord, metered
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Judgement, Scenario, Trajectory, World, judge
 from forge.evals.scenario_digest import scenario_digest
@@ -81,7 +81,7 @@ async def row_of(
 
     Anything else that goes wrong is in the row. `one_by_one` is the lock of a series, under which worlds are made.
     """
-    record = Record(started=time.time())
+    record = RunRecord(started=time.time())
     journal = options.journals / cell.journal if options.journals else None
     if journal:
         journal.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,8 @@ async def row_of(
     clock = time.monotonic()
     ended = await _played(player, task, options.seconds)
     record.seconds = time.monotonic() - clock
-    # No other run would be answered either: nothing is there, the key is refused, or it has no such model.
+    # No other run would be answered either: nothing is there, the key is refused, or (404) the server has no such model
+    # or no such path.
     if (fault := record.fault) and (fault.kind in {"unreachable", "tls"} or fault.status in {401, 403, 404}):
         raise ServerLost(f"the model's server cannot be used: {fault.detail}")
     judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
@@ -105,7 +106,7 @@ async def row_of(
     return _row(cell, options, record, ended, judged)
 
 
-def task_of(cell: Cell, world: World, connection: Connection, record: Record, journal: Path | None = None) -> Task:
+def task_of(cell: Cell, world: World, connection: Connection, record: RunRecord, journal: Path | None = None) -> Task:
     """What the cell's player is given: the world's workflow in the cell's configuration, all of it recorded."""
     workflow = record.recorded(configured_workflow(world.workflow, cell.configuration))
     sampled = with_sampling(connection, configured_sampling(cell.configuration))
@@ -141,7 +142,7 @@ def _crashed(error: BaseException) -> RunEnd:
     return RunEnd(type(error).__name__, f"{type(error).__name__}: {error}")
 
 
-def _row(cell: Cell, options: RunOptions, record: Record, ended: RunEnd, judged: Judgement) -> Row:
+def _row(cell: Cell, options: RunOptions, record: RunRecord, ended: RunEnd, judged: Judgement) -> Row:
     written: list[str] = []  # as paths beside the file of results
     if options.journals:
         path = options.journals / cell.journal
@@ -240,7 +241,7 @@ def play(
     A reply is a text, or one with calls (`forge.interpreters.scripted.call`). ScriptError if the run needs more.
     """
     known = Configuration(model="scripted", backend="scripted", player=player.name, mode=mode, ablation=ablation)
-    cell, record, world = Cell(configuration=known, scenario=scenario, seed=seed), Record(), scenario.world(seed)
+    cell, record, world = Cell(configuration=known, scenario=scenario, seed=seed), RunRecord(), scenario.world(seed)
     backend = Scripted(replies, mode=mode, context_tokens=scenario.context_tokens)
 
     async def run() -> RunEnd:

@@ -24,6 +24,12 @@ from stages.wire.wires import WIRES
 
 ModeName = Mode | Literal["auto"]
 
+MAX_TOKENS = 512
+"""Maximum tokens of a reply unless asked for otherwise.
+
+Half of what a run has: the room for a reply is taken from the context, and the smallest of a scenario is 2,048 tokens.
+"""
+
 
 class ModelServer(Struct, frozen=True, kw_only=True):
     """A model and where it is served, as the command line has it: `backend` is `forge run`'s.
@@ -38,7 +44,7 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     backend: str
     model: str = ""
     profile: str = ""
-    sampling: Sampling = Sampling(max_tokens=512)
+    sampling: Sampling = Sampling(max_tokens=MAX_TOKENS)
     api_key: str = ""
     slots: int | None = None
     chat_template_file: str = ""

@@ -1,9 +1,6 @@
 """Transports to MCP servers: a program over stdio, an address over HTTP."""
 
 import asyncio
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
@@ -28,6 +25,7 @@ from mcp_types import jsonrpc_message_adapter as messages
 
 from forge.mcp.protocol import UNREACHABLE, UNREADABLE, Http, Stdio
 from forge.mcp.streams import Lines, TooLong, answered_request
+from forge.processes import GRACE, end_group, exit_code
 
 # A stdio server as a child process: its standard error is kept for faults, and it is always stopped.
 
@@ -37,13 +35,6 @@ _TAIL = 600
 
 _LINES = 3
 """Lines of these that a fault shows."""
-
-_GRACE = 2.0
-"""Seconds to exit, first once its input has ended, then once it was told to terminate."""
-
-_POLL = 0.02
-"""Seconds between two looks whether it has ended."""
-
 
 _SHOWN = 200
 """Characters that a fault shows of a line that is no message."""
@@ -93,16 +84,15 @@ class StdioTransport:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the program's input and wait for it; then terminate it and all that it has started; then kill them."""
+        """Close the program's input and wait for it to exit; then end it and everything that it started."""
         process, self._stopping = self._process, True
-        if process is not None:
-            if process.stdin is not None:
-                process.stdin.close()
-            if not await _exited(process):
-                _signal(process, kill=False)
-                if not await _exited(process):
-                    _signal(process, kill=True)
-                    await _exited(process)
+        if process is not None and self._code is None:
+            try:
+                if process.stdin is not None:
+                    process.stdin.close()
+                await exit_code(process, GRACE)
+            finally:
+                await end_group(process)
         for task in self._work:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
@@ -128,8 +118,9 @@ class StdioTransport:
                 for line in lines.feed(chunk):
                     for message in self._messages(line):
                         await to_session.send(SessionMessage(message))
-            if not self._stopping and await _exited(process):
-                self._code = process.returncode
+            if not self._stopping and (code := await exit_code(process, GRACE)) is not None:
+                self._code = code
+                await end_group(process)  # now: later, its number may be that of another group
 
     def _messages(self, line: bytes | TooLong) -> list[JSONRPCMessage]:
         """The message in the line; for one that cannot be read, an error for the calls that it may be the answer to."""
@@ -169,24 +160,6 @@ class StdioTransport:
                     written = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                     process.stdin.write(written.encode() + b"\n")
                     await process.stdin.drain()
-
-
-async def _exited(process: asyncio.subprocess.Process) -> bool:
-    """Whether it ends before long."""
-    now = asyncio.get_running_loop().time
-    end = now() + _GRACE
-    # Not `process.wait()`: it also waits for whoever has inherited the pipes.
-    while process.returncode is None and now() < end:  # noqa: ASYNC110
-        await asyncio.sleep(_POLL)
-    return process.returncode is not None
-
-
-def _signal(process: asyncio.subprocess.Process, *, kill: bool) -> None:
-    with suppress(ProcessLookupError):
-        if sys.platform == "win32":
-            process.kill() if kill else process.terminate()
-        else:  # it is the leader of a group of its own
-            os.killpg(process.pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 async def _until_closed(work: Coroutine[None, None, None]) -> None:

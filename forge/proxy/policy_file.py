@@ -1,27 +1,18 @@
 """A policy read from a TOML file: every fault in it in one message, each with its table and key."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 
 import msgspec
 
-from forge.errors import ForgeError
 from forge.proxy.policy import ModelPolicy, Policy, contradictions
-from forge.workflow.toml_tables import joined, table_faults
+from forge.toml_tables import joined, parse_toml, read_toml, refuse_faults
 
 _SIZE_LIMIT = 1 << 16
 """Bytes of a policy file."""
 
-_DOTS_LIMIT = 500
-"""Dots in a line: tomllib takes memory with the square of the parts of a dotted key."""
-
 _MODELS_LIMIT = 100
 """Tables of models: the rules of each are checked together with the general ones."""
-
-_FAULTS_TOLD = 50
-"""Faults that are listed."""
 
 
 class _File(ModelPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
@@ -36,36 +27,19 @@ def given_policy(given: Policy | Path | str) -> Policy:
 
 
 def read_policy(path: Path) -> Policy:
-    """The policy in a file. ForgeError if it cannot be read, or is none."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_SIZE_LIMIT + 1)
-        if len(data) > _SIZE_LIMIT:
-            raise ForgeError(f"the policy {path} has more than {_SIZE_LIMIT} bytes")
-        return policy_from_toml(data.decode(), str(path))
-    except OSError as error:
-        raise ForgeError(f"the policy {path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise ForgeError(f"the policy {path} cannot be read: it is not UTF-8 ({error.reason})") from None
+    """The policy in a file. ForgeError if it cannot be read or is not valid."""
+    return _policy(read_toml(path, _File, "policy", _SIZE_LIMIT), str(path))
 
 
 def policy_from_toml(text: str, origin: str = "the policy") -> Policy:
-    """The policy that a TOML text says. ForgeError with every fault in it; `origin` says where it came from."""
-    if any(line.count(".") > _DOTS_LIMIT for line in text.split("\n")):
-        raise ForgeError(f"{origin} has a line with more than {_DOTS_LIMIT} dots")
-    try:
-        tables = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a whole number of 5,000 digits is a plain ValueError
-        raise ForgeError(f"{origin} is not valid TOML: {error}") from None
-    faults = [*islice(table_faults(tables, _File), _FAULTS_TOLD + 1)]
-    if not faults:
-        policy = _converted(tables)
-        faults = [*islice(_contradictions(policy), _FAULTS_TOLD + 1)]
-        if not faults:
-            return policy
-    if len(faults) > _FAULTS_TOLD:
-        faults[_FAULTS_TOLD:] = ["and more"]
-    raise ForgeError("\n".join((f"{origin} is not a valid policy:", *(f"  {fault}" for fault in faults))))
+    """The policy in a TOML text. ForgeError with every fault in it; `origin` names it there."""
+    return _policy(parse_toml(text, _File, origin), origin)
+
+
+def _policy(tables: Mapping[str, object], origin: str) -> Policy:
+    policy = _converted(tables)
+    refuse_faults(_contradictions(policy), origin)
+    return policy
 
 
 def _contradictions(policy: Policy) -> Iterator[str]:

@@ -13,7 +13,7 @@ from forge.connection import Connection, Setup
 from forge.evals.configurations import Cell
 from forge.evals.player import RunEnd
 from forge.evals.players import FORGE
-from forge.evals.record import Record
+from forge.evals.record import RunRecord
 from forge.evals.row import Configuration
 from forge.evals.scenario import Scenario
 from forge.evals.series import task_of
@@ -46,7 +46,7 @@ class Over(Exception):  # noqa: N818 - what happened is in the name
 
 
 @dataclass
-class Noting(Record):
+class Noting(RunRecord):
     """The record of an eval, which also writes down what happened after each model call."""
 
     happened: list[list[str]] = field(default_factory=list)

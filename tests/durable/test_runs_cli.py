@@ -85,12 +85,13 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
         ("show another", "there is no run 'another'"),
         ("answer another", "one of the arguments --approve --reject --happened --did-not-happen is required"),
         ("list --cursor x", "'x' is no cursor"),
-        ("prune --older 3x", "'3x' is no duration; write it as 30d, 12h, 15m or 90s"),
+        ("prune --older 3x", "'3x' is not a duration; write it like 30d, 12h, 15m or 90s"),
         ("list --database mysql://x", "mysql:// is no database that runs can be kept in"),
         ("cancle order-1", "Did you mean cancel?"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, words: str, says: str) -> None:
+    (tmp_path / "runs.db").touch()
     done = forge("runs", *words.split(), cwd=tmp_path, FORGE_STATE=str(tmp_path))
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
     assert says in " ".join(done.stderr.split())
@@ -122,3 +123,18 @@ def test_a_conversation_with_an_agent_on_its_own_backend(tmp_path: Path) -> None
     runs("export", first, "run.jsonl")
     replayed = forge("replay", "run.jsonl", "--workflow", "shop.py", cwd=tmp_path)
     assert (replayed.returncode, "Hello, Ann." in replayed.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("verb", [("list",), ("show", "a"), ("events", "flow.py", "a"), ("prune", "--older", "1d")])
+def test_a_database_that_is_not_there_is_not_made_by_reading_it(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    done = forge("runs", *verb, "--database", "typo.db", cwd=tmp_path)
+    assert (done.returncode, "there is no database of runs" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "typo.db").exists()
+
+
+def test_a_database_in_an_impossible_folder_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FLOW)
+    done = forge("runs", "start", "flow.py", "Pay 5", "--database", "flow.py/runs.db", cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert "cannot create the database of runs" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
 from benchmarks.bfcl.checker import python_calls
 from forge.evals.player import Task
-from forge.evals.record import Record
+from forge.evals.record import RunRecord
 from forge.evals.scenario import Judgement, judge
 from forge.interpreters.scripted import Line, Scripted
 from forge.journal import read_journal
@@ -74,7 +74,7 @@ def played(
 ) -> Judgement:
     """What one turn with a scripted model on the category's first question comes to."""
     (scenario,) = scenarios(checker, [category])
-    world, record = scenario.world(1), Record()
+    world, record = scenario.world(1), RunRecord()
 
     async def play() -> None:
         async with Scripted(script, mode=mode).connect() as connection:

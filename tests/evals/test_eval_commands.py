@@ -141,7 +141,7 @@ def test_check_is_as_strict_as_its_level(tmp_path: Path, results: Path, capsys: 
     with pytest.raises(SystemExit) as ended:
         run_command(["eval", "check", str(lost), "--against", str(results), "--alpha", "5"])
     assert ended.value.code == 2
-    assert "5 is no level of significance: it lies between 0 and 1" in capsys.readouterr().err
+    assert "5 is not a significance level; it must be between 0 and 1" in capsys.readouterr().err
 
 
 def test_check_refuses_what_it_cannot_compare(

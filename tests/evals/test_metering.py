@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 
 from forge.connection import Connection, Setup
-from forge.evals.record import Record, metered, request_seed, seeded
+from forge.evals.record import RunRecord, metered, request_seed, seeded
 from stages.effect import Fault, Price, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.wire.wires import Dialect
 
@@ -39,9 +39,9 @@ def test_no_two_calls_of_an_evaluation_share_a_seed() -> None:
     assert len({*seeds}) == len(seeds)
 
 
-def asked(answers: Sequence[Replied | Undelivered], context_tokens: int = 100) -> tuple[Record, list[object]]:
+def asked(answers: Sequence[Replied | Undelivered], context_tokens: int = 100) -> tuple[RunRecord, list[object]]:
     """What came of so many requests."""
-    left, record = iter(answers), Record()
+    left, record = iter(answers), RunRecord()
 
     async def send(_: Send) -> Replied | Undelivered:
         return next(left)

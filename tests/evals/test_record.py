@@ -7,13 +7,13 @@ from functools import partial
 import pytest
 
 from forge import Conversation, Limits, ToolDef, Workflow, tool
-from forge.evals.record import Record
+from forge.evals.record import RunRecord
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.tools import IdempotencyKey
 from stages.effect import NeedsInput, Price, Usage
 
 
-def played(*tools: object, replies: list[object], **options: object) -> Record:
+def played(*tools: object, replies: list[object], **options: object) -> RunRecord:
     """The record of a workflow of these tools, run on these replies."""
 
     @tool(effect="terminal")
@@ -21,7 +21,7 @@ def played(*tools: object, replies: list[object], **options: object) -> Record:
         """End."""
         return "ended"
 
-    record = Record()
+    record = RunRecord()
     workflow = record.recorded(Workflow("w", tools=[*tools, end], limits=Limits(max_tool_errors=9), **options))  # type: ignore[list-item, arg-type]
     talk = Conversation(workflow, backend=Scripted([*replies, call("end")]))  # type: ignore[list-item]
     record.outcomes.append(asyncio.run(talk.say("Go.", on_event=record.observe)).unwrap().outcome)
@@ -123,7 +123,7 @@ def test_a_call_that_does_not_return_is_there_with_an_error() -> None:
         await asyncio.Event().wait()
 
     async def go() -> None:
-        record = Record()
+        record = RunRecord()
         workflow = record.recorded(Workflow("w", tools=[hang, bare], terminal_tool="bare"))
         talk = Conversation(workflow, backend=Scripted([call("hang")]))
         async with asyncio.timeout(0.2):
@@ -162,7 +162,7 @@ def test_corrections_and_rescued_calls_are_counted_by_kind() -> None:
 
 
 def test_spending_is_added_up_and_priced() -> None:
-    record, price = Record(), Price(prompt=1.0, completion=10.0, cached=0.1)
+    record, price = RunRecord(), Price(prompt=1.0, completion=10.0, cached=0.1)
     record.spend(Usage(prompt=1000, completion=100, cached=500), price)
     record.spend(None, price)
     record.spend(Usage(prompt=10), price)
@@ -171,7 +171,7 @@ def test_spending_is_added_up_and_priced() -> None:
 
 
 def test_the_outcome_of_a_conversation_is_that_of_its_last_message() -> None:
-    record, asked = Record(), NeedsInput(question="Which?")
+    record, asked = RunRecord(), NeedsInput(question="Which?")
     record.outcomes.append(asked)
     assert record.trajectory(2).outcome is None
     assert record.trajectory(2).outcomes == (asked,)

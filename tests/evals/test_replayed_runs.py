@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.cli.eval_journals import recorded_row, workflow_of
+from forge.cli.eval_journals import journal_workflow, recorded_row
 from forge.errors import ForgeError
 from tests.commands import forge
 from tests.evals.running import rows, run, served
@@ -51,7 +51,7 @@ def test_another_workflow_is_one_still(folder: Path) -> None:
     with (folder / "other.py").open("a") as file:
         file.write('w = Workflow("other", tools=[a], terminal_tool="a")\n')
     path = journal(folder, "forge auto", "refund_rightly")
-    assert workflow_of(str(folder / "other.py"), path).name == "other"
+    assert journal_workflow(str(folder / "other.py"), path).name == "other"
 
 
 OWN = """
@@ -68,8 +68,8 @@ own = Workflow("by name", tools=[later], terminal_tool="later")
 def test_a_workflow_that_is_named_is_that_one_though_the_file_has_the_scenario(folder: Path) -> None:
     (folder / "both.py").write_text((folder / "mine.py").read_text() + OWN)
     path = journal(folder, "forge auto", "refund_rightly")
-    assert workflow_of(f"{folder / 'both.py'}:own", path).name == "by name"
-    assert workflow_of(str(folder / "both.py"), path).name == "refund"
+    assert journal_workflow(f"{folder / 'both.py'}:own", path).name == "by name"
+    assert journal_workflow(str(folder / "both.py"), path).name == "refund"
 
 
 def test_other_commands_take_the_scenario_too(folder: Path) -> None:
@@ -99,9 +99,9 @@ def test_what_cannot_be_replayed_is_refused(folder: Path, tmp_path: Path) -> Non
     assert plain.returncode == 2
     assert "the run was made by plain, not by forge" in plain.stderr
     with pytest.raises(ForgeError, match="forge's suite has no scenario 'refund_rightly'"):
-        workflow_of("suite", journal(folder, "forge auto", "refund_rightly"))
+        journal_workflow("suite", journal(folder, "forge auto", "refund_rightly"))
     moved = tmp_path / "run.jsonl"
     moved.write_bytes(journal(folder, "forge auto", "refund_rightly").read_bytes())
     assert recorded_row(moved) is None
     with pytest.raises(ForgeError, match="is not a journal of an eval beside its results"):
-        workflow_of("suite", moved)
+        journal_workflow("suite", moved)

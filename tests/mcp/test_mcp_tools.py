@@ -3,6 +3,8 @@
 import asyncio
 import os
 import re
+import select
+import shlex
 import socket
 import subprocess
 import sys
@@ -390,6 +392,20 @@ def test_leaving_stops_the_programs_and_a_tool_that_is_kept_says_so() -> None:
     (came,), left = asyncio.run(outlived())
     assert "the sessions with the MCP servers are closed" in str(came)
     assert left == set()
+
+
+@pytest.mark.parametrize("how", ["plain", "dies"])
+def test_what_a_program_started_ends_with_it(tmp_path: Path, how: str) -> None:
+    """A child of a program that exited by itself, once its input was closed or in the middle, was left running."""
+    os.mkfifo(alive := tmp_path / "alive")  # open for as long as the child lives
+    program = " ".join(map(shlex.quote, (sys.executable, str(HERE / "odd_server.py"), how)))
+    server = Stdio(["sh", "-c", f"sleep 600 </dev/null >{alive} 2>/dev/null & exec {program}"], restarts=0)
+    with McpTools({"odd": server}) as tools:
+        reading = os.open(alive, os.O_RDONLY)
+        results(tools, call("odd_go", n=1))
+    ended, _, _ = select.select([reading], [], [], 10)
+    os.close(reading)
+    assert ended
 
 
 def children() -> set[int]:

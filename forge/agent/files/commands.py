@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from forge.errors import ToolResolutionError
+from forge.processes import GRACE, end_group, exit_code
 
 KEPT = 1_000_000
 """Maximum bytes that are kept of one output: half of them its beginning, half its end."""
@@ -39,11 +39,6 @@ _PLAIN = {
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
-_GRACE = 2.0
-"""Seconds from being asked to end to being killed, and for the rest of the output to arrive."""
-
-_POLL = 0.02
-"""Seconds between two checks whether it has ended."""
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -67,15 +62,12 @@ async def run_process(command: Sequence[str], folder: Path, seconds: float, envi
     finally:
         os.close(sink)
     try:
-        code = None  # where the time was up
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    code = await _code(process)
+            code = await exit_code(process, seconds)
         finally:
-            await _end(process)
+            await end_group(process)
         with suppress(TimeoutError):  # what left the group may hold the pipe open
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(GRACE):
                 await output.ended.wait()
     finally:
         transport.close()
@@ -134,29 +126,3 @@ def _started(
         raise ToolResolutionError(wrong) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in a word
         raise ToolResolutionError(f"{command[0][:200]!r} cannot be started: {error}") from None
-
-
-async def _code(process: subprocess.Popen[bytes]) -> int:
-    """The exit code, once it has ended."""
-    while (code := process.poll()) is None:  # noqa: ASYNC110 - nothing tells when it has
-        await asyncio.sleep(_POLL)
-    return code
-
-
-async def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process, if it has not ended, and what is left of its group."""
-    try:
-        if process.returncode is None:
-            _tell(process, signal.SIGTERM)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_GRACE):
-                    await _code(process)
-    finally:
-        _tell(process, signal.SIGKILL)
-    await _code(process)
-
-
-def _tell(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Signal the group that the process began; nothing where nobody is left in it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)

@@ -143,7 +143,12 @@ def _write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: boo
         if not overwrite and root.is_file(parts):
             raise ToolResolutionError(f"there is {shown(*parts)} already; change it with edit_file")
         content = unfenced(content, shown(*parts))
-        before = quantity(len(lines_of(root.read(parts))), "line") if root.exists(parts) else ""
+        before = ""
+        if root.exists(parts):
+            try:
+                before = quantity(len(lines_of(root.read(parts))), "line")
+            except ToolResolutionError:  # what cannot be shown, for it is binary or large, may still be replaced
+                before = "no readable text"
         root.write(parts, content)
         now = quantity(len(lines_of(content)), "line")
         return f"{shown(*parts)} has {now} now; before it had {before}" if before else f"{shown(*parts)} is new: {now}"
@@ -234,7 +239,9 @@ def _ended(ran: Ran, timeout: float) -> str:
     if ran.code is None:
         return f"the command was ended because it had not finished after {timeout:g} seconds"
     if ran.code < 0:
-        return f"the command was ended by the signal {signal.Signals(-ran.code).name}"
+        # Real-time signals have no names.
+        name = next((one.name for one in signal.Signals if one == -ran.code), -ran.code)
+        return f"the command was ended by the signal {name}"
     return f"exit code {ran.code}{' (success)' if ran.code == 0 else ''}"
 
 

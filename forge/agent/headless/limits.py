@@ -1,16 +1,18 @@
 """Limits of a headless task: what it may write, run and change, checked before each call."""
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from forge.agent.files.editing import kept_lines, lines_of
+from forge.agent.files.root import Parts
+from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
-from stages.options import AtLeastOne
+from stages.options import AtLeastOne, Count, OptionError, Options, Positive, Seconds
 from stages.rules import Limits, matches
 from stages.schema.value import cut_text
 from stages.state import State
@@ -51,22 +53,19 @@ def _skipping(places: set[int], steps: tuple[str, ...]) -> set[int]:
 _LONGEST, _SHOWN = 4096, 300
 """Maximum characters of a path that is looked at; of one that is shown."""
 
-Path = tuple[str, ...]
-"""The names of a path below the root."""
-
 
 class Change(Struct, frozen=True, kw_only=True):
     """What a call changes. `path` is None outside the root; `lines` are those added and those taken away."""
 
     written: str
-    path: Path | None
+    path: Parts | None
     lines: int
 
 
 class Changes(Struct, frozen=True, kw_only=True):
     """What was changed so far."""
 
-    files: frozenset[Path] = frozenset()
+    files: frozenset[Parts] = frozenset()
     lines: int = 0
 
     def with_more(self, change: Change) -> "Changes":
@@ -115,7 +114,7 @@ def changes_of(calls: Iterable[tuple[str, str]], root: str) -> Changes:
     return total
 
 
-def below(root: str, path: str) -> Path | None:
+def below(root: str, path: str) -> Parts | None:
     """The names of the path below the root; None if it leads out of it, or is too long. No link is followed."""
     if len(path) > _LONGEST:
         return None
@@ -133,8 +132,11 @@ WRITES = ("write_file", "edit_file")
 """The tools whose paths are held to `write` and `never_write`."""
 
 
-class TaskLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table `[limits]` of a task file: those of a run, and what it may do (docs/headless.md)."""
+class TaskLimits(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `[limits]` of a task file: what the task may do, and the limits of its run (docs/headless.md).
+
+    Limits of the run that are left out are those of the agent.
+    """
 
     read_only: bool = False
     tools: tuple[str, ...] | None = None
@@ -143,6 +145,28 @@ class TaskLimits(Limits, frozen=True, kw_only=True, forbid_unknown_fields=True):
     commands: tuple[tuple[str, ...], ...] = ()
     max_files: AtLeastOne | None = None
     max_lines: AtLeastOne | None = None
+    # The fields of Limits. Only UNSET can be told from a limit that is written down and happens to be the default.
+    max_iterations: AtLeastOne | UnsetType = UNSET
+    max_tool_calls: AtLeastOne | UnsetType = UNSET
+    max_tokens: AtLeastOne | UnsetType = UNSET
+    max_seconds: Seconds | UnsetType = UNSET
+    max_cost: Positive | UnsetType = UNSET
+    price: Price | UnsetType = UNSET
+    max_retries_per_step: Count | UnsetType = UNSET
+    max_tool_errors: Count | UnsetType = UNSET
+    max_repeats: AtLeastOne | UnsetType = UNSET
+
+    def of_run(self) -> dict[str, object]:
+        """The limits of the run that are given."""
+        given = {name: getattr(self, name) for name in Limits.__struct_fields__}
+        return {name: value for name, value in given.items() if value is not UNSET}
+
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """Those of the limits of the run."""
+        try:
+            Limits(**{name: value for name, value in self.of_run().items() if name not in wrong})  # type: ignore[arg-type]  # checked there
+        except OptionError as error:
+            yield from (problem.removeprefix("Limits: ") for problem in error.problems)
 
 
 class ToolForbidden(Struct, frozen=True, kw_only=True, tag="tool_forbidden"):
@@ -281,7 +305,7 @@ def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | No
     return None
 
 
-def not_written(limits: TaskLimits, path: Path) -> Literal["not_named", "never"] | None:
+def not_written(limits: TaskLimits, path: Parts) -> Literal["not_named", "never"] | None:
     """Why a file of that path below the root must not be written; None: it may be."""
     # A file system may take two spellings for one file, so what is forbidden is forbidden in any case.
     if any(covers(pattern, path, any_case=True) for pattern in limits.never_write):

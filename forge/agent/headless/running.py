@@ -1,4 +1,4 @@
-"""A headless task run: the agent built, its gates asked at the end, its record written."""
+"""A headless task run: its workflow built from the agent and the limits, the run made and recorded."""
 
 import dataclasses
 import functools
@@ -6,258 +6,43 @@ import inspect
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Literal, Unpack, assert_never
+from typing import Unpack
 
 import msgspec
-from msgspec import Struct
-from returns.result import Failure, Result
 
 from forge.agent.agent import Agent
 from forge.agent.files import file_tools
-from forge.agent.files.commands import Ran, run_process
-from forge.agent.files.editing import ending, lines_of
+from forge.agent.files.editing import lines_of
 from forge.agent.files.root import Root, shown, walked
+from forge.agent.headless.gates import Gates
 from forge.agent.headless.limits import (
     Bounds,
     TaskLimits,
-    Violation,
     change_after_failure,
-    changes_of,
-    command_of,
     limits_guard,
     not_written,
-    violations,
 )
-from forge.agent.headless.task import AgentTask, Gate
+from forge.agent.headless.record import Record, record_of, told
+from forge.agent.headless.task import AgentTask
 from forge.connection import AnyBackend
-from forge.errors import DefinitionError, ForgeError, ToolResolutionError, explain
+from forge.errors import DefinitionError, ForgeError, ToolResolutionError
 from forge.interpreters.threads import in_thread, unheard
 from forge.journal.records import read_journal
 from forge.journal.replaying import Step, states
-from forge.outcome import Finished, Halted
 from forge.runtime.recovery import resume_journal
 from forge.runtime.runs import run
 from forge.runtime.watching import Watching
 from forge.tools.definition import Explicit, Tool, several, tool
 from forge.workflow.checks import literal
 from forge.workflow.workflow import Context, Workflow
-from stages import halt as halts
-from stages.effect import Execute, HandOff, NeedsInput, Replied, Results, Said, Unresolved
-from stages.events import MessageAdded
-from stages.message import Assistant
+from stages.effect import Execute, Results, Said, Unresolved
 from stages.options import did_you_mean
 from stages.rules import Limits
-from stages.state import Awaiting, Completed, Done
+from stages.state import Awaiting, Done
 from stages.tool import ToolEffect
-
-# Gates: commands that have to succeed before a task is done; what fails goes back to the agent, so many times.
-
-_SHOWN_OUTPUT = 4_000
-"""Maximum characters of a failed gate's output that the agent is shown, and that the record keeps."""
-
-
-_NOT_STARTED = 127
-"""The exit code by which a shell says that there is no such program."""
-
-
-class GateResult(Struct, frozen=True, kw_only=True):
-    """How a gate went at the agent's attempt of that number; 0: before it began.
-
-    `code` is its exit code; None where its time was up, 127 where it could not be started, which `output` says.
-    """
-
-    command: tuple[str, ...]
-    attempt: int
-    passed: bool
-    code: int | None
-    seconds: float
-    output: str
-
-
-class Gates:
-    """The gates of a task, in a folder; `made` are the attempts so far, those of an interrupted run too."""
-
-    def __init__(self, gates: Sequence[Gate], folder: Path, attempts: int) -> None:
-        self.results: list[GateResult] = []
-        self.made = 0
-        self._gates, self._folder, self._attempts = gates, folder, attempts
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._gates)
-
-    @property
-    def passed(self) -> bool:
-        """Whether all have passed, at the last attempt."""
-        last = [result.passed for result in self.results if result.attempt == self.made]
-        return len(last) == len(self._gates) and all(last)
-
-    @property
-    def spent(self) -> bool:
-        """Whether no attempt is left."""
-        return self.made >= self._attempts
-
-    async def attempt(self) -> str:
-        """Count an attempt, and run them until one fails: what the agent is told of that; empty: all have passed."""
-        self.made += 1
-        return await self.failure()
-
-    async def failure(self) -> str:
-        """Run them until one fails: what the agent is told of that; empty: all have passed."""
-        for gate in self._gates:
-            result = await self._run(gate)
-            self.results.append(result)
-            if not result.passed:
-                how = f"fails (exit code {result.code})"
-                if result.code is None:
-                    how = f"did not finish within {gate.seconds:g} seconds"
-                return f"{' '.join(gate.command)} {how}. Its output ends with:\n{result.output}"
-        return ""
-
-    async def _run(self, gate: Gate) -> GateResult:
-        began = time.monotonic()
-        try:
-            ran = await run_process(gate.command, self._folder, gate.seconds, {})
-        except ToolResolutionError as error:  # it cannot be started
-            ran = Ran(code=_NOT_STARTED, output=str(error))
-        took = round(time.monotonic() - began, 3)
-        output, _ = ending(lines_of(ran.output), _SHOWN_OUTPUT)
-        passed = ran.code == 0
-        return GateResult(
-            command=gate.command, attempt=self.made, passed=passed, code=ran.code, seconds=took, output=output
-        )
-
-
-# The record of a task: how it ended and what was done, from its journal. Written as JSON.
-
-Outcome = Literal["done", "halted", "gates_failed", "limit_reached", "needs_person", "cancelled"]
-
-EXIT_CODES: dict[Outcome, int] = {
-    "done": 0,
-    "halted": 1,
-    "gates_failed": 3,
-    "limit_reached": 4,
-    "needs_person": 5,
-    "cancelled": 130,
-}
-"""The exit code of `forge agent run` for each outcome; 2 is wrong usage, or a wrong task file, before anything runs."""
-
-
-class Refused(Struct, frozen=True, kw_only=True):
-    """A call that the limits forbade, and what was wrong with it. It did not run."""
-
-    tool: str
-    arguments: msgspec.Raw
-    violation: Violation
-
-
-class Record(Struct, frozen=True, kw_only=True):
-    """How a task ended and what was done. `reason` says why, where it is not done; `result` what the agent said.
-
-    `lines_changed` are those added and those taken away by the file tools. `tokens` are those of prompts and replies
-    as the server counted them, `seconds` those of this start alone, and so are `gates`.
-    """
-
-    outcome: Outcome
-    exit_code: int
-    result: str
-    reason: str
-    task: str
-    folder: str
-    gates: tuple[GateResult, ...]
-    violations: tuple[Refused, ...]
-    files_changed: tuple[str, ...]
-    lines_changed: int
-    commands: tuple[tuple[str, ...], ...]
-    model_calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    seconds: float
-    journal: str
-
-
-class Told(Struct, frozen=True, kw_only=True):
-    """The end of a run in words: what it was, what the agent said, and why it is not done."""
-
-    outcome: Outcome
-    result: str = ""
-    reason: str = ""
-
-
-def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
-    """How the run ended."""
-    if isinstance(ended, Failure):
-        halt = ended.failure().halt
-        match halt:
-            case halts.BudgetSpent():
-                outcome: Outcome = "limit_reached"
-            case halts.ApprovalNeeded() | halts.OutcomeUnknown():
-                outcome = "needs_person"
-            case halts.Cancelled():
-                outcome = "cancelled"
-            case _:
-                outcome = "halted"
-        return Told(outcome=outcome, reason=explain(halt))
-    match ended.unwrap().outcome:
-        case Said(text=text) if gates and not gates.passed:
-            return Told(outcome="gates_failed", reason=text)
-        case Said(text=text):
-            return Told(outcome="done", result=text)
-        case Completed(value=value):
-            result: object = msgspec.json.decode(value)
-            return Told(outcome="done", result=result if isinstance(result, str) else bytes(value).decode())
-        case NeedsInput(question=question):
-            return Told(outcome="needs_person", reason=f"the agent asks: {question}")
-        case HandOff(to=to, payload=payload):
-            return Told(outcome="needs_person", reason=f"the agent hands over to {to}: {payload}")
-        case other:
-            assert_never(other)
-
-
-def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
-    """The calls that the limits forbade, in the order in which the model made them."""
-    for before, step in pairwise(steps):
-        done = [(one.name, one.arguments) for one in before.state.ledger.successes]
-        for event in (stamped.event for stamped in step.events):
-            if isinstance(event, MessageAdded) and isinstance(event.message, Assistant):
-                # A call whose arguments fit no schema was refused for that.
-                with suppress(msgspec.ValidationError):
-                    for call, wrong in violations(bounds, done, event.message.calls):
-                        yield Refused(tool=call.name, arguments=msgspec.Raw(call.arguments.encode()), violation=wrong)
-
-
-def _record_of(
-    end: Told, steps: Sequence[Step], bounds: Bounds, gates: Gates, *, task: str, seconds: float, journal: str
-) -> Record:
-    """The record of a run that went through these states."""
-    done = steps[-1].state.ledger.successes if steps else ()
-    changes = changes_of([(one.name, one.arguments) for one in done], bounds.root)
-    replies = [step.outcome.reply for step in steps if isinstance(step.outcome, Replied)]
-    usage = [reply.usage for reply in replies if reply.usage]
-    ran = (command_of(one.arguments) for one in done if one.name == "run_command")
-    return Record(
-        outcome=end.outcome,
-        exit_code=EXIT_CODES[end.outcome],
-        result=end.result,
-        reason=end.reason,
-        task=task,
-        folder=bounds.root,
-        gates=tuple(gates.results),
-        violations=tuple(_refused_calls(steps, bounds)),
-        files_changed=tuple(sorted("/".join(path) for path in changes.files)),
-        lines_changed=changes.lines,
-        commands=tuple(ran),
-        model_calls=len(replies),
-        prompt_tokens=sum(one.prompt for one in usage),
-        completion_tokens=sum(one.completion for one in usage),
-        seconds=round(seconds, 3),
-        journal=journal,
-    )
-
 
 # Overview: the files that the agent of a task is shown before it begins, so that it can begin with the change.
 
@@ -328,7 +113,7 @@ def _completion(result: str = "") -> str:
     return result
 
 
-def default_agent(backend: AnyBackend) -> Agent:
+def headless_agent(backend: AnyBackend) -> Agent:
     """The agent of tasks that name none."""
     return Agent(
         HEADLESS,
@@ -343,7 +128,7 @@ def default_agent(backend: AnyBackend) -> Agent:
     )
 
 
-def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, Bounds]:
+def task_workflow(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, Bounds]:
     """The workflow, and the limits that its guard holds. DefinitionError for what does not fit together."""
     own, limits = agent.workflow, task.limits
     if problems := tuple(_not_there(task)):
@@ -382,11 +167,7 @@ def workflow_of(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, 
         system_prompt=prompt,
         on_text="nudge",
     )
-    # The task's limits count where they are not the defaults.
-    usual = Limits()
-    said = {name: getattr(limits, name) for name in Limits.__struct_fields__}
-    changed = {name: value for name, value in said.items() if value != getattr(usual, name)}
-    return dataclasses.replace(built, limits=msgspec.structs.replace(built.limits, **changed)), bounds
+    return dataclasses.replace(built, limits=msgspec.structs.replace(built.limits, **limits.of_run())), bounds
 
 
 def _not_there(task: AgentTask) -> Iterator[str]:
@@ -469,7 +250,7 @@ async def run_task(
     if where is None:
         raise DefinitionError(("backend: the task names no agent with one; say where the model is",))
     gates = Gates(task.gates, Path(task.folder), task.gate_attempts)
-    workflow, bounds = workflow_of(task, agent or default_agent(where), gates)
+    workflow, bounds = task_workflow(task, agent or headless_agent(where), gates)
     began = time.monotonic()
     if resume:
         steps = tuple(states(read_journal(journal_file), workflow))
@@ -490,7 +271,7 @@ async def run_task(
             **recorded,
         )
     seconds = time.monotonic() - began
-    return _record_of(
+    return record_of(
         told(ended, gates),
         _steps(journal_file, workflow),
         bounds,

@@ -1,6 +1,5 @@
 """A task file: what is to be done, in which folder, by whom, within which limits; every fault in it is told at once."""
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,11 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.agent.headless.limits import WRITES, TaskLimits
-from forge.errors import DefinitionError
-from forge.workflow.toml_tables import table_faults
-
-_LARGEST = 1 << 20
-"""Maximum bytes of a task file."""
+from forge.toml_tables import read_toml, refuse_faults
 
 _LONGEST_PATTERN = 1000
 """Maximum characters of a pattern of paths: each `**` in it is tried at each folder of a path."""
@@ -42,21 +37,8 @@ class AgentTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def read_task(path: str | Path) -> AgentTask:
     """The task in a TOML file, to which folder and agent are relative. DefinitionError with all faults."""
     file = Path(path)
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise DefinitionError((f"the task file {file} has more than {_LARGEST} bytes",))
-        tables = tomllib.loads(content.decode())
-    except OSError as error:
-        raise DefinitionError((f"the task file {file} cannot be read: {error.strerror or error}",)) from None
-    except (ValueError, RecursionError) as error:  # not TOML, or not UTF-8
-        raise DefinitionError((f"the task file {file} is not valid TOML: {error}",)) from None
-    if faults := tuple(table_faults(tables, AgentTask)):
-        raise DefinitionError(tuple(f"{file}: {fault}" for fault in faults))
-    task = msgspec.convert(tables, AgentTask)
-    if faults := tuple(contradictions(task)):
-        raise DefinitionError(tuple(f"{file}: {fault}" for fault in faults))
+    task = msgspec.convert(read_toml(file, AgentTask, "task file"), AgentTask)
+    refuse_faults(contradictions(task), str(file))
     where = file.resolve().parent
     agent = None if task.agent is None else str(where / task.agent)
     return msgspec.structs.replace(task, folder=str(where / task.folder), agent=agent)

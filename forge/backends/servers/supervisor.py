@@ -2,8 +2,10 @@
 
 Run as a script: supervisor.py GRACE COMMAND…. When a byte comes on its standard input (forge says stop) or it ends
 (forge has died, however), it asks the server to end, waits GRACE seconds, and kills it with all that it started.
-It needs nothing but the standard library, so that it starts at once.
 """
+
+# Standard library only, and nothing of forge (the same law is in forge/processes.py): it runs as a script under
+# `python -I`, which does not find forge everywhere, and importing forge would delay every start of a server.
 
 import contextlib
 import ctypes

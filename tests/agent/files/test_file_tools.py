@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import get_args
@@ -11,6 +12,7 @@ from returns.result import Failure
 
 from forge import Limits, Workflow, run_sync, tool
 from forge.agent import file_tools
+from forge.agent.files.root import LARGEST
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.outcome import Finished, Halted
@@ -62,6 +64,20 @@ def told(folder: Path, *script: Line, **options: object) -> list[str]:
 def test_the_folder_itself_is_no_file_to_write(folder: Path, path: str, *, overwrite: bool) -> None:
     said = told(folder, call("write_file", path=path, content="x"), overwrite=overwrite)
     assert "that is the folder itself, not a file; list_files shows what is in it" in said[0]
+
+
+@pytest.mark.parametrize("old", [b"caf\xe9\n", b"a\0b", b"x" * (LARGEST + 1)], ids=["latin-1", "binary", "large"])
+def test_what_cannot_be_read_can_be_replaced(folder: Path, old: bytes) -> None:
+    (folder / "old").write_bytes(old)
+    said = told(folder, call("write_file", path="old", content="new\n"))
+    assert said[:1] == ["old has 1 line now; before it had no readable text"]
+    assert (folder / "old").read_text() == "new\n"
+
+
+@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (signal.SIGRTMIN + 1, str(signal.SIGRTMIN + 1))])
+def test_a_command_that_a_signal_ended(folder: Path, number: int, name: str) -> None:
+    said = told(folder, call("run_command", command=["sh", "-c", f"kill -{number} $$"]))
+    assert said[:1] == [f"the command was ended by the signal {name}, without any output"]
 
 
 def specs(folder: Path, **options: object) -> dict[str, tuple[ToolEffect, bool]]:

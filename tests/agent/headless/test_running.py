@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from forge import tool
+from forge import Limits, tool
 from forge.agent import Agent
 from forge.agent.headless import Record, read_task, run_task
 from forge.agent.headless.limits import CommandForbidden, FileForbidden, ToolForbidden
@@ -182,6 +182,19 @@ def test_an_agent_of_ones_own_may_use_what_the_task_names(repo: Path) -> None:
     assert record.outcome == "done"
     assert [refused.violation for refused in record.violations] == [ToolForbidden(tool="deploy")]
     assert "You mend." in asked(model)[0]
+
+
+def test_a_limit_of_the_task_is_the_run_s_where_it_equals_the_default_too(repo: Path) -> None:
+    """The agent allowed nine failures of tools in a row, the file two, which is the default: the run had nine."""
+
+    @tool(effect="read")
+    def look() -> str:
+        """Look."""
+        raise ValueError("nothing to see")
+
+    agent = Agent("coder", backend=Scripted([]), tools=[look], limits=Limits(max_tool_errors=9))
+    record, _ = worked(task_file(repo, "max_tool_errors = 2", gate=None), *[call("look")] * 9, DONE, agent=agent)
+    assert (record.outcome, record.model_calls) == ("halted", 3)
 
 
 def test_what_needs_a_persons_approval_ends_the_task(repo: Path) -> None:

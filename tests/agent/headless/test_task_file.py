@@ -6,7 +6,8 @@ import pytest
 
 from forge.agent import Agent
 from forge.agent.headless import AgentTask, read_task
-from forge.agent.headless.running import Gates, workflow_of
+from forge.agent.headless.gates import Gates
+from forge.agent.headless.running import task_workflow
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted
 from forge.tools import tool
@@ -123,7 +124,7 @@ def test_all_contradictions_are_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"task = ", "is not valid TOML"), (b"\xff", "is not valid TOML"), (b"#" * (1 << 21), "has more than")],
+    [(b"task = ", "is not valid TOML"), (b"\xff", "is not valid UTF-8"), (b"#" * (1 << 21), "has more than")],
 )
 def test_what_is_no_task_file_is_said(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "task.toml").write_bytes(content)
@@ -142,7 +143,7 @@ def deploy() -> str:
 def built(folder: Path, text: str, **options: object) -> None:
     agent = Agent("coder", backend=Scripted([]), tools=[deploy], **options)  # type: ignore[arg-type]
     task = read_task(written(folder, f'task = "x"\n{text}'))
-    workflow_of(task, agent, Gates(task.gates, folder, task.gate_attempts))
+    task_workflow(task, agent, Gates(task.gates, folder, task.gate_attempts))
 
 
 @pytest.mark.parametrize(

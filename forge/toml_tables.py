@@ -1,13 +1,64 @@
-"""Tables of a TOML file, checked against a Struct: every fault in them, a sentence each, with its table and key."""
+"""TOML files read and checked against a Struct: every fault at once, each with its table and key."""
 
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
+from forge.errors import DefinitionError
 from stages.options import OptionError, did_you_mean, wrong_options
+
+_DOTS_LIMIT = 500
+"""Maximum dots in a line: for a dotted key, tomllib takes time and memory with the square of its parts."""
+
+_FAULTS_TOLD = 50
+"""Maximum number of faults that are listed."""
+
+
+def read_toml(path: Path, kind: type[Struct], what: str, limit: int = 1 << 20) -> dict[str, object]:
+    """The tables of a TOML file of at most `limit` bytes, which fit the Struct; `what` names it in errors.
+
+    DefinitionError with every fault.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise DefinitionError((f"the {what} {path} cannot be read: {error.strerror or error}",)) from None
+    if len(content) > limit:
+        raise DefinitionError((f"the {what} {path} has more than {limit:,} bytes",))
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise DefinitionError((f"the {what} {path} is not valid UTF-8: byte {error.start}",)) from None
+    return parse_toml(text, kind, str(path))
+
+
+def parse_toml(text: str, kind: type[Struct], origin: str) -> dict[str, object]:
+    """The tables of a TOML text, which fit the Struct; `origin` names it in errors.
+
+    DefinitionError with every fault.
+    """
+    if any(line.count(".") > _DOTS_LIMIT for line in text.split("\n")):
+        raise DefinitionError((f"{origin}: a line has more than {_DOTS_LIMIT} dots",))
+    try:
+        tables = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # an integer of 5,000 digits is a plain ValueError
+        raise DefinitionError((f"{origin} is not valid TOML: {error}",)) from None
+    refuse_faults(table_faults(tables, kind), origin)
+    return tables
+
+
+def refuse_faults(faults: Iterator[str], origin: str) -> None:
+    """DefinitionError with these faults, if there are any."""
+    if told := [f"{origin}: {fault}" for fault in islice(faults, _FAULTS_TOLD)]:
+        more = [f"{origin}: and more"] if next(faults, None) else []
+        raise DefinitionError((*told, *more))
 
 
 def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = "") -> Iterator[str]:
@@ -17,7 +68,9 @@ def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = 
         if (field := known.get(key)) is not None:
             yield from _wrong(value, field.type, header, key)
         elif table_with_it := next((name for name, one in known.items() if key in _keys(one.type)), None):
-            yield f"{_at(header)}{key}: it is a key of the table [{joined(header, table_with_it)}]"
+            table_name = joined(header, table_with_it)
+            listed = _is_list(known[table_with_it].type)
+            yield f"{_at(header)}{key}: it is a key of the table {f'[[{table_name}]]' if listed else f'[{table_name}]'}"
         else:
             meant = did_you_mean(key, known)
             yield f"{_at(header)}{key}: there is no such key; there are: {', '.join(known)}.{meant}"
@@ -31,7 +84,10 @@ def _wrong(value: object, hint: object, header: str, key: str) -> Iterator[str]:
     inner = _struct_in(hint)
     if inner is not None and _is_one(hint):
         yield from _wrong_table(value, inner, joined(header, key))
-    elif inner is not None and isinstance(value, dict) and get_origin(hint) not in (Mapping, dict):
+    elif inner is not None and (
+        (isinstance(value, dict) and get_origin(hint) not in (Mapping, dict))
+        or (_is_list(hint) and not isinstance(value, list))
+    ):
         table = joined(header, key)
         yield f"[{table}]: it must be a list of tables; write [[{table}]]"
     elif inner is not None and isinstance(value, dict):
@@ -73,8 +129,8 @@ def _contradictions(table: Mapping[str, object], kind: type[Struct], header: str
 
 
 def _keys(hint: object) -> tuple[str, ...]:
-    """The keys of a value that is one table."""
-    inner = _struct_in(hint) if _is_one(hint) else None
+    """The keys of a value that is one table, or a list of tables."""
+    inner = _struct_in(hint) if _is_one(hint) or _is_list(hint) else None
     return () if inner is None else inner.__struct_encode_fields__
 
 
@@ -88,9 +144,14 @@ def _struct_in(hint: object) -> type[Struct] | None:
 def _is_one(hint: object) -> bool:
     """Whether the value is itself such a table, or may be left out."""
     return all(
-        kind is type(None) or (isinstance(kind, type) and issubclass(kind, Struct))
+        kind in {type(None), UnsetType} or (isinstance(kind, type) and issubclass(kind, Struct))
         for kind in get_args(hint) or (hint,)
     )
+
+
+def _is_list(hint: object) -> bool:
+    """Whether the value is a list of such tables."""
+    return get_origin(hint) in (tuple, list, Sequence) and _is_one(get_args(hint)[0])
 
 
 def _at(header: str) -> str:

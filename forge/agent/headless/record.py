@@ -1,0 +1,145 @@
+"""The record of a headless task: how it ended and what was done, from its journal. Written as JSON."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec import Struct
+from returns.result import Failure, Result
+
+from forge.agent.headless.gates import GateResult, Gates
+from forge.agent.headless.limits import Bounds, Violation, changes_of, command_of, violations
+from forge.errors import explain
+from forge.journal.replaying import Step
+from forge.outcome import Finished, Halted
+from stages import halt as halts
+from stages.effect import HandOff, NeedsInput, Replied, Said
+from stages.events import MessageAdded
+from stages.message import Assistant
+from stages.state import Completed
+
+Outcome = Literal["done", "halted", "gates_failed", "limit_reached", "needs_person", "cancelled"]
+
+EXIT_CODES: dict[Outcome, int] = {
+    "done": 0,
+    "halted": 1,
+    "gates_failed": 3,
+    "limit_reached": 4,
+    "needs_person": 5,
+    "cancelled": 130,
+}
+"""The exit code of `forge agent run` for each outcome; 2 is wrong usage, or a wrong task file, before anything runs."""
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """A call that the limits forbade, and what was wrong with it. It did not run."""
+
+    tool: str
+    arguments: msgspec.Raw
+    violation: Violation
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """How a task ended and what was done. `reason` says why, where it is not done; `result` what the agent said.
+
+    `lines_changed` are those added and those taken away by the file tools. `tokens` are those of prompts and replies
+    as the server counted them, `seconds` those of this start alone, and so are `gates`.
+    """
+
+    outcome: Outcome
+    exit_code: int
+    result: str
+    reason: str
+    task: str
+    folder: str
+    gates: tuple[GateResult, ...]
+    violations: tuple[Refused, ...]
+    files_changed: tuple[str, ...]
+    lines_changed: int
+    commands: tuple[tuple[str, ...], ...]
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    journal: str
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """The end of a run in words: what it was, what the agent said, and why it is not done."""
+
+    outcome: Outcome
+    result: str = ""
+    reason: str = ""
+
+
+def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
+    """How the run ended."""
+    if isinstance(ended, Failure):
+        halt = ended.failure().halt
+        match halt:
+            case halts.BudgetSpent():
+                outcome: Outcome = "limit_reached"
+            case halts.ApprovalNeeded() | halts.OutcomeUnknown():
+                outcome = "needs_person"
+            case halts.Cancelled():
+                outcome = "cancelled"
+            case _:
+                outcome = "halted"
+        return Told(outcome=outcome, reason=explain(halt))
+    match ended.unwrap().outcome:
+        case Said(text=text) if gates and not gates.passed:
+            return Told(outcome="gates_failed", reason=text)
+        case Said(text=text):
+            return Told(outcome="done", result=text)
+        case Completed(value=value):
+            result: object = msgspec.json.decode(value)
+            return Told(outcome="done", result=result if isinstance(result, str) else bytes(value).decode())
+        case NeedsInput(question=question):
+            return Told(outcome="needs_person", reason=f"the agent asks: {question}")
+        case HandOff(to=to, payload=payload):
+            return Told(outcome="needs_person", reason=f"the agent hands over to {to}: {payload}")
+        case other:
+            assert_never(other)
+
+
+def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
+    """The calls that the limits forbade, in the order in which the model made them."""
+    for before, step in pairwise(steps):
+        done = [(one.name, one.arguments) for one in before.state.ledger.successes]
+        for event in (stamped.event for stamped in step.events):
+            if isinstance(event, MessageAdded) and isinstance(event.message, Assistant):
+                # A call whose arguments fit no schema was refused for that.
+                with suppress(msgspec.ValidationError):
+                    for call, wrong in violations(bounds, done, event.message.calls):
+                        yield Refused(tool=call.name, arguments=msgspec.Raw(call.arguments.encode()), violation=wrong)
+
+
+def record_of(
+    end: Told, steps: Sequence[Step], bounds: Bounds, gates: Gates, *, task: str, seconds: float, journal: str
+) -> Record:
+    """The record of a run that went through these states."""
+    done = steps[-1].state.ledger.successes if steps else ()
+    changes = changes_of([(one.name, one.arguments) for one in done], bounds.root)
+    replies = [step.outcome.reply for step in steps if isinstance(step.outcome, Replied)]
+    usage = [reply.usage for reply in replies if reply.usage]
+    ran = (command_of(one.arguments) for one in done if one.name == "run_command")
+    return Record(
+        outcome=end.outcome,
+        exit_code=EXIT_CODES[end.outcome],
+        result=end.result,
+        reason=end.reason,
+        task=task,
+        folder=bounds.root,
+        gates=tuple(gates.results),
+        violations=tuple(_refused_calls(steps, bounds)),
+        files_changed=tuple(sorted("/".join(path) for path in changes.files)),
+        lines_changed=changes.lines,
+        commands=tuple(ran),
+        model_calls=len(replies),
+        prompt_tokens=sum(one.prompt for one in usage),
+        completion_tokens=sum(one.completion for one in usage),
+        seconds=round(seconds, 3),
+        journal=journal,
+    )

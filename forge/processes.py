@@ -1,0 +1,55 @@
+"""Child processes that lead a group of their own: waited for, and ended with everything that they started."""
+
+import asyncio
+import asyncio.subprocess
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+# Also in forge/backends/servers/supervisor.py, which starts without forge and can import nothing of it.
+
+GRACE = 2.0
+"""Seconds to exit after being asked to."""
+
+_POLL = 0.02
+"""Seconds between two checks whether a process has exited."""
+
+ChildProcess = subprocess.Popen[bytes] | asyncio.subprocess.Process
+"""A process started with `start_new_session=True`, so that it leads a group."""
+
+
+def _code(process: ChildProcess) -> int | None:
+    return process.poll() if isinstance(process, subprocess.Popen) else process.returncode
+
+
+async def exit_code(process: ChildProcess, seconds: float | None = None) -> int | None:
+    """The exit code, once the process has exited; None if it has not within so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            # Not asyncio's `wait()`, which also waits for whoever has inherited the pipes.
+            while (code := _code(process)) is None:  # noqa: ASYNC110
+                await asyncio.sleep(_POLL)
+            return code
+    return None
+
+
+async def end_group(process: ChildProcess) -> None:
+    """Terminate the process unless it has exited, then kill what is left of its group, also when cancelled."""
+    try:
+        if _code(process) is None:
+            _signal(process, kill=False)
+            await exit_code(process, GRACE)
+    finally:
+        # The group outlives a leader that exited by itself: nobody is left to use what it started.
+        _signal(process, kill=True)
+    await exit_code(process, GRACE)
+
+
+def _signal(process: ChildProcess, *, kill: bool) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # the group is empty; macOS says the latter
+        if sys.platform == "win32":
+            process.kill() if kill else process.terminate()
+        else:
+            os.killpg(process.pid, signal.SIGKILL if kill else signal.SIGTERM)
