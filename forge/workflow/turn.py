@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from returns.result import Result
 
 from forge.connection import Setup
-from forge.errors import ForgeError
+from forge.errors import CallbackError, ForgeError, PipelineError
 from forge.workflow.workflow import CompiledWorkflow, StageName, arranged
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
@@ -17,6 +17,7 @@ from stages.confidence.decide import LARGER, ask_again, hear, settle, think_firs
 from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.nudges import in_own_words
+from stages.pipeline import StuckError, advance
 from stages.reading.replies import ReplyRead, reader
 from stages.rescue.markers import Openers
 from stages.serialize import overhead
@@ -177,3 +178,20 @@ def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Openers:
     for family in reversed((*theirs, *map(rescue.family_of, setup.formats))):
         known = known.with_family(family, workflow.own_families)
     return known
+
+
+# One application of a turn for everything in forge that runs one: the loop, replay, the middleware.
+
+
+def advanced(turn: Stage, state: State) -> Result[State, Halt]:
+    """`stages.pipeline.advance`; what was programmed wrongly is a ForgeError with the state to go on from.
+
+    A callback that fails takes the state along as it was before the turn; PipelineError, as the turn left it.
+    """
+    try:
+        return advance(turn, state)
+    except CallbackError as error:
+        error.state = error.state or state
+        raise
+    except StuckError as error:
+        raise PipelineError(str(error), error.state) from None

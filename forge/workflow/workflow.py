@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Generic, Literal, Self, TypedDict, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.callbacks import placed_stage
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
-from forge.runtime.callbacks import placed_stage
-from forge.runtime.start import initial_state, next_state
 from forge.tools.definition import (
     Calculations,
     Grounds,
@@ -47,6 +46,7 @@ from forge.workflow.checks import (
     without_mistakes,
 )
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
+from forge.workflow.start import initial_state, next_state
 from stages import rescue
 from stages.compaction import Compactor, ContextBudget
 from stages.confidence.measure import WhenUnsure
