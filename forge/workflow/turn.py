@@ -9,7 +9,8 @@ from returns.result import Result
 
 from forge.connection import Setup
 from forge.errors import CallbackError, ForgeError, PipelineError
-from forge.workflow.workflow import CompiledWorkflow, StageName, arranged
+from forge.workflow.stage_list import arranged
+from forge.workflow.workflow import CompiledWorkflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import Meter, TieredCompact
@@ -21,7 +22,7 @@ from stages.pipeline import StuckError, advance
 from stages.reading.replies import ReplyRead, reader
 from stages.rescue.markers import Openers
 from stages.serialize import overhead
-from stages.state import MAIN, Ready, State
+from stages.state import MAIN, Ready, StageName, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
 from stages.view.summary import SUMMARY, ask_for_summary
 from stages.wire.deltas import Sampling
