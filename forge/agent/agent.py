@@ -37,7 +37,7 @@ from stages.memory import with_facts
 from stages.message import History, System
 from stages.retry import FallBackOn, another_model_may_help, within
 from stages.state import Done, Ending, Ready, State
-from stages.view.notes import PromptUse, Section, prompt_use
+from stages.view.prompt import PromptUse, Section, prompt_use
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
