@@ -1,18 +1,17 @@
 """Setup, all that is known of a backend as data; Connection, that and how to ask it; and what can be connected to."""
 
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 
-from forge.interpreters import Sender
+from forge.callbacks import OnChunk, Watcher
 from forge.masking import NOTHING, Hidden
-from forge.runtime.callbacks import OnChunk, in_one_go
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.found import Format, Markers
-from stages.wire.deltas import Sampling
+from stages.wire.deltas import Sampling, reply_pieces
 from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
@@ -83,6 +82,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     tls: ssl.SSLContext | None = None
 
 
+Sender = Callable[[Send], Awaitable[Replied | Undelivered]]
+
+
 class Connection(Struct, frozen=True):
     """A model that can be asked, and what is known of it.
 
@@ -103,9 +105,19 @@ class Connection(Struct, frozen=True):
         if on_chunk is None:
             return self.send
         if self.stream is None:
-            return lambda effect: in_one_go(self.send, effect, on_chunk)
+            return lambda effect: _in_one_go(self.send, effect, on_chunk)
         stream = self.stream
         return lambda effect: stream(effect, on_chunk)
+
+
+async def _in_one_go(send: Sender, effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
+    """The answer of a backend that cannot stream, passed to `on_chunk` once it is complete."""
+    outcome = await send(effect)
+    if isinstance(outcome, Replied):
+        watcher = Watcher(on_chunk)
+        for piece in reply_pieces(outcome.reply):
+            await watcher.see(piece)
+    return outcome
 
 
 class Backend(Protocol):
@@ -121,3 +133,20 @@ AnyBackend: TypeAlias = Annotated[
     Meta(description="one of forge.backends, a server's address, such as http://127.0.0.1:8080, or 'local'"),
 ]
 """What a run is told to run on."""
+
+
+class OpenBackend:
+    """A backend that is connected already, and stays so after the run."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def setup(self) -> Setup:
+        """What is known of the backend."""
+        return self._connection.setup
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        """The connection that there is."""
+        yield self._connection

@@ -5,7 +5,7 @@ from typing import Literal, assert_never
 from stages import halt as halts
 from stages.effect import Fault, Outcome
 from stages.halt import Halt
-from stages.options import OptionError
+from stages.options import OptionError, checking
 from stages.state import State
 
 RunProblem = Literal["unknown", "reused-id", "wrong-state", "not-asked", "changed", "wrong-cursor"]
@@ -29,6 +29,10 @@ class DefinitionError(ForgeError, OptionError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         ForgeError.__init__(self, "\n".join(problems))
         self.problems = problems
+
+
+checked_options = checking(DefinitionError)
+"""Holds the options of a public function to their annotations: a wrong one is a DefinitionError, in words."""
 
 
 class ToolCallError(ForgeError):

@@ -243,7 +243,7 @@ class _Reader:
         return _Part(value, (value,))
 
 
-# Calculated arguments: what the model wrote, the results in its place, and the constraint for decoding.
+# Calculated arguments: what the model wrote, and the results in its place.
 
 
 def calculations_in(tool: ToolSpec, arguments: str) -> tuple[tuple[Calculated, str], ...]:
@@ -268,52 +268,11 @@ def with_results(arguments: str, tool: ToolSpec) -> str:
     return msgspec.json.encode(msgspec.json.decode(arguments, type=dict[str, Raw]) | results).decode()
 
 
-_CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
+CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
 """Factors that need no source: one, halves, and those between units of time, money, weight and length."""
 
-_LONGEST_NUMBER = 15
-"""Maximum digits of a number in a grammar."""
 
-_ANY = "[0-9]{1,9}([.][0-9]{1,4})?"
-
-
-def constraint_of(tool: ToolSpec, given: Collection[Decimal] = ()) -> Raw:
-    """The tool's parameters for a grammar in which calculated arguments can only be calculations.
-
-    Of the given numbers, if there are any: measured, a small model left to itself invents others.
-    """
-    if not tool.calculated:
-        return tool.parameters
-    schema: dict[str, Json] = msgspec.json.decode(tool.parameters, type=dict)
-    properties = schema.get("properties")
-    kinds = properties if isinstance(properties, dict) else {}
-    asked: dict[str, Json] = {}
-    for bound in tool.calculated:
-        if isinstance(kind := kinds.get(bound.argument), dict):
-            numbers = {abs(n) for n in (*given, *evidence(_documents_of(tool, bound)).numbers)} if given else set()
-            asked[bound.argument] = {**kind, "pattern": calculation_pattern(numbers)}
-    return Raw(msgspec.json.encode({**schema, "properties": {**kinds, **asked}}))
-
-
-def calculation_pattern(numbers: Collection[Decimal]) -> str:
-    """A pattern for two to ten of these numbers (of any, if empty) and operators.
-
-    Constants and counts may only multiply or divide.
-    """
-    spelt = [n for n in sorted(set(numbers)) if abs(n.adjusted()) < _LONGEST_NUMBER]
-    own = [_spelt(n) for n in spelt] or [_ANY]
-    constants = (str(c) for c in sorted(_CONSTANTS.union(range(3, 11))))
-    factors = [*own, *(c for c in constants if c not in own)] if spelt else own
-    first, other = "|".join(own), "|".join(factors)
-    return f"^[(]?({first})( [+-] [(]?({first})[)]?| [*/] [(]?({other})[)]?){{1,9}}$"
-
-
-def _spelt(number: Decimal) -> str:
-    whole, _, rest = f"{number:f}".partition(".")
-    return f"{whole}[.]{rest}" if (rest := rest.rstrip("0")) else whole
-
-
-def _documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
+def documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
     """The texts of the tool's author on the tool and the argument."""
     return tool.description, msgspec.json.decode(bound.number, type=_Described).description
 
@@ -403,7 +362,7 @@ def _percentage(
     """
     if any(one.value == _WHOLE for one in operands) or not _SHARES.isdisjoint(name_words(bound.argument)):
         return None
-    texts = (*(one.text for one in everything_given(state)), *_documents_of(tool, bound))
+    texts = (*(one.text for one in everything_given(state)), *documents_of(tool, bound))
     percentages = percentage_counts(texts)
     if not any(_shown(one) in percentages for one in operands):
         return None
@@ -433,7 +392,7 @@ def _overused(
     # An answer that the same call got again gives no number once more.
     once = unique((one for one in given_texts if one.tool), key=lambda one: (one.tool, one.text, _call_of(one)))
     said = [one.text for one in (*(one for one in given_texts if not one.tool), *once)]
-    counts = number_counts((*said, *_documents_of(tool, bound)))
+    counts = number_counts((*said, *documents_of(tool, bound)))
     for number, used in several:
         given = sum(counts[one] for one in _readings(number))
         if 0 < given < used:
@@ -458,7 +417,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
     left = unseen_values([as_json_number(operand.value) for operand in operands], anywhere, state)
     if not left:
         return ()
-    said = evidence(_documents_of(tool, bound))
+    said = evidence(documents_of(tool, bound))
     doubted = [
         o
         for o in operands
@@ -480,7 +439,7 @@ def _known(operand: Operand, operands: tuple[Operand, ...]) -> bool:
     value = operand.value
     if not operand.factor:
         return value == 1 and operand.nested
-    return value in _CONSTANTS or (value.denominator == 1 and 0 < value < len(operands))
+    return value in CONSTANTS or (value.denominator == 1 and 0 < value < len(operands))
 
 
 def _written_otherwise(operand: Operand) -> Iterator[Json]:

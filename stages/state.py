@@ -18,6 +18,7 @@ The rules of the loop:
 All of it is frozen and holds no cycle, so the garbage collector need not walk it (`gc=False`), however long the run is.
 """
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal, Self, assert_never, get_args
 
@@ -207,6 +208,43 @@ class Done(Struct, frozen=True, kw_only=True, gc=False, tag="done"):
 Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Edited | Executed | Done
 
 
+StageName = Literal["compact", "fold", "serialize", "send", "validate", "enforce", "execute"]
+"""A stage of forge's own."""
+
+
+class Acts(Struct, frozen=True, gc=False):
+    """Where a stage acts: its phases, the main one first, and which of them no state is in after it."""
+
+    phases: tuple[type[Phase], ...]
+    leaves: frozenset[type[Phase]]
+
+
+STAGES: Mapping[StageName, Acts] = {
+    "compact": Acts((Ready,), frozenset()),
+    "fold": Acts((Ready,), frozenset({Ready})),
+    "serialize": Acts((Folded,), frozenset({Folded})),
+    "send": Acts((Prepared,), frozenset({Prepared})),
+    "validate": Acts((Answered, Edited), frozenset({Answered})),
+    "enforce": Acts((Vetted, Edited), frozenset({Edited})),
+    "execute": Acts((Executed, Vetted), frozenset({Executed, Vetted})),
+}
+"""Forge's own stages, in running order."""
+
+LEADS_TO: Mapping[type[Phase], frozenset[type[Phase]]] = {
+    Ready: frozenset({Folded}),
+    Folded: frozenset({Prepared}),
+    Prepared: frozenset({Awaiting}),
+    Answered: frozenset({Vetted, Ready, Done}),
+    Vetted: frozenset({Awaiting, Executed, Ready}),
+    Edited: frozenset({Executed}),
+    Executed: frozenset({Awaiting, Ready, Done}),
+}
+"""The phases that a stage may lead to, by the phase in which it acts."""
+
+ENTRIES: frozenset[type[Phase]] = frozenset({Ready, Answered, Edited, Executed})
+"""The phases in which a state enters a turn: as it begins, and as an outcome has come back."""
+
+
 def missing_stage(phase: Phase) -> str:
     """What a pipeline lacks that leaves a run in this phase, as a sentence."""
     name = type(phase).__name__
@@ -217,18 +255,8 @@ def missing_stage(phase: Phase) -> str:
         )
     if isinstance(phase, Vetted):
         return f"the pipeline leaves the run in {name}: no stage after enforce runs the calls; put execute(…) there"
-    stage = _LEFT_BY.get(type(phase))
+    stage = next((name for name, acts in STAGES.items() if type(phase) in acts.leaves), None)
     return f"the pipeline leaves the run in {name}: no stage of it acts there" + (f", as {stage} does" if stage else "")
-
-
-_LEFT_BY: dict[type[Phase], str] = {
-    Ready: "fold",
-    Folded: "serialize",
-    Prepared: "send",
-    Answered: "validate",
-    Edited: "enforce",
-    Executed: "execute",
-}
 
 
 # The ledger: what is enforced over a run, whatever the model remembers: budget, successes, mistakes.

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from returns.result import Success
 
 from forge import Calls, Context, Limits, Workflow, resume, run_sync, tool
+from forge.callbacks import Asker
 from forge.errors import CallbackError
 from forge.guardrails import Guardrails
-from forge.interpreters import Asker
 from forge.interpreters.scripted import Line, Scripted, call
 from stages.effect import Approved, Ask, Rejected, Settled
 from stages.message import Tool as Result

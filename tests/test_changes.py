@@ -14,7 +14,7 @@ from forge.cli.run import load_workflow
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from forge.journal.replaying import DivergenceError, states
-from forge.workflow.differences import changes, definition_of
+from forge.journal.workflow_changes import changes, definition_of
 from stages.effect import Price
 from stages.rules import Use
 

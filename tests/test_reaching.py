@@ -15,7 +15,7 @@ from forge import Finished, Halted, resume_journal, run, run_sync
 from forge.connection import Connection
 from forge.errors import CallbackError
 from forge.interpreters.scripted import Scripted, call
-from forge.workflow.workflow import STAGES
+from forge.workflow.stage_list import STAGE_NAMES
 from stages import Stage, on
 from stages.effect import Send
 from stages.halt import Cancelled
@@ -173,7 +173,7 @@ PLACES: list[tuple[Stage, int]] = [(hidden_in_the_view, 2), (hidden_in_the_reque
 @pytest.mark.parametrize(("stage", "place"), PLACES)
 def test_what_a_stage_keeps_from_the_model_is_not_counted_either(stage: Stage, place: int) -> None:
     model = Counting([LOOK, END])
-    stages = [*STAGES[:place], stage, *STAGES[place:]]
+    stages = [*STAGE_NAMES[:place], stage, *STAGE_NAMES[place:]]
     workflow = dataclasses.replace(Desk().workflow, stages=stages)
     run_sync(workflow, f"Write to {MAIL}.", backend=model).unwrap()
     (counted,) = model.counted
@@ -186,7 +186,7 @@ def test_a_stage_that_fails_on_the_first_request_fails_in_the_run_with_its_state
     def wrong(state: State, _: Folded) -> State:
         raise ValueError("no such view")
 
-    workflow = dataclasses.replace(Desk().workflow, stages=[*STAGES[:2], wrong, *STAGES[2:]])
+    workflow = dataclasses.replace(Desk().workflow, stages=[*STAGE_NAMES[:2], wrong, *STAGE_NAMES[2:]])
     model, journal = Counting([LOOK, END]), tmp_path / "run.jsonl"
     with pytest.raises(CallbackError, match="no such view") as raised:
         run_sync(workflow, "Go.", backend=model, journal=str(journal))

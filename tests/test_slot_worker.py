@@ -9,9 +9,9 @@ from msgspec import structs
 
 from forge import run, run_sync
 from forge.backends.slot import SlotWorker, Statistics, WorkerStopped
+from forge.callbacks import OnChunk
 from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call
-from forge.runtime.callbacks import OnChunk
 from stages.effect import Replied, Reply, Request, Send
 from stages.halt import BackendFailed
 from stages.wire.deltas import Delta, Retry, TextDelta

@@ -10,10 +10,10 @@ import pytest
 
 from forge import run, run_sync
 from forge.backends import Server
+from forge.callbacks import OnChunk
 from forge.errors import WatcherError
 from forge.interpreters.http import Http
 from forge.interpreters.scripted import Scripted, call
-from forge.runtime.callbacks import OnChunk
 from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.message import User
 from stages.retry import Backoff

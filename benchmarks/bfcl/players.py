@@ -18,8 +18,7 @@ from forge.evals.player import Player, RunEnd, Task
 from forge.evals.players import PLAIN, ChatMessage, asked, play_forge, tools_tail
 from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.interpreters import Interpreter
-from forge.runtime.loop import advanced
-from forge.workflow.turn import turn_of
+from forge.workflow.turn import advanced, turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import deliver
 from stages.effect import Execute, Failed, Reply, Results, Said, Send, Succeeded

@@ -17,15 +17,14 @@ from returns.result import Failure, Result, Success
 
 from forge.agent.definition import AnyTool, BuiltIn, Definition
 from forge.agent.memory.protocol import Facts
-from forge.connection import AnyBackend, Setup
-from forge.errors import DefinitionError, ForgeError, SessionChangedError, UnrecordedError, as_error
+from forge.backends import reached
+from forge.callbacks import placed
+from forge.connection import AnyBackend, OpenBackend, Setup
+from forge.errors import DefinitionError, ForgeError, SessionChangedError, UnrecordedError, as_error, checked_options
 from forge.journal.file import next_part, refuse_other_parts, refuse_taken
 from forge.outcome import Finished, Halted, R_co
-from forge.runtime.callbacks import placed
 from forge.runtime.emitter import OnEvent, notify
 from forge.runtime.event_stream import Line, same_progress, streamed, told_to
-from forge.runtime.loop import checked_options
-from forge.runtime.reaching import Held, reached
 from forge.runtime.runs import carried_on, synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.checks import OnText, fill
@@ -38,7 +37,7 @@ from stages.memory import with_facts
 from stages.message import History, System
 from stages.retry import FallBackOn, another_model_may_help, within
 from stages.state import Done, Ending, Ready, State
-from stages.view.notes import PromptUse, Section, prompt_use
+from stages.view.prompt import PromptUse, Section, prompt_use
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
@@ -327,7 +326,7 @@ class Agent(Generic[R_co]):
         self._fallbacks = tuple(fallbacks)
         self._fall_back_on: FallBackOn = placed(fall_back_on, "fall_back_on", bool)
         self._connection = AsyncExitStack()
-        self._held: Held | None = None
+        self._held: OpenBackend | None = None
 
     def __repr__(self) -> str:
         """Its name, and where its conversation is."""
@@ -476,7 +475,7 @@ class Agent(Generic[R_co]):
 
     async def __aenter__(self) -> Self:
         """Connect the backend, and keep it connected. ForgeError if it cannot be reached."""
-        self._held = Held(await self._connection.enter_async_context(reached(self._backend).connect()))
+        self._held = OpenBackend(await self._connection.enter_async_context(reached(self._backend).connect()))
         return self
 
     async def __aexit__(

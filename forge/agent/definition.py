@@ -17,7 +17,7 @@ from stages.effect import NeedsInput, Said
 from stages.guards import no_echoes
 from stages.nudges import how_to_end
 from stages.rules import Limits
-from stages.view.notes import Section, joined, sections_of
+from stages.view.prompt import Section, joined, sections_of
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for

@@ -7,11 +7,11 @@ from contextlib import aclosing, suppress
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
+from forge.backends import reached
 from forge.connection import AnyBackend, Setup
-from forge.errors import DefinitionError
+from forge.errors import DefinitionError, checked_options
 from forge.runtime.event_stream import Line, streamed
-from forge.runtime.loop import checked_options
-from forge.runtime.reaching import Stopped, reached, unless
+from forge.runtime.reaching import Stopped, unless
 from stages import fold, pipeline, reasoning, send, serialize
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.message import History, Message, User

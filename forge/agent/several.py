@@ -8,13 +8,11 @@ from msgspec import Meta, Struct, json
 from returns.result import Failure, Result, Success
 
 from forge.agent.agent import Agent, reader
-from forge.errors import DefinitionError, ForgeError, ToolFailed
-from forge.interpreters import Asker
+from forge.callbacks import Asker, placed
+from forge.errors import DefinitionError, ForgeError, ToolFailed, checked_options
 from forge.journal.file import hop_journal, nested_journal
 from forge.outcome import Finished, Halted
-from forge.runtime.callbacks import placed
 from forge.runtime.emitter import Calling, OnEvent, calling, notify
-from forge.runtime.loop import checked_options
 from forge.runtime.watching import Watching
 from forge.tools.definition import Caller, Tool, ToolDef, tool
 from stages.deliver import reopened

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from forge.connection import AnyBackend, Backend, Connection, Setup
 from stages._later import later
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from forge.backends.servers.launch import Launch, startable
     from forge.backends.servers.server_manager import Local, ServerManager, setup_backend
     from forge.backends.specification import named, started
-    from forge.connection import Backend, Connection, Setup
 
 __all__ = [
     "Anthropic",
@@ -31,6 +31,7 @@ __all__ = [
     "ServerManager",
     "Setup",
     "named",
+    "reached",
     "setup_backend",
     "startable",
     "started",
@@ -48,6 +49,15 @@ __getattr__ = later(
         "forge.backends.servers.launch": ("Launch", "startable"),
         "forge.backends.servers.server_manager": ("Local", "ServerManager", "setup_backend"),
         "forge.backends.specification": ("named", "started"),
-        "forge.connection": ("Backend", "Connection", "Setup"),
     },
 )
+
+
+def reached(backend: AnyBackend) -> Backend:
+    """The backend; of a name or an address, the one that it stands for."""
+    if not isinstance(backend, str):
+        return backend
+    # httpx and the rest take as long to import as all of forge; only who names a backend needs them.
+    from forge.backends.specification import named  # noqa: PLC0415
+
+    return named(backend)

@@ -12,10 +12,9 @@ from forge.backends.http_client import forward_proxy, sender, trust
 from forge.backends.profile import check_sampling, named_profile
 from forge.backends.questions import Tokenizer, ask
 from forge.connection import Connection, Endpoint, Setup
-from forge.errors import BackendError, ForgeError
+from forge.errors import BackendError, ForgeError, checked_options
 from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
-from forge.runtime.loop import checked_options
 from stages.retry import RetryPolicy
 from stages.wire.deltas import Sampling
 from stages.wire.wires import wire

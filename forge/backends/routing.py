@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
+from forge.backends import reached
+from forge.callbacks import OnChunk
 from forge.connection import AnyBackend, Connection
-from forge.runtime.callbacks import OnChunk
-from forge.runtime.loop import checked_options
-from forge.runtime.reaching import reached
+from forge.errors import checked_options
 from stages.effect import Replied, Send, Undelivered
 from stages.state import MAIN
 

@@ -28,9 +28,8 @@ from forge.backends.questions import Counting, Tokenizer
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
 from forge.backends.template import Template, examined
 from forge.connection import Connection, Endpoint, Setup
-from forge.errors import ForgeError
+from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
-from forge.runtime.loop import checked_options
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
 from stages.wire.deltas import Sampling

@@ -11,9 +11,9 @@ from typing import Self, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.callbacks import OnChunk, Watcher
 from forge.connection import Backend, Connection
 from forge.errors import WorkerStopped
-from forge.runtime.callbacks import OnChunk, Watcher
 from stages.effect import Fault, Replied, Send, Undelivered
 
 __all__ = ["SlotWorker", "Statistics", "WorkerStopped"]

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 from rich.cells import chop_cells
 
+from forge.callbacks import Answer
 from forge.cli.layout import LabelledText
-from forge.interpreters import Answer
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
 

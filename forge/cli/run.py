@@ -24,6 +24,7 @@ from rich.text import Text
 from forge.agent import Agent
 from forge.backends import Backend, startable
 from forge.backends.servers.process import state_folder
+from forge.callbacks import Asker
 from forge.cli import demo
 from forge.cli.approval import Approver
 from forge.cli.arguments import add_backend, add_model
@@ -36,7 +37,7 @@ from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.signals import SIGPIPE, RunInProgress, StopSignals, handling
 from forge.errors import DefinitionError, ForgeError, JournalError, quantity
-from forge.interpreters import Asker, nobody
+from forge.interpreters import nobody
 from forge.journal.file import refuse_taken
 from forge.journal.records import read_journal
 from forge.journal.summary import Glance, glance

@@ -19,6 +19,7 @@ from returns.result import Failure, Result, Success
 
 from forge import observation
 from forge.agent.agent import Agent, prompted
+from forge.callbacks import Answer
 from forge.durable.database import ANSWERED, ANSWERS, VERSION, WORKFLOW, Database, SegmentRow, StepRow, text_of
 from forge.durable.records import (
     BEGUN,
@@ -42,7 +43,6 @@ from forge.durable.records import (
 )
 from forge.durable.timeline import Timeline
 from forge.errors import ForgeError, RunError, explain
-from forge.interpreters import Answer
 from forge.journal.file import JournalFile
 from forge.journal.records import Entry, Header, Journal, Recorded, bare_lines
 from forge.outcome import Finished, Halted

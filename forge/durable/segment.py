@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result
 
 from forge import observation
+from forge.callbacks import Answer, OnChunk
 from forge.connection import Connection, Endpoint, Setup
 from forge.durable.database import ANSWERS
 from forge.durable.records import (
@@ -43,15 +44,13 @@ from forge.durable.records import (
     written,
 )
 from forge.errors import BackendError, ForgeError
-from forge.interpreters import Answer
 from forge.journal.records import Recorded, SentPart, shortened
+from forge.journal.workflow_changes import definition_of
 from forge.outcome import Finished, Halted
-from forge.runtime.callbacks import OnChunk
 from forge.runtime.emitter import Calling, Emitter, OnEvent, calling
 from forge.runtime.loop import cancelled, drive, uncancelled
 from forge.runtime.reaching import counted
 from forge.runtime.watching import Raised, Watching, interpreting
-from forge.workflow.differences import definition_of
 from forge.workflow.turn import turn_of
 from forge.workflow.workflow import Workflow
 from stages import nudges

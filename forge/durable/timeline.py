@@ -9,8 +9,8 @@ from forge.connection import Setup
 from forge.durable.database import StepRow, text_of
 from forge.durable.records import FIRST, STEP, Interrupted, Prepared
 from forge.journal.replaying import Step, delivered, step_after
-from forge.runtime.loop import advanced, cancelled
-from forge.workflow.turn import turn_of
+from forge.runtime.loop import cancelled
+from forge.workflow.turn import advanced, turn_of
 from forge.workflow.workflow import Workflow
 from stages.deliver import interrupt
 from stages.effect import Outcome

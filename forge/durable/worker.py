@@ -17,15 +17,15 @@ from msgspec import Struct
 from sqlalchemy.exc import DBAPIError
 
 from forge.agent.agent import Agent
+from forge.backends import reached
+from forge.callbacks import OnChunk
 from forge.connection import AnyBackend, Connection
 from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, StoredJson
 from forge.durable.records import SEGMENT, RunEnd, how_ended, queue_of, segment_id, written
 from forge.durable.runs import Runs, Served, workflow_of
 from forge.durable.segment import Performing
 from forge.errors import BackendError, DefinitionError, ForgeError
-from forge.runtime.callbacks import OnChunk
 from forge.runtime.emitter import OnEvent
-from forge.runtime.reaching import reached
 from forge.workflow.workflow import Workflow
 from stages.effect import Replied, Send, Undelivered
 

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Raw, structs
 from returns.result import Failure, Success
 
+from forge.connection import OpenBackend
 from forge.evals.configurations import ABLATIONS
 from forge.evals.player import Player, RunEnd, Task
 from forge.interpreters import Interpreter
 from forge.runtime.conversation import Conversation
-from forge.runtime.reaching import Held
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Said, Send, Succeeded, Undelivered
@@ -27,7 +27,7 @@ from stages.wire.openai.chat import encode_tools
 
 async def play_forge(task: Task, goes_on: tuple[type[Halt], ...] = ()) -> RunEnd:
     """Each message is a run that continues the one before; after a Halt of `goes_on` the next message is said."""
-    conversation, end = Conversation(task.workflow, backend=Held(task.connection)), ""
+    conversation, end = Conversation(task.workflow, backend=OpenBackend(task.connection)), ""
     for number, message in enumerate(task.messages):
         task.record.message = number
         watching: Watching = {"on_event": task.record.observe, "journal": task.journal_of(number)}

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.errors import DefinitionError, ForgeError
+from forge.errors import DefinitionError, ForgeError, checked_options
 from forge.guardrails.judge import (
     PATIENT,
     VERSION,
@@ -30,7 +30,6 @@ from forge.guardrails.judge import (
 from forge.guardrails.tools import AnyTool, optional_steps, tools_of
 from forge.interpreters.tools import failed, succeeded
 from forge.outcome import Finished
-from forge.runtime.loop import checked_options
 from forge.runtime.runs import accepted
 from forge.tools.definition import Tool, tool
 from forge.workflow.checks import OnText

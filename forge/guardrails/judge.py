@@ -11,8 +11,7 @@ from returns.result import Success
 
 from forge.errors import BackendError, ForgeError
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import advanced
-from forge.workflow.turn import judging
+from forge.workflow.turn import advanced, judging
 from forge.workflow.workflow import Workflow
 from stages import Stage, on, pipeline
 from stages.deliver import deliver

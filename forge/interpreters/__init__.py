@@ -3,29 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import assert_never
 
-from stages.effect import (
-    Approved,
-    Ask,
-    Effect,
-    Execute,
-    Outcome,
-    Rejected,
-    Replied,
-    Results,
-    Send,
-    Settled,
-    Unanswered,
-    Undelivered,
-)
+from forge.callbacks import Asker
+from forge.connection import Sender
+from stages.effect import Ask, Effect, Execute, Outcome, Results, Send, Unanswered
 from stages.repair.decoding import sound_struct
 
 Interpreter = Callable[[Effect], Awaitable[Outcome]]
-Sender = Callable[[Send], Awaitable[Replied | Undelivered]]
 Runner = Callable[[Execute], Awaitable[Results]]
-Answer = Approved | Rejected | Settled | Unanswered
-"""What a person may say; `Settled` only where the outcome of a call is unknown."""
-
-Asker = Callable[[Ask], Awaitable[Answer]]
 
 
 async def nobody(ask: Ask) -> Unanswered:

@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge import observation
+from forge.callbacks import OnChunk, Watcher
 from forge.masking import NOTHING, Hidden
-from forge.runtime.callbacks import OnChunk, Watcher
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.retry import Backoff, RetryPolicy, Tries
 from stages.wire.deltas import BODY_KEPT, Decoder, Ended, Piece, Retry, cut_body, gather_reply, reply_pieces

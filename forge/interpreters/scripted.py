@@ -10,9 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from forge.connection import Connection, Setup
-from forge.errors import ForgeError, quantity
+from forge.errors import ForgeError, checked_options, quantity
 from forge.outcome import short_repr
-from forge.runtime.loop import checked_options
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, TokenProbability, Undelivered
 from stages.wire.prompted import FormName
 from stages.wire.target import Mode

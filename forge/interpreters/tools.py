@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from forge.callbacks import Asker
 from forge.errors import ForgeError, ToolFailed, ToolOutcomeUnknown, ToolResolutionError
-from forge.interpreters import Asker
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.observation import Observed
 from forge.tools.definition import (

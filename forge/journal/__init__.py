@@ -1,4 +1,4 @@
-"""Journal: the record of a run: written, redacted, read, replayed, compared, resumed."""
+"""Journal: the record of a run: written, redacted, read, replayed, compared."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from forge.journal.redaction import Field, Redact
     from forge.journal.replaying import Decision, Difference, DivergenceError, Step, replay, states
     from forge.journal.summary import Glance, glance
-    from forge.runtime.recovery import resume_journal
 
 __all__ = [
     "Ablated",
@@ -35,7 +34,6 @@ __all__ = [
     "measured_priors",
     "read_journal",
     "replay",
-    "resume_journal",
     "states",
 ]
 
@@ -51,6 +49,5 @@ if not TYPE_CHECKING:
             "forge.journal.redaction": ("Field", "Redact"),
             "forge.journal.replaying": ("Decision", "Difference", "DivergenceError", "Step", "replay", "states"),
             "forge.journal.summary": ("Glance", "glance"),
-            "forge.runtime.recovery": ("resume_journal",),
         },
     )

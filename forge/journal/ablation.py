@@ -14,10 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Success
 
+from forge.errors import checked_options
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import Decision, Step, as_recorded, decision, offer, states
-from forge.runtime.loop import advanced, checked_options
-from forge.workflow.turn import turn_of
+from forge.workflow.turn import advanced, turn_of
 from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.compaction import NoCompact
 from stages.confidence.measure import argument_schemas

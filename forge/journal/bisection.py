@@ -6,10 +6,9 @@ from pathlib import Path
 from msgspec import Struct
 from returns.result import Result, Success
 
-from forge.errors import JournalError
+from forge.errors import JournalError, checked_options
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import Difference, DivergenceError, as_recorded, differences, effect_name, steps
-from forge.runtime.loop import checked_options
 from forge.workflow.turn import stages_of
 from forge.workflow.workflow import Workflow
 from stages.halt import Halt

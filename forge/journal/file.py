@@ -168,7 +168,7 @@ def refuse_taken(path: Path) -> None:
         raise JournalError(f"{path} is a folder; name a file in it for the journal, such as {path / 'run.jsonl'}")
     if path.exists():
         raise JournalError(
-            f"the file {path} already exists; resume that run with forge.journal.resume_journal (forge resume), "
+            f"the file {path} already exists; resume that run with forge.resume_journal (forge resume), "
             "or write the journal elsewhere"
         )
 

@@ -149,7 +149,7 @@ class Header(Struct, frozen=True, kw_only=True):
 
     `journal` is the version of the format. `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for
     people; nothing is computed from them. `redacted` says what is hidden in it (`forge.journal.redaction`).
-    `definition` is what the workflow says (`forge.workflow.differences`), for words about what another says
+    `definition` is what the workflow says (`forge.journal.workflow_changes`), for words about what another says
     differently.
     """
 

@@ -10,12 +10,11 @@ import msgspec
 from msgspec import Struct
 from returns.result import Failure, Result, Success
 
-from forge.errors import JournalError, explain
+from forge.errors import JournalError, checked_options, explain
 from forge.journal.records import Journal, Recorded, SentPart, read_journal, shortened
 from forge.journal.redaction import MARK
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import advanced, checked_options
-from forge.workflow.turn import turn_of
+from forge.workflow.turn import advanced, turn_of
 from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.deliver import deliver
 from stages.effect import Ask, Effect, Execute, HandOff, NeedsInput, Outcome, Request, Said, Send
@@ -285,7 +284,7 @@ def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Ite
     try:
         yield from made
     except DivergenceError as error:
-        from forge.workflow.differences import changed_since  # noqa: PLC0415 - only a mistake needs it
+        from forge.journal.workflow_changes import changed_since  # noqa: PLC0415 - only a mistake needs it
 
         if changed := changed_since(record, workflow):
             message = "\n- ".join((f"{error}\nThe workflow has changed since the run began:", *changed))

@@ -26,13 +26,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from returns.result import Result
 
-from forge.connection import AnyBackend
-from forge.errors import ForgeError
+from forge.backends import reached
+from forge.connection import AnyBackend, OpenBackend
+from forge.errors import ForgeError, checked_options
 from forge.mcp.protocol import ANSWER, MESSAGE, answer_in, failed, form_of, question_of, result_of, served_tool
 from forge.mcp.streams import byte_streams
 from forge.outcome import Finished, Halted
-from forge.runtime.loop import checked_options
-from forge.runtime.reaching import Held, reached
 from forge.runtime.runs import follow, run
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
@@ -98,7 +97,7 @@ class _Calls:
         self._tool = served_tool(workflow, description)
         self._waiting = OrderedDict[str, Result[Finished, Halted]]()
         self._backend, self._stack = backend, stack
-        self._held: Held | None = None
+        self._held: OpenBackend | None = None
         self._connecting = asyncio.Lock()
 
     async def listed(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG002
@@ -153,7 +152,7 @@ class _Calls:
         """The end of a run. Cancelled, this returns at once, and the run is cancelled, which may take a while."""
         async with self._connecting:  # where it cannot be reached, the next call tries again
             if self._held is None:
-                self._held = Held(await self._stack.enter_async_context(reached(self._backend).connect()))
+                self._held = OpenBackend(await self._stack.enter_async_context(reached(self._backend).connect()))
         backend = self._held
         untold, cancel = asyncio.Queue[str](_UNTOLD), asyncio.Event()
 

@@ -10,11 +10,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
 
-from forge.errors import DefinitionError, ForgeError, McpError, ToolFailed
+from forge.errors import DefinitionError, ForgeError, McpError, ToolFailed, checked_options
 from forge.mcp.definitions import forge_tool
 from forge.mcp.protocol import McpServer, local_names, progress_text
 from forge.mcp.session import Session
-from forge.runtime.loop import checked_options
 from forge.tools.definition import Returned, Tool, ToolOptions
 from stages.options import did_you_mean
 

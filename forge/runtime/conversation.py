@@ -6,9 +6,8 @@ from typing import Generic, Unpack
 from returns.result import Failure, Result
 
 from forge.connection import AnyBackend
-from forge.errors import ForgeError
+from forge.errors import ForgeError, checked_options
 from forge.outcome import Finished, Halted, R_co
-from forge.runtime.loop import checked_options
 from forge.runtime.runs import follow, run, synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow

@@ -10,9 +10,9 @@ from typing import Generic, TypeVar, Unpack
 from returns.result import Success
 
 from forge.connection import AnyBackend
+from forge.errors import checked_options
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import OnEvent, notify
-from forge.runtime.loop import checked_options
 from forge.runtime.runs import run
 from forge.runtime.watching import RunOptions, Watching
 from forge.workflow.workflow import Workflow

@@ -8,40 +8,18 @@ from collections.abc import Awaitable, Callable
 
 from returns.result import Failure, Result, Success
 
-from forge.errors import CallbackError, DefinitionError, ForgeError, PipelineError, UnrecordedError
+from forge.errors import ForgeError, UnrecordedError, checked_options
 from forge.interpreters import Interpreter
 from forge.interpreters.tools import leave
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
+from forge.workflow.turn import advanced
 from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Effect, Outcome
-from stages.halt import Cancelled, Halt, JournalFailed
-from stages.options import checking
-from stages.pipeline import Stage, StuckError, advance
+from stages.halt import Cancelled, JournalFailed
+from stages.pipeline import Stage
 from stages.rules import completed
 from stages.state import Awaiting, Done, Executed, State
-
-# Checked: public functions hold their options to their annotations; a wrong one is a DefinitionError, in words.
-
-checked_options = checking(DefinitionError)
-
-
-# One application of a turn for everything in forge that runs one: the loop, replay, the middleware.
-
-
-def advanced(turn: Stage, state: State) -> Result[State, Halt]:
-    """`stages.pipeline.advance`; what was programmed wrongly is a ForgeError with the state to go on from.
-
-    A callback that fails takes the state along as it was before the turn; PipelineError, as the turn left it.
-    """
-    try:
-        return advance(turn, state)
-    except CallbackError as error:
-        error.state = error.state or state
-        raise
-    except StuckError as error:
-        raise PipelineError(str(error), error.state) from None
-
 
 # One effect performed for the loop, unless the run is cancelled first, and its outcome delivered.
 

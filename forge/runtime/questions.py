@@ -4,9 +4,8 @@ import inspect
 
 from msgspec.structs import replace
 
+from forge.callbacks import ADVICE, Answer, Asker, placed_async
 from forge.errors import CallbackError
-from forge.interpreters import Answer, Asker
-from forge.runtime.callbacks import ADVICE, placed_async
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.repair.decoding import sound
 

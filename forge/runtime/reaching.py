@@ -8,7 +8,8 @@ from typing import Never
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge.connection import AnyBackend, Backend, Connection, Setup
+from forge.backends import reached
+from forge.connection import AnyBackend, Connection, Setup
 from forge.errors import CallbackError, ForgeError
 from forge.outcome import Halted
 from forge.runtime.emitter import Emitter
@@ -102,30 +103,3 @@ async def counted(workflow: Workflow, state: State, connection: Connection) -> S
             return known.note(report=calibrated(rate, Report(), report, first.prompt.size)[1])
         case _:
             return known
-
-
-class Held:
-    """A backend that is connected already, and stays so after the run."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    @property
-    def setup(self) -> Setup:
-        """What is known of the backend."""
-        return self._connection.setup
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        """The connection that there is."""
-        yield self._connection
-
-
-def reached(backend: AnyBackend) -> Backend:
-    """The backend; of a name or an address, the one that it stands for."""
-    if not isinstance(backend, str):
-        return backend
-    # httpx and the rest take as long to import as all of forge; only who names a backend needs them.
-    from forge.backends import named  # noqa: PLC0415
-
-    return named(backend)

@@ -9,17 +9,16 @@ from msgspec.structs import replace
 from returns.result import Result, Success
 
 from forge.connection import AnyBackend, Connection, Setup
-from forge.errors import JournalError
+from forge.errors import JournalError, checked_options
 from forge.interpreters import Interpreter
 from forge.journal.file import continuing
 from forge.journal.records import Journal, Recorded, read_journal
 from forge.journal.replaying import Step, as_lines, differences, states
+from forge.journal.workflow_changes import changed_since
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
-from forge.runtime.loop import checked_options
 from forge.runtime.runs import Recording, driven
 from forge.runtime.watching import Watching, emitting
-from forge.workflow.differences import changed_since
 from forge.workflow.workflow import Workflow
 from stages import events, nudges
 from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered, Undelivered

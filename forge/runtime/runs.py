@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from returns.result import Failure, Result
 
 from forge.connection import AnyBackend, Connection
-from forge.errors import BackendError, ForgeError, as_error
+from forge.errors import BackendError, ForgeError, as_error, checked_options
 from forge.interpreters import Interpreter
 from forge.journal.records import Header
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
-from forge.runtime.loop import checked_options, drive
+from forge.runtime.loop import drive
 from forge.runtime.reaching import Stopped, connected, counted, met, stopped, unless
 from forge.runtime.watching import Raised, RunOptions, Watching, emitting, interpreting
 from forge.workflow.turn import reading, turn_of
@@ -238,7 +238,7 @@ def _recorded(
     # Most runs have no journal, and start faster without these imports.
     from forge.journal.file import recording  # noqa: PLC0415
     from forge.journal.redaction import Redactor  # noqa: PLC0415
-    from forge.workflow.differences import definition_of  # noqa: PLC0415
+    from forge.journal.workflow_changes import definition_of  # noqa: PLC0415
 
     hidden = redact.kinds() if redact else ()
     # A redacted run is never resumed, and its definition may contain what is hidden.

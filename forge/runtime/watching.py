@@ -16,13 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge import observation
-from forge.connection import Connection
-from forge.interpreters import Asker, Interpreter, Runner, Sender, interpreter, nobody
+from forge.callbacks import Asker, OnChunk
+from forge.connection import Connection, Sender
+from forge.interpreters import Interpreter, Runner, interpreter, nobody
 from forge.interpreters.threads import unheard
 from forge.interpreters.tools import words_of
 from forge.masking import MASK, Hidden
 from forge.outcome import Halted
-from forge.runtime.callbacks import OnChunk
 from forge.runtime.emitter import Emitter, OnEvent, notify
 from forge.runtime.log import escaped, printable
 from forge.runtime.loop import Keep

@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.routing import Match, Route
 
+from forge.callbacks import Answer
 from forge.door.access import Reach
 from forge.door.asgi import Asked, Leaving, Outlet, Receive, Scope, Send, attended, read_body
 from forge.durable.runs import Run, Runs, Served, workflow_of
 from forge.errors import ForgeError, RunError
-from forge.interpreters import Answer
 from forge.journal.records import checked_lines
 from forge.observation import Answered, Observed, Requested
 from forge.serve import api

@@ -25,8 +25,8 @@ import msgspec
 from msgspec import Raw, Struct, structs
 from msgspec.structs import replace
 
+from forge.callbacks import Asker
 from forge.errors import DefinitionError
-from forge.interpreters import Asker
 from forge.outcome import short_repr
 from forge.tools.schemas import (
     SUPPORTED_TYPES,

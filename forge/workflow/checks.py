@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import msgspec
 from msgspec.structs import replace
 
-from forge.runtime.callbacks import placed, placed_guard
+from forge.callbacks import placed, placed_guard
 from forge.tools.definition import Grounds, grounds
 from stages import rescue
 from stages.compaction import Compacted, Compactor

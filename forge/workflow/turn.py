@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from returns.result import Result
 
 from forge.connection import Setup
-from forge.errors import ForgeError
-from forge.workflow.workflow import CompiledWorkflow, StageName, arranged
+from forge.errors import CallbackError, ForgeError, PipelineError
+from forge.workflow.stage_list import arranged
+from forge.workflow.workflow import CompiledWorkflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import Meter, TieredCompact
@@ -17,10 +18,11 @@ from stages.confidence.decide import LARGER, ask_again, hear, settle, think_firs
 from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.nudges import in_own_words
+from stages.pipeline import StuckError, advance
 from stages.reading.replies import ReplyRead, reader
 from stages.rescue.markers import Openers
 from stages.serialize import overhead
-from stages.state import MAIN, Ready, State
+from stages.state import MAIN, Ready, StageName, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
 from stages.view.summary import SUMMARY, ask_for_summary
 from stages.wire.deltas import Sampling
@@ -177,3 +179,20 @@ def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Openers:
     for family in reversed((*theirs, *map(rescue.family_of, setup.formats))):
         known = known.with_family(family, workflow.own_families)
     return known
+
+
+# One application of a turn for everything in forge that runs one: the loop, replay, the middleware.
+
+
+def advanced(turn: Stage, state: State) -> Result[State, Halt]:
+    """`stages.pipeline.advance`; what was programmed wrongly is a ForgeError with the state to go on from.
+
+    A callback that fails takes the state along as it was before the turn; PipelineError, as the turn left it.
+    """
+    try:
+        return advance(turn, state)
+    except CallbackError as error:
+        error.state = error.state or state
+        raise
+    except StuckError as error:
+        raise PipelineError(str(error), error.state) from None

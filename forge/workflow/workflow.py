@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from functools import cached_property, wraps
-from itertools import chain, count
+from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, Literal, Self, TypedDict, get_args
+from typing import TYPE_CHECKING, Generic, Self, TypedDict
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,8 +13,6 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
-from forge.runtime.callbacks import placed_stage
-from forge.runtime.start import initial_state, next_state
 from forge.tools.definition import (
     Calculations,
     Grounds,
@@ -47,6 +45,8 @@ from forge.workflow.checks import (
     without_mistakes,
 )
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
+from forge.workflow.stage_list import STAGE_NAMES, stage_mistakes
+from forge.workflow.start import initial_state, next_state
 from stages import rescue
 from stages.compaction import Compactor, ContextBudget
 from stages.confidence.measure import WhenUnsure
@@ -57,7 +57,7 @@ from stages.message import History
 from stages.nudges import Reword
 from stages.objection import Guard, NudgeKind, not_a_guard
 from stages.options import Count, Options, Share, refuse_strangers, wrong_options
-from stages.pipeline import Acting, Composed, Stage, name_of, not_a_stage
+from stages.pipeline import Stage
 from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue.markers import Openers, openers
 from stages.rules import (
@@ -72,18 +72,9 @@ from stages.rules import (
 )
 from stages.schema import Check
 from stages.state import (
-    Answered,
-    Awaiting,
     Completed,
-    Done,
-    Edited,
-    Executed,
-    Folded,
-    Phase,
-    Prepared,
-    Ready,
+    StageName,
     State,
-    Vetted,
 )
 from stages.tool import RECALL, ToolSpec
 from stages.view.notes import ContextWarning
@@ -92,130 +83,6 @@ from stages.wire.tool_schemas import ToolSchemas, compiled_schemas
 
 if TYPE_CHECKING:
     from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
-
-
-# The stages of a workflow: the list that says which there are, its mistakes, and the stages that it stands for.
-
-StageName = Literal["compact", "fold", "serialize", "send", "validate", "enforce", "execute"]
-"""A stage of forge's own, as it is set up for a workflow on a model."""
-
-STAGES: tuple[StageName, ...] = get_args(StageName)
-"""All of them in running order."""
-
-_LEAVES: Mapping[StageName, type[Phase]] = {
-    "fold": Ready,
-    "serialize": Folded,
-    "send": Prepared,
-    "validate": Answered,
-    "enforce": Vetted,
-    "execute": Executed,
-}
-"""The phase that a stage of one's own has to act in to take the place of that one; compaction may be left out."""
-
-
-def _stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
-    """What is wrong with the list, a sentence each."""
-    named = [stage for stage in stages if isinstance(stage, str)]
-    twice = [f"stages has {name!r} twice" for name in dict.fromkeys(named) if named.count(name) > 1]
-    order = sorted(named, key=STAGES.index)
-    if named != order:
-        twice.append(f"stages has {', '.join(named)} in this order; they must run in the order {', '.join(order)}")
-    alien = (
-        f"stages[{place}]: {sentence}"
-        for place, stage in enumerate(stages)
-        if not isinstance(stage, str) and (sentence := not_a_stage(stage))
-    )
-    lacking = [
-        f"stages lacks {name!r}, and none of them acts in the phase {phase.__name__} in its place"
-        + (" (enforce() of stages, without guards, allows every call)" if name == "enforce" else "")
-        for name, phase in _LEAVES.items()
-        if name not in named and not any(_acts_in(stage, phase) for stage in stages)
-    ]
-    return (*twice, *alien, *lacking, *_never_acting(stages))
-
-
-_ENTERED: frozenset[type[Phase]] = frozenset({Ready, Answered, Edited, Executed})
-"""The phases in which a state enters a turn: as it begins, and as an outcome has come back."""
-
-_FOLLOWS: Mapping[type[Phase], frozenset[type[Phase]]] = {
-    Ready: frozenset({Folded}),
-    Folded: frozenset({Prepared}),
-    Prepared: frozenset({Awaiting}),
-    Answered: frozenset({Vetted, Ready, Done}),
-    Vetted: frozenset({Awaiting, Executed, Ready}),
-    Edited: frozenset({Executed}),
-    Executed: frozenset({Awaiting, Ready, Done}),
-}
-"""Where a stage that acts in a phase may lead."""
-
-_LEFT: Mapping[StageName, frozenset[type[Phase]]] = {
-    "enforce": frozenset({Edited}),
-    "execute": frozenset({Executed, Vetted}),
-}
-"""Of forge's own stages that leave other phases than one: in which no state is after them."""
-
-_PLACES: Mapping[type[Phase], str] = {
-    Ready: "before 'fold'",
-    Folded: "after 'fold' and before 'serialize'",
-    Prepared: "after 'serialize' and before 'send'",
-    Awaiting: "after 'send'",
-    Answered: "before 'validate'",
-    Vetted: "after 'validate' and before 'execute'",
-    Edited: "before 'enforce'",
-    Executed: "before 'execute'",
-    Done: "after 'execute'",
-}
-
-
-def _never_acting(stages: Sequence[StageName | Stage]) -> Iterator[str]:
-    """Stages of the user's own that stand where no state is in their phase: a redaction there would redact nothing."""
-    present = _ENTERED
-    for place, stage in enumerate(stages):
-        if isinstance(stage, str):
-            if (left := _LEAVES.get(stage)) in present:
-                present = (present - _LEFT.get(stage, frozenset({left}))) | _FOLLOWS[left]
-            continue
-        # A composed part may hold stages for other places; one that was not made with `on` may act anywhere.
-        parts = [
-            part for part in (stage.stages if isinstance(stage, Composed) else (stage,)) if isinstance(part, Acting)
-        ]
-        phases = dict.fromkeys(phase for part in parts for phase in part.phases)
-        if phases and present.isdisjoint(phases):
-            named = " or ".join(phase.__name__ for phase in phases)
-            where = ", or ".join(_PLACES[phase] for phase in phases)
-            yield (
-                f"stages[{place}]: {name_of(stage)} would never act: it acts in the phase {named}, and no state is in "
-                f"it there; put it {where}"
-            )
-        present = present.union(*(_FOLLOWS.get(phase, frozenset()) for phase in present.intersection(phases)))
-
-
-def _acts_in(stage: StageName | Stage, phase: type[Phase]) -> bool:
-    """Whether it may; a function that is not made with `on` may act in any."""
-    if isinstance(stage, str):
-        return False
-    if isinstance(stage, Composed):
-        return any(_acts_in(part, phase) for part in stage.stages)
-    return not isinstance(stage, Acting) or phase in stage.phases
-
-
-def arranged(stages: Sequence[StageName | Stage], made: Mapping[StageName, Mapping[str, Stage]]) -> dict[str, Stage]:
-    """The list with forge's own stages as they were made, each under its name; names that were not made are left out.
-
-    A name stands for one stage or several: with compaction comes the summary, with fold the warnings.
-    """
-    named = {stage: made.get(stage, {}) for stage in stages if isinstance(stage, str)}
-    taken = {name for group in named.values() for name in group}
-    found: dict[str, Stage] = {}
-    for place, stage in enumerate(stages):
-        if isinstance(stage, str):
-            found.update(named[stage])
-        else:
-            own = name_of(stage)
-            name = next(one for one in chain([own], (f"{own} {n}" for n in count(2))) if one not in taken)
-            taken.add(name)
-            found[name] = placed_stage(stage, f"stages[{place}]")
-    return found
 
 
 # Context: what the model is shown of a run.
@@ -427,7 +294,7 @@ class Workflow(Generic[R_co]):
     nudges: Nudges | None = None
     without: str | Collection[str] = ()
     unsure: WhenUnsure | None = None
-    stages: Sequence[StageName | Stage] = STAGES
+    stages: Sequence[StageName | Stage] = STAGE_NAMES
 
     limits: Limits = _LIMITS
     context: Context = _CONTEXT
@@ -465,7 +332,7 @@ class Workflow(Generic[R_co]):
             *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
             *check_mistakes(self.completion_checks or {}),
             *count_mistakes(self.order),
-            *_stage_mistakes(self.stages),
+            *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
             *prior_mistakes(self.unsure, self.rules),

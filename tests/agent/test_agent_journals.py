@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from forge import tool
+from forge import resume_journal, tool
 from forge.agent import Agent
 from forge.errors import JournalError
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.journal import journal_parts, replay, resume_journal
+from forge.journal import journal_parts, replay
 from stages.effect import Fault
 from stages.events import CallsAccepted, Event
 from tests.heard import heard_by

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from forge import Limits, Workflow, follow, tool
+from forge import Limits, Workflow, follow, resume_journal, tool
 from forge.agent import Agent, agent_tool
 from forge.agent.memory import InProcessStore, Session, SQLiteStore
 from forge.cli.timelines import timeline
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from forge.journal import journal_parts, read_journal, replay, resume_journal, states
+from forge.journal import journal_parts, read_journal, replay, states
 from forge.outcome import Finished
 from forge.runtime.runs import resume, run
 from stages.effect import Approved, Ask, Budget, Execute, Fault, NeedsInput, Price, Reply, Said, Usage

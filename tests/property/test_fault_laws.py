@@ -9,10 +9,10 @@ import msgspec
 from returns.result import Failure
 
 from forge import resume, run
+from forge.callbacks import OnChunk
 from forge.connection import Connection, Setup
 from forge.interpreters.http import Http
 from forge.outcome import Finished, Halted
-from forge.runtime.callbacks import OnChunk
 from forge.runtime.watching import Watching
 from stages.effect import Budget
 from stages.halt import BackendFailed

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from returns.result import Result, Success
 
 from forge import Calls, Finished, Halted, Workflow, replay, resume, resume_journal, run, tool
+from forge.callbacks import Answer as Answered
 from forge.connection import Connection
 from forge.errors import JournalError
-from forge.interpreters import Answer as Answered
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import states
 from forge.journal.records import read_journal

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from forge import Calls, Limits, Workflow, call, tool
 from forge.agent import Agent, agent_tool
+from forge.callbacks import OnChunk, Watcher
 from forge.connection import Connection, Setup
-from forge.runtime.callbacks import OnChunk, Watcher
 from forge.serve import RunServer, ServeOptions
 from stages.effect import NeedsInput, Replied, Reply, Send, Usage
 from stages.wire.deltas import reply_pieces

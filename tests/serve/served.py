@@ -16,8 +16,8 @@ import httpx
 from msgspec.structs import replace
 
 from forge import Limits, Workflow, call, tool
+from forge.callbacks import OnChunk, Watcher
 from forge.connection import Connection, Setup
-from forge.runtime.callbacks import OnChunk, Watcher
 from forge.serve import RunServer, ServeOptions
 from stages.effect import Replied, Reply, Send, Usage
 from stages.wire.deltas import reply_pieces

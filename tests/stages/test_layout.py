@@ -18,7 +18,6 @@ SHARED = {
     "validate": "../scripts/test_loop.py",
     "wire/server_wires": "wire/openai/chat_server/test_chat_server.py",
     "wire/target": "test_serialize.py",
-    "wire/tool_schemas": "test_serialize.py",
 }
 """Modules whose tests are those of another, and the file that has them."""
 

@@ -17,7 +17,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.bisection import bisect
 from forge.outcome import Halted
 from forge.runtime.loop import drive
-from forge.workflow.workflow import STAGES, StageName
+from forge.workflow.stage_list import STAGE_NAMES
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
 from stages.effect import Budget
@@ -26,7 +26,7 @@ from stages.message import ToolCall
 from stages.objection import Verdict
 from stages.pipeline import StageError, StuckError, advance
 from stages.rules import Limits
-from stages.state import Answered, Awaiting, Executed, Folded, Phase, Prepared, Ready, State, Vetted
+from stages.state import Answered, Awaiting, Executed, Folded, Phase, Prepared, Ready, StageName, State, Vetted
 from stages.wire.deltas import Delta, TextDelta
 from tests.commands import forge
 from tests.flows import Desk
@@ -43,8 +43,8 @@ def turned_round(state: State, phase: Answered) -> State:
 
 def beside(name: StageName, *own: object) -> list[object]:
     """Forge's stages, with these in front of the one of that name."""
-    at = STAGES.index(name)
-    return [*STAGES[:at], *own, *STAGES[at:]]
+    at = STAGE_NAMES.index(name)
+    return [*STAGE_NAMES[:at], *own, *STAGE_NAMES[at:]]
 
 
 def desk(*own: Stage) -> Workflow:
@@ -116,7 +116,7 @@ def test_a_stage_takes_the_place_of_forges_own() -> None:
             return BadReplies(attempts=1, problem="it writes", raw="")
         return state.to(changed(phase, allowed=True))
 
-    mine = Desk(stages=[no_writing if stage == "enforce" else stage for stage in STAGES])
+    mine = Desk(stages=[no_writing if stage == "enforce" else stage for stage in STAGE_NAMES])
     assert run_sync(mine.workflow, "Go.", backend=Scripted([call("finish", result="x")])).unwrap().value == "x"
     halted = run_sync(mine.workflow, "Go.", backend=Scripted([call("write", what="a", text="b")])).failure()
     assert halted.halt == BadReplies(attempts=1, problem="it writes", raw="")
@@ -144,7 +144,7 @@ async def asynchronous(state: State) -> Result[State, Halt]:
 
 
 def without(*names: str) -> list[object]:
-    return [stage for stage in STAGES if stage not in names]
+    return [stage for stage in STAGE_NAMES if stage not in names]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def without(*names: str) -> list[object]:
         ([3], "stages[0] is 3; it must be"),
         (without("enforce"), "stages lacks 'enforce', and none of them acts in the phase Vetted in its place"),
         (without("send"), "stages lacks 'send', and none of them acts in the phase Prepared in its place"),
-        ([*STAGES, "fold"], "stages has 'fold' twice"),
+        ([*STAGE_NAMES, "fold"], "stages has 'fold' twice"),
         ([*without("enforce"), "enforce"], "they must run in the order compact, fold"),
     ],
 )
@@ -389,14 +389,14 @@ def test_a_stage_is_refused_where_it_could_never_act(phase: type[Phase], places:
         return state
 
     def problems(place: int) -> tuple[str, ...]:
-        stages = [*STAGES[:place], redact, *STAGES[place:]]
+        stages = [*STAGE_NAMES[:place], redact, *STAGE_NAMES[place:]]
         try:
             dataclasses.replace(Desk().workflow, stages=stages)
         except DefinitionError as error:
             return error.problems
         return ()
 
-    said = {place: problems(place) for place in range(len(STAGES) + 1)}
+    said = {place: problems(place) for place in range(len(STAGE_NAMES) + 1)}
     assert {place for place, sentences in said.items() if not sentences} == places
     for place, sentences in said.items():
         if sentences:

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 from typing import LiteralString, TypeAlias
 
 from forge.agent.memory.protocol import SavedSession, SessionSummary
-from forge.errors import DefinitionError, SessionChangedError, StoreError, to_install
-from forge.runtime.loop import checked_options
+from forge.errors import DefinitionError, SessionChangedError, StoreError, checked_options, to_install
 from stages.memory import Fact, query_words, ranked, title, words_of
 from stages.saved import SavedParts, load_parts, save_parts
 from stages.state import State

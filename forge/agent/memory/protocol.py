@@ -6,8 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from forge.errors import DefinitionError, SessionChangedError
-from forge.runtime.loop import checked_options
+from forge.errors import DefinitionError, SessionChangedError, checked_options
 from stages.memory import Fact, Role, ranked, title
 from stages.message import History, Message
 from stages.options import Count

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from forge.agent.memory.protocol import SessionStore, checked_name
-from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError
-from forge.runtime.loop import checked_options
-from forge.runtime.start import last_id
+from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError, checked_options
+from forge.workflow.start import last_id
 from stages.halt import CannotFit
 from stages.memory import Role, branched, in_turn, last_messages, misplaced, of_roles, pruned
 from stages.message import History, Message, turn_of

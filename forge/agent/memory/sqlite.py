@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from forge.agent.memory.protocol import SavedSession, SessionSummary
-from forge.errors import DefinitionError, SessionChangedError, StoreError
-from forge.runtime.loop import checked_options
+from forge.errors import DefinitionError, SessionChangedError, StoreError, checked_options
 from stages.memory import Fact, query_words, ranked, title, words_of
 from stages.options import Seconds
 from stages.saved import SavedParts, load_parts, save_parts

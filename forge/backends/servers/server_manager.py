@@ -49,10 +49,9 @@ from forge.backends.servers.process import (
     serves,
     until_ready,
 )
+from forge.callbacks import OnChunk
 from forge.connection import Connection
-from forge.errors import BackendError, DefinitionError, ForgeError
-from forge.runtime.callbacks import OnChunk
-from forge.runtime.loop import checked_options
+from forge.errors import BackendError, DefinitionError, ForgeError, checked_options
 from stages.effect import Replied, Send, Undelivered
 
 _KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}

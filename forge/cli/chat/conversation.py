@@ -49,9 +49,9 @@ from forge.cli.options import backend_of
 from forge.cli.progress import downloading
 from forge.cli.run import load_agent
 from forge.cli.signals import Interrupted, handling
+from forge.connection import OpenBackend
 from forge.errors import ForgeError, quantity, to_install
 from forge.outcome import Finished, Halted
-from forge.runtime.reaching import Held
 from stages.events import Stamped
 from stages.options import did_you_mean
 from stages.state import Done
@@ -235,7 +235,7 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
             notes = project_notes(folder, size) if options.agents_md else None
             agent = Agent(
                 "chat",
-                backend=Held(connection),
+                backend=OpenBackend(connection),
                 tools=file_tools(folder, shown_chars=size) if options.tools else (),
                 instructions=_INSTRUCTIONS,
                 # A small model chooses well between tools, and badly between a tool and words (docs/agent.md).

@@ -16,7 +16,7 @@ from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
-from stages.arithmetic import argument_check, calculation_pattern, calculation_problems, constraint_of
+from stages.arithmetic import argument_check, calculation_problems
 from stages.effect import Approved, Ask, Execute, Failed
 from stages.guards import calculated
 from stages.message import Assistant, History, Kind, Tool, ToolCall, User
@@ -27,6 +27,7 @@ from stages.schema.projection import plain_pattern
 from stages.seen import all_numbers, with_values
 from stages.state import State
 from stages.tool import Calculated, ToolSpec
+from stages.wire.tool_schemas import calculation_pattern, constraint_of
 
 
 class Orders:

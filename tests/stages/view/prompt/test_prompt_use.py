@@ -7,7 +7,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from stages.saved import load, save
 from stages.state import State
 from stages.tokens import tokens_of
-from stages.view.notes import prompt_use
+from stages.view.prompt import prompt_use
 from tests.property.machine import reachable
 
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from stages.message import Assistant, History, Tool, ToolCall, User
 from stages.schema.value import Json
-from stages.seen import evidence, listed_values, normalized, unseen_values, values_for, with_values
+from stages.seen import evidence, normalized, unseen_values, values_for, with_values
 from stages.state import State
 from stages.tool import Grounded
+from stages.wire.tool_schemas import listed_values
 
 TEXT: Json = {"type": "string"}
 ASKED = User(text="Please ship order A-17 to New York, costs $129.90 (paid by Ada Lovelace).")

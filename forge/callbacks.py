@@ -9,13 +9,13 @@ from returns.result import Result
 
 from forge.errors import CallbackError, WatcherError
 from stages import reasoning
-from stages.effect import Fault, Replied, Send, Undelivered
+from stages.effect import Approved, Ask, Fault, Rejected, Settled, Unanswered
 from stages.halt import Halt
 from stages.message import ToolCall
 from stages.objection import Guard, Verdict, not_a_verdict
 from stages.pipeline import Acting, Stage, StageError, as_result, name_of
 from stages.state import State
-from stages.wire.deltas import Delta, Piece, Retry, reply_pieces, watched_deltas
+from stages.wire.deltas import Delta, Piece, Retry, watched_deltas
 
 # Callbacks: users' functions that a run calls; if one fails, the error names it and where it was passed.
 
@@ -108,7 +108,7 @@ def _own_name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__qualname__", None) or name_of(function))
 
 
-_OURS = ("stages.pipeline", "forge.runtime.callbacks", "toolz.functoolz", "returns.result")
+_OURS = ("stages.pipeline", "forge.callbacks", "toolz.functoolz", "returns.result")
 """Modules that call users' functions on behalf of others."""
 
 
@@ -156,13 +156,9 @@ class Watcher:
             raise WatcherError(f"on_chunk failed at a {type(delta).__name__}: {error!r}") from error
 
 
-async def in_one_go(
-    send: Callable[[Send], Awaitable[Replied | Undelivered]], effect: Send, on_chunk: OnChunk
-) -> Replied | Undelivered:
-    """The answer of a backend that cannot stream, passed to `on_chunk` once it is complete."""
-    outcome = await send(effect)
-    if isinstance(outcome, Replied):
-        watcher = Watcher(on_chunk)
-        for piece in reply_pieces(outcome.reply):
-            await watcher.see(piece)
-    return outcome
+# Asker: a person's word on a call that needs approval, or whose outcome is unknown.
+
+Answer = Approved | Rejected | Settled | Unanswered
+"""What a person may say; `Settled` only where the outcome of a call is unknown."""
+
+Asker = Callable[[Ask], Awaitable[Answer]]

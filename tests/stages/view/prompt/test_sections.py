@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.tokens import STARTING_RATE, length
-from stages.view.notes import ORDER, SectionName, joined, sections_of
+from stages.view.prompt import ORDER, SectionName, joined, sections_of
 
 TEXTS = st.dictionaries(st.sampled_from(ORDER), st.text(max_size=200))
 
