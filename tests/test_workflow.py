@@ -12,13 +12,12 @@ from returns.result import Result, Success
 from forge import Agent, Calls, Context, Limits, Scripted, TieredCompact, Workflow, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
-from forge.workflow.workflow import STAGES
 from stages.effect import Price
 from stages.halt import Halt
 from stages.message import System, User
 from stages.options import OptionError
 from stages.rules import Use
-from stages.state import State
+from stages.state import STAGES, State
 from stages.tool import Prerequisite
 
 
