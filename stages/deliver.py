@@ -26,8 +26,8 @@ from stages.effect import (
 from stages.execution import batch_record, settled_outcome, unanswered_calls, unknown_outcomes_after, with_exchange
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
+from stages.progress import digests
 from stages.retry import with_spending
-from stages.rules import digests
 from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized

@@ -13,7 +13,7 @@ from forge.guardrails import Guardrails
 from stages.effect import Price
 from stages.message import System, User
 from stages.options import OptionError
-from stages.rules import Use
+from stages.order import Use
 from stages.tool import Prerequisite
 
 

@@ -17,9 +17,10 @@ from stages.effect import RawCall, Reply
 from stages.message import Assistant, History, System, Tool, User
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
-from stages.rules import Rules, matches
+from stages.rules import Rules
 from stages.serialize import overhead
 from stages.tokens import STARTING_RATE
+from stages.wildcards import matches
 from stages.wire.anthropic.messages import OPTION_NAMES
 from stages.wire.deltas import DEFAULT_MAX_TOKENS, Overflow, Sampling
 from stages.wire.openai.chat_server import SentTool

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from stages.rules import Each, limited_argument, listed_in, not_yet_called
+from stages.order import Each, limited_argument, listed_in, not_yet_called
 from stages.state import Listed, Success
 from stages.tool import ToolSpec
 
