@@ -8,7 +8,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from stages.effect import Budget
 from stages.message import Assistant, History, Status, Tool, ToolCall, User
 from stages.offer import offered_tools, remember
-from stages.rules import Rules, recount
+from stages.recounting import recount
+from stages.rules import Rules
 from stages.state import State
 from stages.tool import ToolSpec
 

@@ -17,7 +17,8 @@ from forge.tools.definition import tool
 from forge.workflow.workflow import Context, Workflow
 from stages._later import later
 from stages.effect import Approved, Ask, Budget, Price, Rejected
-from stages.rules import Calls, Change, Each, Limits, Use
+from stages.order import Change, Each, Use
+from stages.rules import Calls, Limits
 from stages.tool import Prerequisite
 
 if TYPE_CHECKING:

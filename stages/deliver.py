@@ -33,8 +33,8 @@ from stages.execution import (
 )
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
+from stages.progress import Repeating, with_calls
 from stages.retry import with_spending
-from stages.rules import Repeating, with_calls
 from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized

@@ -19,7 +19,8 @@ from stages.nudges import Say, in_forges_words, refusals
 from stages.objection import Guard, Objection, Stop, Verdict, not_a_guard, not_a_verdict, with_mistakes
 from stages.options import OptionError, checked
 from stages.pipeline import Stage, name_of, on
-from stages.rules import OnViolation, attempts_since_progress
+from stages.progress import attempts_since_progress
+from stages.rules import OnViolation
 from stages.schema.canonical_json import canonical
 from stages.state import Edited, Ready, State, Vetted
 

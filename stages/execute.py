@@ -27,7 +27,8 @@ from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.options import checked
 from stages.pipeline import Stage, on
-from stages.rules import Rules, blocking_unknown_outcome, repeating_tools, unknown_outcome, with_calls
+from stages.progress import with_calls
+from stages.rules import Rules, blocking_unknown_outcome, repeating_tools, unknown_outcome
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import RECALL
 from stages.view.recall import answer_recalls

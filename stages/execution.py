@@ -27,7 +27,8 @@ from stages.effect import (
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
 from stages.nudges import after_answer, render
 from stages.objection import Objection
-from stages.rules import Use, answer_digest, answer_passes, listed_for
+from stages.order import Use, answer_passes, listed_for
+from stages.progress import answer_digest
 from stages.schema.canonical_json import canonical
 from stages.seen import leaves
 from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Ledger, State, Success

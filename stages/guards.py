@@ -1,8 +1,9 @@
 """Guards: pure functions of the state before a batch and of the batch: what is wrong with its calls."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
+from typing import TypeGuard
 
 import msgspec
 from msgspec import Raw, Struct
@@ -15,10 +16,11 @@ from stages.arithmetic import (
     calculate,
     calculation_problems,
     calculations_in,
+    with_results,
 )
 from stages.candidates import placeholder_arguments, values_to_try
 from stages.halt import BudgetSpent, PrerequisitesSkipped, StepsSkipped
-from stages.message import Kind, ToolCall, User
+from stages.message import Assistant, Kind, Tool, ToolCall, User
 from stages.nudges import asked_back
 from stages.objection import (
     Custom,
@@ -42,29 +44,22 @@ from stages.objection import (
     WrongResult,
 )
 from stages.offer import offered_tools
+from stages.options import unfit_function
+from stages.order import current_successes, obstacle, value_of
+from stages.progress import answered_differently, times_answered, turns_written
 from stages.repair.decoding import decode
 from stages.rules import (
-    CompletionCheck,
     Rules,
-    answered_differently,
     completed,
-    current_successes,
     denied,
     listed_values_left,
     missing_by_call,
     missing_prerequisites,
-    obstacle,
-    of_both,
     outdated,
-    past_calls,
     pending,
-    problem_with,
     repeating_tools,
-    sees_results,
     still_withheld,
     succeeded_names,
-    times_answered,
-    turns_written,
     unknown_outcome,
 )
 from stages.schema import Check, Misfit, checker
@@ -80,7 +75,7 @@ from stages.seen import (
     values_given_by,
 )
 from stages.state import Edited, Ledger, State
-from stages.tool import Grounded, ToolSpec
+from stages.tool import RECALL, Grounded, ToolSpec
 
 # Required steps: no terminal call before every one of them has succeeded.
 
@@ -208,6 +203,98 @@ def tool_calls(rules: Rules) -> Guard:
         return Stop(halt=BudgetSpent(what="tool calls", turns=ledger.turn, completed=completed(ledger), pending=steps))
 
     return guard
+
+
+# Own checks: functions of the user's that say what is wrong with a call, and the past calls that they are shown.
+
+
+class PastCall(Struct, frozen=True, kw_only=True):
+    """A call that has succeeded. `result` is what the model was told: a JSON value, or else a text."""
+
+    tool: str
+    arguments: Mapping[str, object]
+    result: Json
+
+
+CheckOfArguments = Callable[[dict[str, object]], str | None]
+"""A pure function of a call's arguments: what is wrong with them, a sentence for the model; None: nothing."""
+
+CheckOfResults = Callable[[dict[str, object], tuple[PastCall, ...]], str | None]
+"""The same of a call's arguments and of the calls that have succeeded before it, the last one last."""
+
+CompletionCheck = CheckOfArguments | CheckOfResults
+"""Either of them; which, its parameters say."""
+
+
+def problem_with(
+    check: CheckOfResults, arguments: str, calculating: ToolSpec | None, past: tuple[PastCall, ...]
+) -> str | None:
+    """What the check says is wrong with a call of these arguments; None: nothing.
+
+    `calculating` is its tool where that has calculated arguments: the check is given their results.
+    """
+    try:
+        worked_out = with_results(arguments, calculating) if calculating else arguments
+    except ValueError as error:
+        return f"{error}."
+    return check(_decoded_arguments(worked_out), past)
+
+
+def sees_results(check: CompletionCheck) -> TypeGuard[CheckOfResults]:
+    """Whether the check is to be called with what was found out, beside the arguments."""
+    return not _of_arguments(check) and unfit_function(check, "arguments", "results") is None
+
+
+def _of_arguments(check: CompletionCheck) -> TypeGuard[CheckOfArguments]:
+    return unfit_function(check, "arguments") is None
+
+
+def of_both(check: CompletionCheck) -> CheckOfResults:
+    """The check as one of both. TypeError for a function of other parameters."""
+    if _of_arguments(check):
+        of_one = check
+        return lambda arguments, _: of_one(arguments)
+    if sees_results(check):
+        return check
+    raise TypeError(f"a completion check takes (arguments) or (arguments, results): {unfit_function(check, '')}")
+
+
+def past_calls(state: State) -> tuple[PastCall, ...]:
+    """The calls that have succeeded, in their order; what compaction cut of them is there where the record has it."""
+    return tuple(_past_calls(state))
+
+
+def _past_calls(state: State) -> Iterator[PastCall]:
+    cut = {entry.call_id: entry for entry in state.cleared}
+    here = {message.call_id for message in state.history if isinstance(message, Tool)}
+    for entry in state.cleared:
+        if entry.call_id not in here and entry.status == "succeeded":
+            yield PastCall(
+                tool=entry.name,
+                arguments=MappingProxyType(_decoded_arguments(entry.arguments)),
+                result=value_of(entry.text),
+            )
+    made: dict[str, str] = {}
+    for message in state.history:
+        match message:
+            case Assistant(calls=calls):
+                made.update((call.id, call.arguments) for call in calls)
+            case Tool(kind=Kind.TOOL_RESULT, status="succeeded", name=name, call_id=call_id) if name != RECALL.name:
+                text = cut[call_id].text if call_id in cut else message.text
+                yield PastCall(
+                    tool=name,
+                    arguments=MappingProxyType(_decoded_arguments(made.get(call_id, "{}"))),
+                    result=value_of(text),
+                )
+            case _:
+                pass
+
+
+_argument_values: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])
+
+
+def _decoded_arguments(text: str) -> dict[str, object]:
+    return _argument_values.decode(text)
 
 
 # Completion: no call that the user's own check refuses, by its arguments and by what was found out.
@@ -441,7 +528,7 @@ _PROPOSED_CALLS = 5
 def repetition(rules: Rules) -> Guard:
     """Object to calls that were answered `max_repeats` times already, and in vain the last time.
 
-    A write that is made again is in vain whatever it answers (`stages.rules`); one that no rule of the
+    A write that is made again is in vain whatever it answers (`stages.progress`); one that no rule of the
     workflow speaks of is made once. Tools that are `repeatable` may be called again and again. It never ends a run.
     """
     most = rules.limits.max_repeats

@@ -19,16 +19,14 @@ from stages.candidates import (
     refused_call,
     values_to_try,
 )
+from stages.order import limited_argument
+from stages.progress import PATIENCE, repeated_attempts, replies_without_progress
 from stages.rules import (
-    PATIENCE,
     Rules,
     legal_tools,
-    limited_argument,
     listed_values_left,
     needed_tools,
     pending,
-    repeated_attempts,
-    replies_without_progress,
     times_asked,
     unsettled_steps,
     welcomes_words,

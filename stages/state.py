@@ -319,7 +319,7 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     refusals: int = 0
     """Batches refused by guards that count nowhere else, over the whole run."""
     progress: int = 0
-    """The last model call that brought something new (`stages.rules`)."""
+    """The last model call that brought something new (`stages.progress`)."""
     attempts: tuple[Attempt, ...] = ()
     """The calls that brought nothing new, over the whole run."""
     seen: bytes = b""

@@ -16,7 +16,7 @@ from forge.journal.records import read_journal
 from forge.journal.replaying import DivergenceError, states
 from forge.journal.workflow_changes import changes, definition_of
 from stages.effect import Price
-from stages.rules import Use
+from stages.order import Use
 
 
 @tool

@@ -16,8 +16,8 @@ from forge.tools import Tool as ToolOf
 from forge.workflow.turn import turn_of
 from stages.effect import Budget, Replied, Reply, Send, Undelivered
 from stages.message import Assistant, History, Status, Tool, ToolCall, User
+from stages.recounting import recount
 from stages.rescue.found import Markers
-from stages.rules import recount
 from stages.state import Ready, State
 from stages.wire.target import Mode
 

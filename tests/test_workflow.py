@@ -16,7 +16,7 @@ from stages.effect import Price
 from stages.halt import Halt
 from stages.message import System, User
 from stages.options import OptionError
-from stages.rules import Use
+from stages.order import Use
 from stages.state import STAGES, State
 from stages.tool import Prerequisite
 

@@ -10,7 +10,7 @@ from typing import Literal
 from forge import Limits, Workflow, tool
 from forge.errors import ToolFailed, ToolResolutionError
 from forge.evals import PerformedCall, Scenario, Trajectory, World
-from stages.rules import Each, Use
+from stages.order import Each, Use
 
 Calls = tuple[PerformedCall, ...]
 

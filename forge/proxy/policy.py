@@ -15,10 +15,13 @@ from stages.guards import guards_of, tool_calls
 from stages.message import History, Tool, with_calls
 from stages.objection import Guard
 from stages.options import AtLeastOne
+from stages.order import Change, Use
 from stages.reading.toolset import parameters_of
-from stages.rules import Change, OnViolation, Rules, Use, last_question, matches, recount
+from stages.recounting import last_question, recount
+from stages.rules import OnViolation, Rules
 from stages.state import Cleared, Ledger
 from stages.tool import Grounded, Prerequisite, ToolSpec
+from stages.wildcards import matches
 from stages.wire.served import NO_PARAMETERS
 
 # What a policy says: the rules of a session and how a model is asked, for all models and for some by name.

@@ -15,20 +15,15 @@ from forge.tools.definition import Grounds, grounds
 from stages import rescue
 from stages.compaction import Compacted, Compactor
 from stages.confidence.measure import Prior, WhenUnsure, closed_arguments
-from stages.guards import GUARDS
+from stages.guards import GUARDS, CompletionCheck, PastCall, sees_results
 from stages.halt import CannotFit
 from stages.nudges import Correction, Reword
 from stages.objection import Guard, NudgeKind
 from stages.offer import NARROWINGS
 from stages.options import did_you_mean, unfit_function
+from stages.order import Use
 from stages.rescue import Family, Format, Read
-from stages.rules import (
-    CompletionCheck,
-    PastCall,
-    Rules,
-    Use,
-    sees_results,
-)
+from stages.rules import Rules
 from stages.tool import Prerequisite, ToolSpec
 from stages.view.notes import ContextWarning
 

@@ -52,24 +52,16 @@ from stages.compaction import Compactor, ContextBudget
 from stages.confidence.measure import WhenUnsure
 from stages.effect import Budget
 from stages.fold import FailedAttempts, Reasoning
-from stages.guards import guards_of, tool_calls
+from stages.guards import CompletionCheck, guards_of, sees_results, tool_calls
 from stages.message import History
 from stages.nudges import Reword
 from stages.objection import Guard, NudgeKind, not_a_guard
 from stages.options import Count, Options, Share, refuse_strangers, wrong_options
+from stages.order import Use
 from stages.pipeline import Stage
 from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue.markers import Openers, openers
-from stages.rules import (
-    Calls,
-    CompletionCheck,
-    Limits,
-    Rules,
-    Use,
-    required_tools,
-    sees_results,
-    unneeded_writes,
-)
+from stages.rules import Calls, Limits, Rules, required_tools, unneeded_writes
 from stages.schema import Check
 from stages.state import (
     Completed,
@@ -257,7 +249,7 @@ class Workflow(Generic[R_co]):
     `grounded` names, for a tool, the arguments whose values must have been seen, `calculated` the numbers that the
     model writes as calculations (see `tool`).
     `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
-    arguments, or of the arguments and the calls that have succeeded (`stages.rules.PastCall`): what it says is wrong,
+    arguments, or of the arguments and the calls that have succeeded (`stages.guards.PastCall`): what it says is wrong,
     the model is told, and the call is not run.
     `without` names guards and narrowings of the offer that are off (docs/guards.md).
     `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the

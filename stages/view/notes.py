@@ -11,18 +11,9 @@ from stages.halt import Halt
 from stages.kept import Kept
 from stages.message import Kind, Tool, User
 from stages.nudges import first_few
+from stages.order import current_successes, times_used
 from stages.pipeline import Stage, on
-from stages.rules import (
-    Rules,
-    current_successes,
-    denied,
-    listed_values_left,
-    outdated,
-    pending,
-    required_tools,
-    times_used,
-    unsettled_steps,
-)
+from stages.rules import Rules, denied, listed_values_left, outdated, pending, required_tools, unsettled_steps
 from stages.state import Folded, State
 
 # Warnings: stages that tell the model, at the end of the view, of limits that are near and of steps left.

@@ -7,7 +7,7 @@ from forge.evals import Played, Scenario, World, play
 from forge.evals.configurations import ABLATIONS
 from forge.evals.players import PLAIN
 from forge.interpreters.scripted import Line, call
-from stages.rules import Use
+from stages.order import Use
 
 
 @tool(effect="read")

@@ -15,15 +15,8 @@ from stages.effect import Ask, Execute, Send
 from stages.guards import guards_of, order
 from stages.message import Assistant, Tool, ToolCall
 from stages.offer import offered_tools
-from stages.rules import (
-    Change,
-    Limits,
-    Rules,
-    Use,
-    blocking_unknown_outcome,
-    legal_tools,
-    obstacle,
-)
+from stages.order import Change, Use, obstacle
+from stages.rules import Limits, Rules, blocking_unknown_outcome, legal_tools
 from stages.rules import succeeded_names as names_of
 from stages.state import Awaiting, Folded, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec

@@ -18,7 +18,9 @@ from stages.effect import Reply, Request
 from stages.guards import guards_of
 from stages.message import Assistant, History, Kind, Tool, ToolCall, User
 from stages.objection import Custom, Guard, Objection, Stop
-from stages.rules import Change, Each, Use, legal_tools, pending, recount
+from stages.order import Change, Each, Use
+from stages.recounting import recount
+from stages.rules import legal_tools, pending
 from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Done, Ledger, Ready, State
 from stages.wire.deltas import Sampling

@@ -17,7 +17,9 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages.deliver import interrupt
 from stages.effect import Said
 from stages.message import Tool
-from stages.rules import Use, pending, recount
+from stages.order import Use
+from stages.recounting import recount
+from stages.rules import pending
 from stages.state import Completed, State
 
 

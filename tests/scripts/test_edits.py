@@ -15,7 +15,7 @@ from stages.effect import Approved, Ask
 from stages.message import Assistant, ToolCall
 from stages.message import Tool as Result
 from stages.objection import Custom, Objection, Verdict
-from stages.rules import Use
+from stages.order import Use
 from stages.state import State
 from stages.tool import Prerequisite
 from tests.heard import heard_by

@@ -32,7 +32,7 @@ from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Settled
 from stages.events import Event
 from stages.halt import BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool as Answer
-from stages.rules import Use
+from stages.order import Use
 from stages.saved import load, save
 from tests.heard import heard_by
 

@@ -13,10 +13,11 @@ from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
 from stages.options import AtLeastOne, Count, OptionError, Options, Positive, Seconds
-from stages.rules import Limits, matches
+from stages.rules import Limits
 from stages.schema.value import cut_text
 from stages.state import State
 from stages.tool import ToolEffect
+from stages.wildcards import matches
 
 # Globs: patterns of paths, as in a .gitignore without negation.
 #

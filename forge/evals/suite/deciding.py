@@ -28,7 +28,8 @@ from forge.evals.suite.helpers import (
     world,
 )
 from forge.tools.definition import Tool
-from stages.rules import Each, Limits, Use
+from stages.order import Each, Use
+from stages.rules import Limits
 from stages.tool import Prerequisite
 
 Queue = Literal["billing", "shipping", "technical", "account", "sales"]

@@ -25,7 +25,9 @@ from forge.evals.suite.helpers import (
     world,
     written,
 )
-from stages.rules import Limits, PastCall, Use
+from stages.guards import PastCall
+from stages.order import Use
+from stages.rules import Limits
 
 Damage = Literal["water", "fire", "theft", "glass"]
 

@@ -21,7 +21,8 @@ from forge.evals.suite.helpers import (
     unused,
     world,
 )
-from stages.rules import Limits, Use
+from stages.order import Use
+from stages.rules import Limits
 
 _NUMBER = "The order's number."
 

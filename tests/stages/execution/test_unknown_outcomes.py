@@ -9,7 +9,9 @@ from stages.effect import Ask, Execute, Failed, InDoubt, NotRun, Results, Settle
 from stages.execute import execute
 from stages.execution import settled_outcome, unknown_outcomes_after, without_unknown_results
 from stages.message import Assistant, ToolCall, User
-from stages.rules import Each, Rules, Use, pending, recount
+from stages.order import Each, Use
+from stages.recounting import recount
+from stages.rules import Rules, pending
 from stages.state import Awaiting, Batch, Executed, Ledger, State
 from stages.tool import ToolEffect, ToolSpec
 

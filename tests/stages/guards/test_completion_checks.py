@@ -6,10 +6,9 @@ from forge import Workflow, run_sync, tool
 from forge.errors import CallbackError, DefinitionError
 from forge.interpreters.scripted import Scripted, call
 from forge.testing import assert_guard_laws
-from stages.guards import completion
+from stages.guards import CompletionCheck, PastCall, completion, past_calls
 from stages.message import ToolCall
 from stages.objection import Custom, Incomplete, Objection, Verdict
-from stages.rules import CompletionCheck, PastCall, past_calls
 from stages.state import State
 
 

@@ -16,7 +16,8 @@ from forge.outcome import Finished
 from stages import events
 from stages.effect import RawCall, Reply
 from stages.message import Tool, User, is_nudge
-from stages.rules import Calls, Limits, Use
+from stages.order import Use
+from stages.rules import Calls, Limits
 from stages.state import Ledger
 from stages.tool import Prerequisite
 from tests.heard import heard_by

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from stages.message import User
 from stages.offer import offered_tools
-from stages.rules import Rules, Use
+from stages.order import Use
+from stages.rules import Rules
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import Grounded, ToolEffect, ToolSpec
 from tests.flows import Desk

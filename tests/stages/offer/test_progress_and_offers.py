@@ -20,11 +20,9 @@ from stages.message import Assistant, History, Tool, ToolCall, User
 from stages.nudges import render
 from stages.objection import Custom, Objection, Stop
 from stages.offer import offered_tools
-from stages.rules import (
-    Calls,
-    Limits,
+from stages.order import Use
+from stages.progress import (
     Repeating,
-    Use,
     answer_digest,
     digests,
     repeated_attempts,
@@ -32,6 +30,7 @@ from stages.rules import (
     times_answered,
     with_calls,
 )
+from stages.rules import Calls, Limits
 from stages.state import Attempt, Ledger, State, Success
 from tests.flows import Desk
 

@@ -4,9 +4,9 @@ import pytest
 from msgspec import Raw
 
 from stages.message import ToolCall, User
+from stages.order import Use
 from stages.rules import (
     Rules,
-    Use,
     blocking_unknown_outcome,
     legal_tools,
     missing_prerequisites,

@@ -13,7 +13,8 @@ from forge.errors import DefinitionError
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Scripted, call
 from stages.message import Tool
-from stages.rules import Rules, Use, legal_tools, pending, unneeded_writes
+from stages.order import Use
+from stages.rules import Rules, legal_tools, pending, unneeded_writes
 from stages.state import Ledger, State, Success
 from stages.tool import RECALL, Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
 

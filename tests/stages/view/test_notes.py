@@ -15,7 +15,8 @@ from stages import events, nudges
 from stages.compaction import ContextBudget
 from stages.effect import Budget
 from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
-from stages.rules import Limits, Rules, Use
+from stages.order import Use
+from stages.rules import Limits, Rules
 from stages.state import Folded, Ledger, State, Success
 from stages.view.notes import WARNED, ContextWarning, note_progress, warn_of_calls, warn_of_context
 from stages.wire.target import Mode

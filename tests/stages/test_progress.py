@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from stages.rules import (
+from stages.progress import (
     Repeating,
     answer_digest,
     attempts_since_progress,

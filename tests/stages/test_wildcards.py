@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.rules import matches
+from stages.wildcards import matches
 
 
 @pytest.mark.parametrize(

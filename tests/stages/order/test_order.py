@@ -16,20 +16,8 @@ from stages.effect import Reply
 from stages.guards import completion, order
 from stages.halt import DeadEnd
 from stages.message import Tool, ToolCall
-from stages.rules import (
-    Calls,
-    Change,
-    Each,
-    Limits,
-    OnViolation,
-    Use,
-    current_successes,
-    legal_tools,
-    listed_for,
-    obstacle,
-    pending,
-    underused_tools,
-)
+from stages.order import Change, Each, Use, current_successes, listed_for, obstacle, underused_tools
+from stages.rules import Calls, Limits, OnViolation, legal_tools, pending
 from stages.state import Ledger, State, Success
 from stages.tool import ToolEffect
 from stages.wire.target import Mode

@@ -8,7 +8,9 @@ from msgspec import Raw
 from stages import nudges
 from stages.effect import Budget
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.rules import Rules, missing_prerequisites, recount, times_answered
+from stages.progress import times_answered
+from stages.recounting import recount
+from stages.rules import Rules, missing_prerequisites
 from stages.state import Ledger
 from stages.tool import Prerequisite, ToolSpec
 

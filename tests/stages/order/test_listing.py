@@ -5,7 +5,7 @@ import pytest
 from msgspec import Raw
 
 from stages.effect import Listed
-from stages.rules import Each, limited_argument, listed_in, not_yet_called
+from stages.order import Each, limited_argument, listed_in, not_yet_called
 from stages.state import Success
 from stages.tool import ToolSpec
 

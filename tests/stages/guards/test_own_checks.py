@@ -3,8 +3,8 @@
 import pytest
 from msgspec import Raw, structs
 
+from stages.guards import PastCall, of_both, past_calls, problem_with
 from stages.message import Assistant, Tool, ToolCall
-from stages.rules import PastCall, of_both, past_calls, problem_with
 from stages.state import Cleared, State
 from stages.tool import Calculated, ToolSpec
 

@@ -1,0 +1,338 @@
+"""Order: in which order and how often tools may be used, and the values with each of which one has to be called."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages.effect import Listed
+from stages.message import ToolCall
+from stages.repair.decoding import decode
+from stages.schema.canonical_json import canonical
+from stages.schema.value import ANY_VALUE, Json
+from stages.seen import is_own
+from stages.state import Success
+from stages.tool import Grounded, ToolSpec
+
+# Listing: the values that a tool has listed, with each of which another has to be called.
+
+
+class Each(Struct, frozen=True, kw_only=True):
+    """Each value that `tool` has listed in its latest result: one call for each of them, as `argument`.
+
+    The values are the texts and whole numbers in the outermost members called `member`. Without a `member`: in those
+    called like the argument, or `id` where the tool's name says whose ids they are; if there are none, the items of a
+    result that is a list. A result that is no JSON lists nothing.
+    """
+
+    tool: str
+    argument: str
+    member: str = ""
+
+
+def value_of(result: str) -> Json:
+    """What a result says: a JSON value, or else the text."""
+    try:
+        return decode(_any, result)
+    except msgspec.DecodeError:
+        return result
+
+
+def listed_in(each: Each, result: str) -> tuple[str, ...]:
+    """The values that a result lists, each once, in its order; whole numbers as they are written."""
+    value = value_of(result)
+    for level in _levels(value):
+        found = [(name, text) for name, one in level if (text := _text(one))]
+        if named := [text for name, text in found if _is_meant(each, name)]:
+            return tuple(dict.fromkeys(named))
+    items = value if isinstance(value, list) and not each.member else ()
+    return tuple(dict.fromkeys(text for one in items if (text := _text(one))))
+
+
+def _levels(value: Json) -> Iterator[list[tuple[str, Json]]]:
+    """The members within a value, level by level: what is deeper belongs to something else."""
+    level: list[tuple[str, Json]] = [("", value)]
+    while level:
+        level = [inner for name, one in level for inner in _within(name, one)]
+        yield level
+
+
+def _within(name: str, value: Json) -> Iterable[tuple[str, Json]]:
+    match value:
+        case dict():
+            return value.items()
+        case list():
+            return ((name, item) for item in value)
+        case _:
+            return ()
+
+
+def not_yet_called(each: Each, tool: str, done: tuple[Success, ...]) -> tuple[str, ...] | None:
+    """The listed values with which no successful call of `tool` was made; None where nothing was listed for it yet.
+
+    `done` are the successes that count.
+    """
+    listed = next((here.values for one in reversed(done) for here in one.listed if here.tool == tool), None)
+    if not listed:
+        return listed
+    made = {_called_with(each, one.arguments) for one in done if one.name == tool}
+    return tuple(value for value in listed if value not in made)
+
+
+def limited_argument(tool: ToolSpec, argument: str, values: tuple[str, ...]) -> ToolSpec:
+    """The tool with that argument, a text or a whole number, limited to the first of these values; others as it is."""
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
+    properties = msgspec.json.decode(schema.get("properties", b"{}"), type=dict[str, Raw])
+    own: Json = _any.decode(properties.get(argument, b"{}"))
+    if not isinstance(own, dict) or own.keys() - ANY_VALUE:
+        return tool
+    kind = own.get("type")
+    allowed = [_whole_number(value) if kind == "integer" else value for value in values[:_OFFERED]]
+    if kind not in ("string", "integer") or None in allowed:
+        return tool
+    properties[argument] = Raw(msgspec.json.encode({"type": kind, "enum": allowed}))
+    schema["properties"] = Raw(msgspec.json.encode(properties))
+    return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
+
+
+def _called_with(each: Each, arguments: str) -> str:
+    value = _raw_members.decode(arguments).get(each.argument)
+    return "" if value is None else _text(_any.decode(value))
+
+
+def _is_meant(each: Each, name: str) -> bool:
+    if each.member:
+        return name == each.member
+    return bool(name) and is_own(Grounded(argument=each.argument, sources=(each.tool,)), name, each.tool)
+
+
+def _text(value: Json) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _whole_number(value: str) -> int | None:
+    return int(value) if value.removeprefix("-").isdecimal() and len(value) < _DIGITS else None
+
+
+_OFFERED = 64
+"""Values that a constraint offers at a time."""
+
+_DIGITS = 20
+"""Characters of a whole number that can be an id."""
+
+_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+_raw_members: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
+
+
+# Order: in which order and how often tools may be used, beyond required steps and prerequisites.
+#
+# Only successful calls count. `stages.rules.legal_tools`, the guard and corrections all ask here what is legal.
+# The rules hold among the calls of one reply as they do between replies.
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """`tool` changes what another has looked at; with `match_arg`, only where both have the same value of it."""
+
+    tool: str
+    match_arg: str | None = None
+
+
+CountsIf = Callable[..., bool]
+"""A pure function of what the model was told of a call (a JSON value, or else a text): whether that answer counts."""
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """The rules for one tool.
+
+    - `at_step` n: the n-th successful call of the run must be of this tool.
+    - `after`, `before`: tools that must have succeeded already, or must not have yet.
+    - `again_after`: tools that change what this one has found. After one of them has succeeded, earlier successes of
+      this tool count no more, neither as steps nor as prerequisites: it has to be called again.
+    - `at_least`: minimum number of successes before a terminal tool may be called; `at_most`: maximum.
+    - `distinct`: for `at_least` the same call counts once: "each of the three" is not two of them and one again.
+    - `each_of`: values that another tool lists; it must have succeeded with each before a terminal tool may be called.
+    - `consecutive` False: not twice in a row.
+    - `counts_if`: when an answer of it counts, as a step and as a prerequisite. One that does not count makes earlier
+      ones to the same call count no more.
+    """
+
+    tool: str
+    at_step: int | None = None
+    after: Sequence[str] = ()
+    before: Sequence[str] = ()
+    again_after: Sequence[str | Change] = ()
+    at_least: int = 0
+    at_most: int | None = None
+    distinct: bool = False
+    each_of: Each | None = None
+    consecutive: bool = True
+    counts_if: CountsIf | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All the tools that it is about."""
+        listing = (self.each_of.tool,) if self.each_of else ()
+        return (self.tool, *self.after, *self.before, *listing, *(change.tool for change in self.changes))
+
+    @property
+    def demanded(self) -> tuple[str, ...]:
+        """The tools that have to succeed because of it before the run may end."""
+        listing = (self.each_of.tool, self.tool) if self.each_of else ()
+        return listing or ((self.tool,) if self.at_least else ())
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What makes its results out of date."""
+        return tuple(Change(tool=one) if isinstance(one, str) else one for one in self.again_after)
+
+
+def current_successes(
+    order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...] = ()
+) -> tuple[Success, ...]:
+    """The successes that count: by their answers, and because nothing that they looked at has been changed since.
+
+    Nor would it be if the calls `ahead` succeeded, which are to run next, whatever they answer.
+    """
+    watching: dict[str, tuple[Change, ...]] = {}
+    for use in order:
+        watching[use.tool] = watching.get(use.tool, ()) + use.changes
+    changes = {change for found in watching.values() for change in found}
+    if not changes:
+        return _convincing(order, successes, ahead)
+    since: dict[Change, set[bytes | None]] = {}
+    for call in ahead:
+        _note(call.name, call.arguments, changes, since)
+    found: list[Success] = []
+    for success in reversed(successes):
+        if not any(
+            _affects(change, since[change], success) for change in watching.get(success.name, ()) if change in since
+        ):
+            found.append(success)
+        _note(success.name, success.arguments, changes, since)
+    return _convincing(order, tuple(reversed(found)), ahead)
+
+
+def judged_tools(order: tuple[Use, ...]) -> frozenset[str]:
+    """The tools of which a rule says when an answer counts."""
+    return frozenset(use.tool for use in order if use.counts_if)
+
+
+def answer_passes(order: tuple[Use, ...], name: str, result: str) -> bool:
+    """Whether a rule says when an answer of the tool counts, and this one does."""
+    rules = [use.counts_if for use in order if use.counts_if and use.tool == name]
+    return bool(rules) and all(rule(value_of(result)) for rule in rules)
+
+
+def _convincing(
+    order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...]
+) -> tuple[Success, ...]:
+    """The successes whose answers count; of the same call, the last one decides."""
+    judged = judged_tools(order)
+    if not judged:
+        return successes
+    refuted = {(call.name, canonical(call.arguments)) for call in ahead if call.name in judged}
+    found: list[Success] = []
+    for success in reversed(successes):
+        if success.name in judged:
+            call = (success.name, canonical(success.arguments))
+            if not success.passed:
+                refuted.add(call)
+            if call in refuted:
+                continue
+        found.append(success)
+    return tuple(reversed(found))
+
+
+def _note(name: str, arguments: str, changes: Collection[Change], since: dict[Change, set[bytes | None]]) -> None:
+    """Remember what the call has changed: the value of the argument that matters, None for anything at all."""
+    for change in changes:
+        if change.tool == name:
+            since.setdefault(change, set()).add(argument_value(arguments, change.match_arg))
+
+
+def _affects(change: Change, changed: Collection[bytes | None], looked: Success) -> bool:
+    value = argument_value(looked.arguments, change.match_arg)
+    return value is None or None in changed or value in changed
+
+
+def argument_value(arguments: str, name: str | None) -> bytes | None:
+    """The value of that argument, as canonical JSON; None where there is no such argument, or no name."""
+    value = None if name is None else msgspec.json.decode(canonical(arguments), type=dict[str, Raw]).get(name)
+    return None if value is None else bytes(value)
+
+
+def obstacle(
+    order: tuple[Use, ...],
+    done: tuple[str, ...],
+    name: str,
+    ahead: tuple[str, ...] = (),
+    fresh: Collection[str] | None = None,
+) -> str | None:
+    """Why the tool may not be called now; None: it may. `done` are the names of the successful calls, in order.
+
+    `fresh` are the names of those that still count; None: all of them. `ahead` are the calls that run before it in the
+    same reply. Nobody knows yet which of them will succeed, so the call is allowed only if it would be, whichever do.
+    """
+    if not order:
+        return None
+    for number in range(len(done) + 1, len(done) + len(ahead) + 2):
+        forced = [use.tool for use in order if use.at_step == number]
+        if forced and name not in forced:
+            return f"call number {number} must be {' or '.join(forced)}"
+    reasons = (
+        _place(use, done, ahead, done if fresh is None else fresh) or _wrong_number(use, done, ahead)
+        for use in order
+        if use.tool == name
+    )
+    return next((reason for reason in reasons if reason), None)
+
+
+def underused_tools(order: tuple[Use, ...], done: tuple[Success, ...]) -> tuple[str, ...]:
+    """The tools that still have to be used more often before the run may end. `done` are the uses that count."""
+    return tuple(tool for use in order for tool in _underused(use, done))
+
+
+def _underused(use: Use, done: tuple[Success, ...]) -> tuple[str, ...]:
+    left = values_left(use, done)
+    if left is None and use.each_of:
+        return (use.each_of.tool,)
+    few = use.at_least and times_used(use, done) < use.at_least
+    return (use.tool,) if few or left else ()
+
+
+def values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
+    """The values of its `each_of` with which the tool still has to be called; None where none were listed yet."""
+    return not_yet_called(use.each_of, use.tool, done) if use.each_of else None
+
+
+def listed_for(order: tuple[Use, ...], name: str, result: str) -> tuple[Listed, ...]:
+    """What a successful call of the tool has listed for others."""
+    lists = [(use.tool, use.each_of) for use in order if use.each_of and use.each_of.tool == name]
+    return tuple(Listed(tool=tool, values=listed_in(each, result)) for tool, each in lists)
+
+
+def times_used(use: Use, done: tuple[Success, ...]) -> int:
+    """How many of the successes count for `at_least`."""
+    made = [canonical(success.arguments) for success in done if success.name == use.tool]
+    return len(set(made) if use.distinct else made)
+
+
+def _place(use: Use, done: tuple[str, ...], ahead: tuple[str, ...], fresh: Collection[str]) -> str | None:
+    if missing := [tool for tool in use.after if tool not in fresh]:
+        wait = ": wait for that result" if {*missing} <= {*ahead} else ""
+        return f"it comes after {', '.join(missing)}{wait}"
+    if late := [tool for tool in use.before if tool in done]:
+        return f"it comes before {', '.join(late)}, and that was already called"
+    late = [tool for tool in use.before if tool in ahead]
+    return f"it comes before {', '.join(late)}: call it first, by itself" if late else None
+
+
+def _wrong_number(use: Use, done: tuple[str, ...], ahead: tuple[str, ...]) -> str | None:
+    used = done.count(use.tool)
+    if use.at_most is not None and used + ahead.count(use.tool) >= use.at_most:
+        times = "1 time" if use.at_most == 1 else f"{use.at_most} times"
+        return f"already used its maximum of {times}" if used else f"it may be used at most {times}"
+    if not use.consecutive and (use.tool in ahead or done[-1:] == (use.tool,)):
+        return "it may not be used twice in a row: call another tool in between, and wait for its result"
+    return None
