@@ -30,7 +30,7 @@ and nothing comes of a torn call. *Exact*: text and reasoning too.
 """
 
 LISTS = """
-## Five lists that were scored before they were looked at
+## Six lists that were scored before they were looked at
 
 Calls exactly as meant with tools that read; texts without a call from which no tool that writes runs at once. The \
 lists are in `tests/data/rescue`:
@@ -41,12 +41,16 @@ transcripts, exports, refusals, documentation in nine languages, tables, logs, f
 - `fourth`: 281 replies as people pasted them into the issues of servers and agents this year, each with its source, \
 10 invented formats among them.
 - `fifth`: fourteen formats, each damaged in up to 45 ways.
-- `sixth`: 71 odd replies from the same issues and 10 invented formats, written last.
+- `sixth`: 71 odd replies from the same issues and 10 invented formats.
+- `seventh`: 290 replies and texts from the tests and issues of this autumn, 10 invented formats among them, written \
+last.
 
-Of `fresh` and `fourth` one half was tuned on before the other was looked at.
+Of `fresh` and `fourth` one half was tuned on before the other was looked at; nobody has looked at what is missed of \
+the half of `seventh` that is held back.
 
-| right now | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth |
-|---|---:|---:|---:|---:|---:|---:|---:|
+| right now | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth | seventh, \
+tuned | seventh, held back |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 KINDS = {
     "clean": "replies with calls",
@@ -70,6 +74,19 @@ With only the other half tuned on, the half of `fourth` that was held back stood
 ones, all 43 texts, and 9 of its 12 replies in invented formats (6 before); then it was tuned on too. Of 1,250 texts \
 that show a call (25 formats in 25 kinds of text, `tests/stages/rescue/test_quoted.py`), 4 ran one, and now none does. \
 So a format's usual form is nearly always read, a new one in eight of ten cases, and odd damage is a long tail.
+
+Of `seventh`, the half that is held back stands at 54 of 60 calls and 33 of 37 damaged ones, as before but for one: \
+what was widened for the other half read 14 more replies of the older lists instead. Its two invented formats that \
+were not read are now, by way of other formats that were tried (attributes and Python in tags and brackets of any \
+words); they are not proof, because the same hand wrote them. Of its 75 texts without a call, two are forms to fill \
+in (`<recipient>`, `{{account}}`): they are read as calls, and the guard of placeholders refuses them.
+
+What is not read in the half that was looked at, and what else was tried and left: a name in brackets and nothing \
+else (`TOOL[f]()`); a tag with a name and lines of values that are no markup (`<tool_call>f`, then `command: x`, \
+`<tool_call>f command="x"</tool_call>`); keys and values without the name of a tool; Python that a server cut off, \
+or with values that are no literals; Python behind words after the first 160 characters; an object behind one that \
+only names the tool; a list of a name and an object; a name whose closing quotation mark is missing; inner quotes \
+with commas between. Most of these do not say where the call ends, or of which tool it is.
 
 ## Measured once
 
@@ -131,7 +148,17 @@ def _list_rows() -> Iterator[str]:
     """A row for each kind of case in the lists: how many of each part are right."""
     for kind, label in KINDS.items():
         columns: list[str] = []
-        for half in ("tune", "held", "third", "fourth-tune", "fourth-held", "fifth", "sixth"):
+        for half in (
+            "tune",
+            "held",
+            "third",
+            "fourth-tune",
+            "fourth-held",
+            "fifth",
+            "sixth",
+            "seventh-tune",
+            "seventh-held",
+        ):
             right = [is_right(case) for case in CASES if case.kind == kind and case.half.startswith(half)]
             columns.append(f"{sum(right)} of {len(right)}" if right else "")
         yield f"| {label} | {' | '.join(columns)} |"

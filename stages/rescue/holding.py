@@ -16,7 +16,10 @@ WINDOW = 400
 """Characters after an opener in which a call has named its tool."""
 
 _SYMBOLS = re.compile(r"[<\[{(\]=>`\uff5b\u273f]")
-_WORDS = ("Action", "Tool", "Function", "Call:", "tool_name:", "tool:", "function_name:", "function:", "action:")
+_WORDS = (
+    *("Action", "Tool", "Function", "Call:", "tool_name:", "tool:", "function_name:", "function:", "action:"),
+    *("functions.", "default_api:"),
+)
 _LAST = re.compile(r"\w{0,40}:?\Z")
 _BEHIND = 200
 """Characters that openers look back."""

@@ -48,7 +48,7 @@ _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
 _OUTSIDE = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
 _PAIRS = ({"name", "value"}, {"key", "value"})
 """The keys of arguments that are written as a list of names and values."""
-_WRAPPED_MEMBERS = 2
+_WRAPPED_MEMBERS = len(("name", "arguments"))
 """Members of a call in an object of one other key."""
 _WRAPPERS = 3
 """Maximum number of objects around a call."""
@@ -164,7 +164,9 @@ def _call(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if len(known) > 1:
         return _Shape(damage=f"it can be read as a call of each of {', '.join(sorted(known))}.")
     if not known and not _is_strange_call(value, written, marked=marked):
-        return _keyed(value, names, marked=marked) if len(value) == 1 else _other_keys(value, names)
+        if len(value) == 1:
+            return _keyed(value, names, marked=marked)
+        return NOT_A_CALL if written else _other_keys(value, names)
     name = next((name for name in written if names.find(name)), written[0] if written else "")
     shape = _with_arguments(name, value, names, marked=marked)
     return shape if known or marked or shape.claims else NOT_A_CALL
@@ -238,7 +240,9 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if fits or (marked and names.knows(name)):
         return _arguments(name, json_source(raw))
     # A wrapper of another word, which is a guess.
-    inner = _object(given, names, marked=False) if given and len(given) <= _WRAPPED_MEMBERS else NOT_A_CALL
+    if not given or (len(given) != _WRAPPED_MEMBERS and (len(given) > 1 or next(iter(given)) not in names.known)):
+        return NOT_A_CALL
+    inner = _object(given, names, marked=False)
     return _Shape(claims=tuple(replace(claim, cost=claim.cost + 1) for claim in inner.claims))
 
 

@@ -12,7 +12,7 @@ from stages.rescue.names import Names
 from stages.rescue.tags import CLOSED
 
 ELEMENT = re.compile(
-    r"\s*+<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:(?:\s+(?:name|key))?=[\"']?(?P<key>[^\"'>]{1,100})[\"']?(?:\s+type=[\"']\w{1,20}[\"'])?)?>"
+    r"\s*+<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:(?:\s+(?:name|key))?=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?>"
 )
 _BLANK = re.compile(r"\s*+")
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")

@@ -157,8 +157,8 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
             return Read(start=begin, end=ended.end() if ended else head.end(), claims=(claim,), keep="")
     if head["name"].rstrip().endswith("/") or closed:
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
-    own = json_body(text, called, ELEMENTS.end, names) or _own_elements(text, called, names)
-    return own or parameters(text, called, ELEMENTS, names)
+    read = json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
+    return read if read.claims else _own_elements(text, called, names) or read
 
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
