@@ -140,7 +140,7 @@ def run_answer(options: argparse.Namespace) -> int:
     async def answered(runs: Runs) -> None:
         known = await runs.get(options.run)
         if known.question is None:
-            raise ForgeError(f"the run {known.id} waits for no answer: it is {known.state}")
+            raise ForgeError(f"the run {known.id} is not waiting for an answer: it is {known.state}")
         digest, given = options.digest or known.question.digest, options.arguments
         answer: Approved | Rejected | Settled = Approved(digest=digest, edited=given)
         if options.reject is not None:

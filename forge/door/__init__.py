@@ -1,1 +1,1 @@
-"""The door to HTTP, of the proxy and of `forge serve`: bounds, hosts and origins, answers, clients that leave."""
+"""HTTP for the proxy and `forge serve`: limits, hosts and origins, responses, client disconnects."""

@@ -1,4 +1,4 @@
-"""From where a server may be asked: hosts of this machine, and web pages that are welcome."""
+"""Access by host and origin: which hosts a server answers at, and which web pages may send requests."""
 
 from functools import lru_cache
 from ipaddress import ip_address
@@ -11,10 +11,10 @@ from stages.wire.served import RequestError
 
 
 class Reach(Struct, frozen=True, kw_only=True):
-    """Who can reach a server that listens on `host`.
+    """Access rules of a server that listens on `host`.
 
-    `keyed`: callers need a key. `origins` are web pages that may ask besides those of this machine; `*`: all. A page of
-    the server's own (`pages`) may ask it, whatever name it is served under, as far as a key is needed.
+    `keyed`: callers need a key. `origins`: web pages that may send requests, besides those of this machine; `*` is all.
+    The server's own pages (`pages`) may send requests under any host name, if a key is required.
     """
 
     host: str
@@ -25,19 +25,19 @@ class Reach(Struct, frozen=True, kw_only=True):
     pages: bool = False
 
     def objection(self, asked: Asked) -> RequestError | None:
-        """Why the request is not served; None where it is, if its caller has the key."""
+        """Why the request is refused; None if it is allowed, provided that its caller has the key."""
         if not self._welcome(asked):
-            return RequestError(message="this web page may not ask here; allow it with --origin", status=403)
+            return RequestError(message="this web page may not send requests here; allow it with --origin", status=403)
         if not self.keyed and is_loopback(self.host) and not self._meant(asked.header("host")):
             return RequestError(
                 message="without a key this server answers only at addresses of this machine, not at the one in the "
-                "Host header; allow that with --origin, or give callers a key",
+                "Host header; allow it with --origin, or give callers a key",
                 status=403,
             )
         return None
 
     def cors(self, asked: Asked) -> Headers:
-        """What a browser wants to see, for a page that is welcome."""
+        """The CORS headers for an allowed page."""
         origin = asked.header("origin")
         if not origin or not self._welcome(asked):
             return ()
@@ -58,9 +58,9 @@ class Reach(Struct, frozen=True, kw_only=True):
         return self.pages and self.keyed and origin.partition("://")[2] == asked.header("host")
 
     def _meant(self, host: str) -> bool:
-        """Whether that Host header means this server: a web page may have its own name resolve to this machine.
+        """Whether the Host header names this server. Any web page may have its name resolve to this machine.
 
-        A browser sends no Origin with a GET to what it takes for the page's own site. It always sends a Host.
+        A browser sends no Origin with a GET to what it considers the same site, but always a Host.
         """
         if not host or "*" in self.origins:
             return True
@@ -70,7 +70,7 @@ class Reach(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    """Whether the address is this machine's own."""
+    """Whether the host is a loopback address or localhost."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -79,7 +79,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _host_of(url: str) -> str:
-    """The host that an address names; empty where it names none."""
+    """The host in a URL; empty if there is none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:

@@ -1,6 +1,6 @@
-"""ASGI (https://asgi.readthedocs.io/en/stable/specs/www.html): a request read to its bound, its answer, its end.
+"""ASGI (https://asgi.readthedocs.io/en/stable/specs/www.html): requests with a size limit, responses, disconnects.
 
-A request whose client leaves is given up at once: whoever works on it holds a model's slot.
+A request whose client disconnects is cancelled at once: it may hold a model's slot.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ from msgspec import Struct
 from stages.wire.served import RequestError, WireAnswer
 
 _LISTEN_AFTER = 0.02
-"""Seconds after which a request is listened to for its client's leaving: most are answered before."""
+"""Seconds before watching a request for a client disconnect: most are answered sooner."""
 
-STOPPING = RequestError(message="the server was stopped before the reply was whole", status=503)
+STOPPING = RequestError(message="the server stopped before the reply was complete", status=503)
 
 Headers = tuple[tuple[str, str], ...]
 
 
 class Scope(TypedDict, total=False):
-    """What uvicorn says of a request."""
+    """A request as uvicorn announces it."""
 
     type: str
     method: str
@@ -32,7 +32,7 @@ class Scope(TypedDict, total=False):
 
 
 class Message(TypedDict, total=False):
-    """What is received and sent."""
+    """An ASGI message, received or sent."""
 
     type: str
     status: int
@@ -46,7 +46,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """A request. Header names are in lower case; of several with one name the last counts."""
+    """A request. Header names are in lower case; the last of repeated headers wins."""
 
     method: str
     path: str
@@ -56,17 +56,17 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, scope: Scope) -> Self:
-        """The request as uvicorn announces it; its body is still to come."""
+        """The request, without its body."""
         headers = dict(scope["headers"])
         return cls(method=scope["method"], path=scope["path"], headers=headers, query=scope["query_string"])
 
     def header(self, name: str) -> str:
-        """A header's value; empty where there is none."""
+        """A header's value; empty if missing."""
         return self.headers.get(name.encode(), b"").decode("latin-1")
 
 
 class Outlet:
-    """The answer to one request, whole or streamed, with these headers; `status` is for the log."""
+    """The response to one request, whole or streamed. `headers` are added; `status` is 0 until it is sent."""
 
     def __init__(self, send: Send, headers: Headers = ()) -> None:
         self._send, self.headers = send, headers
@@ -81,29 +81,29 @@ class Outlet:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the request came."""
+        """Seconds since the request arrived."""
         return time.monotonic() - self.began
 
     async def answer(self, answer: WireAnswer, kind: str = "application/json") -> None:
-        """Send a whole answer."""
+        """Send a whole response."""
         length = ("content-length", str(len(answer.body)))
         await self._begin(answer.status, (("content-type", kind), length, *answer.headers))
         await self._finish(answer.body)
 
     async def stream(self, headers: Headers = ()) -> None:
-        """Begin a stream of events; nothing where it has begun."""
+        """Start a stream of events, unless it has started."""
         if not self.begun:
             usual = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
             await self._begin(200, (*usual, ("x-accel-buffering", "no"), *headers))
 
     async def write(self, data: bytes) -> None:
-        """Send more of a stream."""
+        """Send part of a stream."""
         if data and not self.ended:
             self.written = time.monotonic()
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
-        """End the stream; ending twice is no mistake."""
+        """End the stream. Safe to call twice."""
         if not self.ended:
             await self._finish(b"")
 
@@ -122,7 +122,7 @@ def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 
 async def read_body(asked: Asked, receive: Receive, limit: int) -> bytes | RequestError:
-    """The body, to its bound. LeftError where the client goes before its end."""
+    """The body, or an error if it exceeds the limit. LeftError if the client disconnects."""
     said = asked.header("content-length")
     if said.isdigit() and int(said[:20]) > limit:
         return _too_large(limit)
@@ -142,15 +142,15 @@ async def read_body(asked: Asked, receive: Receive, limit: int) -> bytes | Reque
 
 
 def _too_large(limit: int) -> RequestError:
-    return RequestError(message=f"the request has more than {limit} bytes", status=413)
+    return RequestError(message=f"the request is larger than {limit} bytes", status=413)
 
 
 class LeftError(Exception):
-    """The client went away."""
+    """The client disconnected."""
 
 
 class Leaving:
-    """Listens for the client's leaving, and then cancels the task that serves it."""
+    """Watches for a client disconnect, and cancels the task that serves the request."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -159,12 +159,12 @@ class Leaving:
         self._listening: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Listen from a moment on."""
+        """Start watching shortly."""
         self._serving = asyncio.current_task()
         self._timer = asyncio.get_running_loop().call_later(_LISTEN_AFTER, self._listen)
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
         if self._listening is not None:
@@ -190,12 +190,12 @@ async def attended(
     fail: Callable[[RequestError], WireAnswer],
     log: logging.Logger,
 ) -> Literal["", "left", "stopped"]:
-    """Serve a request to its end; how it ended early, if it did. `fail` writes an error in the client's protocol."""
+    """Serve a request to its end. Returns how it ended early, if it did. `fail` encodes an error for the client."""
     leaving = Leaving(receive)
     try:
         await handle(leaving)
     except asyncio.CancelledError:
-        # The client has left, or the server that stops has waited for this request as long as it may.
+        # The client disconnected, or the server is stopping and the grace period is over.
         if leaving.left:
             return "left"
         if not out.begun:
@@ -203,12 +203,14 @@ async def attended(
         return "stopped"
     except LeftError:
         return "left"
-    # What nobody has foreseen is told in the client's protocol, and in the log in full.
+    # Unexpected errors: the client gets a short one in its protocol, the log has the traceback.
     except Exception:
         log.exception("%s %s failed", asked.method, asked.path)
         if out.begun:
-            raise  # the server then cuts the connection: half an answer must not look whole
-        await out.answer(fail(RequestError(message="the server failed at this request; its log says why", status=500)))
+            raise  # uvicorn then closes the connection: half a response must not look complete
+        await out.answer(
+            fail(RequestError(message="the server failed to handle this request; see its log", status=500))
+        )
     finally:
         leaving.stop()
     return ""

@@ -1,9 +1,9 @@
-"""Listening: a socket, uvicorn on it, and what uvicorn lacks.
+"""Listening: a socket with uvicorn on it, and the limits that uvicorn lacks.
 
-uvicorn bounds neither the head of a request nor the time that it takes, and waits for ever for a client that takes
-nothing. It writes the head of an answer and its body one after the other, and a chunk of a backend's stream may hold
-many events: sent one by one, each costs a call of the kernel, a tenth of what a request costs in all. So its protocol
-is bounded here, and what is written in one turn of the loop is sent at once.
+uvicorn limits neither the size of a request's head nor the time that it takes, and waits forever for a client that
+reads nothing. It writes a response's head and body separately, and a chunk of a backend's stream may hold many events:
+each write is a system call, a tenth of a request's total cost. So the protocol here adds limits, and everything written
+in one iteration of the event loop is sent at once.
 """
 
 import asyncio
@@ -27,40 +27,40 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 _BACKLOG = 512
-"""Connections that wait to be accepted."""
+"""Maximum connections waiting to be accepted."""
 
 
 HEAD_LIMIT = 64 * 1024
-"""Bytes of a request without any of its body: its head, its trailers, what else may stand around chunks."""
+"""Maximum bytes of a request apart from its body: head, trailers and chunk framing."""
 
 _LINGER = 1.0
-"""Seconds in which a client that was refused may read why: were the connection closed at once, it might not."""
+"""Seconds that a refused client has to read the error: closing the connection at once could lose it."""
 
 
 class GatheringProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with bounds and on a transport that gathers. The times are those of Listening."""
+    """uvicorn's protocol with limits, on a transport that batches writes. The times are those of Listening."""
 
     request_timeout: float
     stall_timeout: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """A callback of asyncio's."""
+        """Callback of asyncio."""
         self._gathering = _Gathering(transport, self.loop, self.stall_timeout)
         super().connection_made(self._gathering)
         self._bare, self._in_body, self._refused = 0, False, False
         self._timer: asyncio.TimerHandle | None = self.loop.call_later(self.request_timeout, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """A callback of asyncio's."""
+        """Callback of asyncio."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A callback of asyncio's. The parser is given no more of a head than it may have."""
+        """Callback of asyncio. Passes no more of a head to the parser than the limit allows."""
         while data and not (self._refused or self.transport.is_closing()):
             room = HEAD_LIMIT - self._bare
             if not room:
-                self._refuse(b"431 Request Header Fields Too Large", f"a request's head has over {HEAD_LIMIT} bytes")
+                self._refuse(b"431 Request Header Fields Too Large", f"the request head exceeds {HEAD_LIMIT} bytes")
                 return
             part, data = data[:room], data[room:]
             self._bare += len(part)
@@ -69,37 +69,37 @@ class GatheringProtocol(HttpToolsProtocol):
             self._timer = self.loop.call_later(self.request_timeout, self._late)
 
     def on_headers_complete(self) -> None:
-        """A callback of httptools."""
+        """Callback of httptools."""
         self._stop_timer()
         self._bare, self._in_body = 0, True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A callback of httptools."""
+        """Callback of httptools."""
         self._stop_timer()
         self._bare = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A callback of httptools."""
+        """Callback of httptools."""
         self._stop_timer()
         self._bare, self._in_body = 0, False
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """A callback of asyncio's."""
+        """Callback of asyncio."""
         super().pause_writing()
         self._gathering.watch()
 
     def _late(self) -> None:
-        """End a connection whose request takes too long; a client that has not asked anything is not told."""
+        """Close a connection whose request takes too long; an idle one is closed without an error."""
         self._timer = None
         if self.pipeline or not (self._in_body or self.cycle is None or self.cycle.response_complete):
-            # Some clients end a body with a line end too many: that is no reason to cut off the answer.
+            # Some clients send an extra line break after a body: no reason to cut off the response.
             self._timer = self.loop.call_later(self.request_timeout, self._late)
         elif self._bare or self._in_body:
-            what = "body stood still for" if self._in_body else "head took over"
-            self._refuse(b"408 Request Timeout", f"a request's {what} {self.request_timeout:g} seconds")
+            what = "body stalled for" if self._in_body else "head took longer than"
+            self._refuse(b"408 Request Timeout", f"the request {what} {self.request_timeout:g} seconds")
         else:
             self.transport.close()
 
@@ -109,11 +109,11 @@ class GatheringProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, status: bytes, why: str) -> None:
-        """End the connection, and say why where the client can only take that for the answer to this request."""
+        """Close the connection, with an error if the client cannot mistake it for another request's response."""
         self.logger.warning("%s", why)
         self._refused, cycle = True, self.cycle
         if self._in_body and not (self.pipeline or cycle.response_started):
-            cycle.disconnected = True  # so that nobody waits for the rest of it
+            cycle.disconnected = True  # so that nothing waits for the rest of the body
             cycle.message_event.set()
         elif self._in_body or not (cycle is None or cycle.response_complete):
             self.transport.close()
@@ -125,7 +125,7 @@ class GatheringProtocol(HttpToolsProtocol):
 
 
 class _Gathering(asyncio.Transport):
-    """The transport, with writes held until the turn of the loop ends, and given up by a client that takes nothing."""
+    """A transport that batches the writes of one event loop iteration, and aborts if the client reads nothing."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, patience: float) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class _Gathering(asyncio.Transport):
         self._watching = False
 
     def watch(self) -> None:
-        """Abort the connection once nothing has been taken for as long as that may be, while something waits."""
+        """Abort the connection once the client has read nothing for `patience` seconds while data is waiting."""
         if not self._watching:
             self._watching, self._taken = True, self._sent - self._transport.get_write_buffer_size()
             self._loop.call_later(self._patience, self._look)
@@ -185,10 +185,10 @@ class _Gathering(asyncio.Transport):
 
 @contextlib.contextmanager
 def _listening_socket(options: Listening) -> Iterator[socket.socket]:
-    """A socket that listens."""
+    """A listening socket."""
     host = options.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol said, for asyncio sends small packets at once (TCP_NODELAY) on no other sockets.
+    # With an explicit protocol: asyncio sets TCP_NODELAY only on such sockets.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -196,27 +196,27 @@ def _listening_socket(options: Listening) -> Iterator[socket.socket]:
         made.listen(_BACKLOG)
     except OSError as error:
         made.close()
-        other = "; choose another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else ""
+        other = "; choose another port, or 0 for any free port" if error.errno == errno.EADDRINUSE else ""
         raise ForgeError(f"cannot listen on {options.host}:{options.port}: {error.strerror or error}{other}") from None
     with made:
         yield made
 
 
 def _url_of(listening: socket.socket) -> str:
-    """The address of that socket."""
+    """The URL of that socket."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class _HttpServer(uvicorn.Server):
-    """uvicorn without handlers of signals, which are the program's; `ready` is set when it answers."""
+    """uvicorn without signal handlers, which are up to the program. `ready` is set once it accepts requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
+        """Start listening."""
         await super().startup(sockets)
         self.ready.set()
 
@@ -228,10 +228,10 @@ class _HttpServer(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def _running(app: Application, listening: socket.socket, options: Listening) -> AsyncIterator[_HttpServer]:
-    """The server of that application, from when it answers until it has stopped."""
+    """Serve the application while the context is open."""
 
     class Protocol(GatheringProtocol):
-        """The protocol with the times of the options: uvicorn makes it, and hands none on."""
+        """The protocol with the options' times: uvicorn instantiates it and passes nothing on."""
 
         request_timeout, stall_timeout = options.request_timeout, options.stall_timeout
 

@@ -1,9 +1,9 @@
-"""Durable runs: they outlive their process, on DBOS, in SQLite or PostgreSQL. Needs the extra `durable`."""
+"""Durable runs, which outlive their process: on DBOS, in SQLite or PostgreSQL. Needs the extra `durable`."""
 
 from forge.errors import ForgeError
 
 try:
-    import dbos as _dbos  # noqa: F401 - is it installed?
+    import dbos as _dbos  # noqa: F401 - fails if the extra is missing
 except ModuleNotFoundError as missing:
     raise ForgeError(
         "durable runs need the extra `durable`, which is not installed: pip install 'forge-toolcalls[durable]'"

@@ -1,7 +1,7 @@
-"""The database of durable runs: the tables of DBOS in SQLite or PostgreSQL, how values are written, and queries.
+"""The database of durable runs: DBOS tables in SQLite or PostgreSQL, value encoding, and queries.
 
-Every access to a SQLite file goes through the one engine of its process: closing any other descriptor of the file would
-drop the locks that the process has on it.
+All access to a SQLite file goes through one engine per process: closing any other descriptor of the file would drop the
+process's locks on it.
 """
 
 import os
@@ -19,7 +19,7 @@ from forge.errors import ForgeError
 
 APPLICATION = "forge"
 VERSION = "forge-1"
-"""The order of steps that an effect takes. Runs of another version are not touched by this one."""
+"""The version of the order of steps per effect. Workers leave runs of other versions alone."""
 
 WORKFLOW = "forge.run"
 
@@ -27,17 +27,17 @@ ANSWERS = "answer"
 """The topic of answers."""
 
 ANSWERED = "ANSWERED"
-"""Beside the statuses of DBOS, that of a delayed segment whose answer is there."""
+"""The status of a delayed segment that has been answered, in addition to those of DBOS."""
 
 _TEXT, _FAULT = "=", "!"
-"""How a stored text begins, which is JSON of forge's own, and how an exception does."""
+"""Prefixes of a stored text (JSON written by forge) and of a stored exception."""
 
 
 class StoredJson(Serializer):
-    """How DBOS writes values: text as it is, so that JSON in it is not quoted again; the rest as JSON."""
+    """DBOS serializer: text as it is, so that JSON in it is not quoted again; other values as JSON."""
 
     def name(self) -> str:
-        """What rows name."""
+        """The serializer's name in rows."""
         return "forge_json"
 
     def serialize(self, data: object) -> str:
@@ -51,7 +51,7 @@ class StoredJson(Serializer):
                 return msgspec.json.encode(data).decode()
 
     def deserialize(self, serialized_data: str) -> object:
-        """The value; for an exception, a ForgeError that says what it said."""
+        """The value; for an exception, a ForgeError with its message."""
         kind, rest = serialized_data[:1], serialized_data[1:]
         if kind == _TEXT:
             return rest
@@ -59,12 +59,12 @@ class StoredJson(Serializer):
 
 
 def text_of(stored: str | None) -> str:
-    """A stored text or exception, without its mark."""
+    """A stored text or exception, without its prefix."""
     return (stored or "")[1:]
 
 
 class SegmentRow(Struct, frozen=True, kw_only=True):
-    """One segment of a run, as DBOS knows it. Times are seconds since 1970; `until`: it waits no longer than that."""
+    """One segment of a run, as DBOS knows it. Times are seconds since 1970; `until`: when its delay ends."""
 
     id: str
     status: str
@@ -88,7 +88,7 @@ class StepRow(Struct, frozen=True, kw_only=True):
 
 
 class Database:
-    """An open database: its engine, the client of DBOS on it, and queries that DBOS does not have."""
+    """An open database: its engine, a DBOS client on it, and queries that DBOS lacks."""
 
     def __init__(self, where: str | Path, *, durable: bool = True, create: bool = True) -> None:
         self.url = address_of(where)
@@ -148,7 +148,7 @@ class Database:
     # Runs
 
     def segments(self, ids: Sequence[str], *, outputs: bool = True) -> dict[str, SegmentRow]:
-        """Those of the segments that are there."""
+        """The segments that exist, by id."""
         runs = self._runs
         return {row.id: row for row in self._rows(runs.c.workflow_uuid.in_(list(ids)), outputs=outputs)}
 
@@ -163,10 +163,9 @@ class Database:
         ended: Collection[str] = (),
         statuses: Collection[str] = (),
     ) -> list[SegmentRow]:
-        """The first segments of the runs that were begun before that time and id, the latest first.
+        """The first segments of runs begun before that time and id, newest first.
 
-        Only those of that owner, queue and conversation, if these are given; and only those that ended so, or have a
-        segment of one of these statuses, if any of either is given.
+        Filtered by owner, queue and conversation, and by how runs ended or the status of a segment, if given.
         """
         runs = self._runs
         begun = sa.and_(runs.c.name == WORKFLOW, runs.c.parent_workflow_id.is_(None))
@@ -187,7 +186,7 @@ class Database:
         return self._rows(begun, most=most, outputs=False)
 
     def _attribute(self, name: str) -> sa.ColumnElement[str]:
-        """An attribute of a run, as the indexes of `_own_tables` have it."""
+        """SQL for a run's attribute, matching the indexes of `_own_tables`."""
         return sa.literal_column(_attribute(name, sqlite=self.sqlite), sa.Text())
 
     def _has_segment(self, statuses: Collection[str]) -> sa.ColumnElement[bool]:
@@ -208,7 +207,7 @@ class Database:
         runs, made = self._runs, self._outputs
         columns = (
             *(runs.c.workflow_uuid, runs.c.status, runs.c.created_at),
-            # When it ended: what is noted of a run later, such as the one that follows it, changes nothing of it.
+            # When it ended: attributes set later, such as the following run, do not count as updates.
             *(sa.func.coalesce(runs.c.completed_at, runs.c.updated_at), runs.c.attributes),
             *(runs.c.authenticated_user, runs.c.delay_until_epoch_ms, runs.c.application_version),
         )
@@ -238,7 +237,7 @@ class Database:
             ]
 
     def input_of(self, segment: str) -> str:
-        """The text that the segment was enqueued with; empty if it is not there."""
+        """The text that the segment was enqueued with; empty if there is no such segment."""
         query = sa.select(self._inputs.c.inputs).where(self._inputs.c.workflow_uuid == segment)
         with self.engine.connect() as connection:
             stored = connection.execute(query).scalar()
@@ -261,7 +260,7 @@ class Database:
             ]
 
     def heads(self, segments: Sequence[str]) -> dict[str, tuple[str, int]]:
-        """How far each of the segments is: its status, and the number of its last recorded step (-1: there is none)."""
+        """Each segment's status, and the number of its last recorded step (-1: none)."""
         runs, steps = self._runs, self._steps
         last = sa.select(sa.func.max(steps.c.function_id)).where(steps.c.workflow_uuid == runs.c.workflow_uuid)
         found = sa.select(runs.c.workflow_uuid, runs.c.status, sa.func.coalesce(last.scalar_subquery(), -1))
@@ -270,14 +269,14 @@ class Database:
             return {row[0]: (row[1], row[2]) for row in rows}
 
     def move(self, segment: str) -> None:
-        """Make a segment that waits in its queue, or for a person, one of this version."""
+        """Set a queued or waiting segment to this version."""
         runs = self._runs
         waits = sa.and_(runs.c.workflow_uuid == segment, runs.c.status.in_(("ENQUEUED", "DELAYED")))
         with self.engine.begin() as connection:
             connection.execute(sa.update(runs).where(waits).values(application_version=VERSION))
 
     def answered(self, segments: Sequence[str]) -> set[str]:
-        """Those of the waiting segments whose answer is there, though they have not gone on yet."""
+        """The waiting segments that have been answered but not resumed yet."""
         sent = self._sent
         query = sa.select(sent.c.destination_uuid).where(
             sent.c.destination_uuid.in_(list(segments)), sent.c.topic == ANSWERS
@@ -286,12 +285,12 @@ class Database:
             return set(connection.execute(query).scalars())
 
     def cancelled(self, firsts: Sequence[str]) -> set[str]:
-        """Those of the first segments whose runs are to be cancelled."""
+        """The first segments whose runs are marked for cancellation."""
         found = self.segments(firsts, outputs=False)
         return {one for one, row in found.items() if row.attributes.get("cancel") is True}
 
     def waiting(self) -> dict[str, int]:
-        """How many segments are in each of the states in which a run waits, as DBOS calls them."""
+        """The number of queued and delayed segments, by DBOS status."""
         runs = self._runs
         query = (
             sa.select(runs.c.status, sa.func.count())
@@ -301,10 +300,10 @@ class Database:
         with self.engine.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    # Messages: what users say to runs that are under way
+    # Messages to runs in progress
 
     def say(self, run: str, text: str) -> int:
-        """Keep a message to the run; its number, from 1."""
+        """Store a message to the run. Returns its number, from 1."""
         kept = self._messages
         while True:
             try:
@@ -328,25 +327,25 @@ class Database:
         with self.engine.begin() as connection:
             connection.execute(sa.delete(self._messages).where(self._messages.c.run.in_(list(runs))))
 
-    # Executors: the processes that work on runs
+    # Executors: the processes that perform runs
 
     def _refuse_newer(self) -> None:
-        """ForgeError for tables that a newer DBOS has changed: this one would misread them."""
+        """Raise ForgeError if a newer DBOS has changed the tables."""
         if self.sqlite:
             found, known = get_sqlite_migration_versions(self.engine)
         else:
             try:
                 found, known = get_migration_versions(self.engine, "dbos", use_listen_notify=True)
             except sa.exc.OperationalError:
-                return  # there is no such database yet; if it cannot be reached, its migration says why
+                return  # no database yet; if it cannot be reached, the migration reports why
         if found > known:
             raise ForgeError(
-                f"the database of runs {self.shown} is of a newer version of forge than this one (its tables are at "
-                f"version {found}, and this one knows {known}); update forge, or use another database"
+                f"the database of runs {self.shown} was created by a newer version of forge (its tables have "
+                f"version {found}; this one knows {known}); update forge, or use another database"
             )
 
     def _own_tables(self) -> None:
-        """Make what DBOS does not have; two processes that open a new database do so one after the other."""
+        """Create tables and indexes that DBOS lacks. A lock serializes processes that open a new database."""
         with self.engine.begin() as connection:
             if not self.sqlite:
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1718579813)")
@@ -359,7 +358,7 @@ class Database:
             )
             for name in ("conversation", "ended"):
                 index = f"forge_{name}"
-                # An index that is there is not asked for again: on PostgreSQL even that waits for everybody who writes.
+                # Skip an existing index: on PostgreSQL, even IF NOT EXISTS waits for all writers.
                 if not self.sqlite and connection.exec_driver_sql(f"SELECT to_regclass('dbos.{index}')").scalar():
                     continue
                 table = "workflow_status" if self.sqlite else "dbos.workflow_status"
@@ -367,7 +366,7 @@ class Database:
                 connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {index} ON {table} ({columns})")
 
     def beat(self, executor: str) -> None:
-        """Count the executor's counter up by one; it is entered if it is not there."""
+        """Increment the executor's counter, creating it if needed."""
         known = self._executors
         with self.engine.begin() as connection:
             raised = connection.execute(sa.update(known).where(known.c.id == executor).values(beat=known.c.beat + 1))
@@ -375,7 +374,7 @@ class Database:
                 connection.execute(sa.insert(known).values(id=executor, beat=0))
 
     def beats(self) -> dict[str, int]:
-        """The counters of all executors, -1 for one that has runs and no counter: it left without finishing them."""
+        """The counters of all executors; -1 for one that left with unfinished runs."""
         runs = self._runs
         owners = sa.select(runs.c.executor_id).distinct().where(runs.c.status == "PENDING", runs.c.name == WORKFLOW)
         with self.engine.connect() as connection:
@@ -384,7 +383,7 @@ class Database:
         return owning | known
 
     def pending(self, executor: str) -> dict[str, str]:
-        """The segments that the executor has taken and not ended, and their queues."""
+        """The executor's unfinished segments and their queues."""
         runs = self._runs
         taken = sa.and_(runs.c.executor_id == executor, runs.c.status == "PENDING", runs.c.name == WORKFLOW)
         with self.engine.connect() as connection:
@@ -403,15 +402,13 @@ class _Arguments(Struct):
 
 
 def address_of(where: str | Path) -> str:
-    """The database's URL: that of a file for a path, else as it is. ForgeError for another kind of database."""
+    """The database's URL, also for a file's path. ForgeError for an unsupported kind of database."""
     text = str(where)
     scheme, separator, _ = text.partition("://")
     if not separator:
         return f"sqlite:///{Path(text).absolute()}"
     if scheme not in {"sqlite", "postgresql", "postgres"}:
-        raise ForgeError(
-            f"{scheme}:// is no database that runs can be kept in; name a file, for SQLite, or postgresql://…"
-        )
+        raise ForgeError(f"unsupported database {scheme}://; use a file, for SQLite, or postgresql://…")
     return text.replace("postgres://", "postgresql://", 1)
 
 

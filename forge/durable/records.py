@@ -1,4 +1,4 @@
-"""What the rows of a durable run hold: its segments, its steps, its end."""
+"""Records of a durable run in the database: its segments, steps and end."""
 
 import base64
 import hashlib
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """What a segment of a run is enqueued with: the run goes on from `state`, in a workflow of DBOS of its own.
+    """The input of a segment, a DBOS workflow in which the run continues from `state`.
 
-    `definition` is the digest of what the workflow said when the run began. `within`: seconds that a person has to
-    answer a question. `setup` is the first segment's, which all others keep. `heard`: how many of the messages to the
-    run (`Runs.say`) its model was given. `traceparent` is the trace of who started the run, or of its first segment,
-    and `follows` the span of the segment before; both only where telemetry is switched on.
+    `definition`: digest of the workflow's definition when the run began. `within`: seconds to answer a question.
+    `setup`: the first segment's, which the others keep. `heard`: how many messages to the run (`Runs.say`) its model
+    has read. `traceparent`: the trace that started the run, or that of its first segment; `follows`: the span of the
+    previous segment; both only with telemetry.
     """
 
     run: str
@@ -44,7 +44,7 @@ class Segment(Struct, frozen=True, kw_only=True):
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
-    """The first step of a run: the backend that it has, and the state that it begins in."""
+    """The first step of a run: its backend, and the state in which it begins."""
 
     setup: Setup
     state: Raw
@@ -58,7 +58,7 @@ class Unreached(Struct, frozen=True, kw_only=True, tag="unreached"):
 
 
 class Performed(Struct, frozen=True, kw_only=True, tag="performed", omit_defaults=True):
-    """A step: an effect, as in a journal, and its outcome. `told`: what happened meanwhile in agents within the run."""
+    """A step: an effect, as in a journal, and its outcome. `told`: events of inner agents during the step."""
 
     effect: Recorded
     outcome: Outcome
@@ -66,7 +66,7 @@ class Performed(Struct, frozen=True, kw_only=True, tag="performed", omit_default
 
 
 class Interrupted(Struct, frozen=True, kw_only=True, tag="interrupted", omit_defaults=True):
-    """A step during which the run was cancelled; `begun`: it may have taken effect. `told` as in `Performed`."""
+    """A step during which the run was cancelled. `begun`: it may have taken effect. `told` as in `Performed`."""
 
     effect: Recorded
     begun: bool
@@ -74,20 +74,20 @@ class Interrupted(Struct, frozen=True, kw_only=True, tag="interrupted", omit_def
 
 
 class Begun(Struct, frozen=True, kw_only=True, tag="begun"):
-    """The first step of a write: the execution of the segment, by its nonce, that is about to perform it."""
+    """The first step of a write: the nonce of the execution that is about to perform it."""
 
     nonce: str
     effect: Recorded
 
 
 class Next(Struct, frozen=True, kw_only=True, tag="next"):
-    """The end of a segment: the run goes on in the one with that number."""
+    """The end of a segment: the run continues in the one with that number."""
 
     number: int
 
 
 class RunEnd(Struct, frozen=True, kw_only=True, tag="ended"):
-    """The end of a run: without `halt`, its goal."""
+    """The end of a run. Without `halt`, it reached its goal."""
 
     state: str
     halt: Halt | None = None
@@ -102,7 +102,7 @@ SEGMENT = msgspec.json.Decoder(Segment)
 
 
 def how_ended(halt: Halt | None) -> Literal["completed", "halted", "cancelled"]:
-    """The state of a run that ended with that."""
+    """The state of a run that ended with this halt."""
     match halt:
         case None:
             return "completed"
@@ -118,12 +118,12 @@ def written(value: Struct) -> str:
 
 
 def packed(state: State) -> str:
-    """The saved state as a short text."""
+    """The saved state as compressed text."""
     return base64.b64encode(zlib.compress(save(state))).decode()
 
 
 def unpacked(text: str) -> State:
-    """The state. ForgeError for one that this forge cannot go on from."""
+    """The state. ForgeError if this version of forge cannot resume it."""
     try:
         return load(zlib.decompress(base64.b64decode(text)))
     except ValueError as error:
@@ -131,7 +131,7 @@ def unpacked(text: str) -> State:
 
 
 def segment_id(run: str, number: int) -> str:
-    """The id that DBOS knows the segment by."""
+    """The segment's id in DBOS."""
     return f"{run}:{number}"
 
 
@@ -141,5 +141,5 @@ def queue_of(workflow: str) -> str:
 
 
 def definition_digest(workflow: "Workflow") -> str:
-    """The digest of what the workflow says."""
+    """The digest of the workflow's definition."""
     return hashlib.sha256(msgspec.json.encode(definition_of(workflow), order="deterministic")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Runs: durable runs, started, answered, cancelled, listed and read from any process that reaches their database."""
+"""Runs: start, answer, cancel, list and read durable runs from any process that can reach their database."""
 
 import asyncio
 import hashlib
@@ -58,10 +58,10 @@ from stages.repair.decoding import sound
 from stages.state import Awaiting, Done, Ending, Ready, State
 
 Served = Workflow | Agent
-"""What runs are of. A message to an agent is a run of its workflow."""
+"""A workflow or an agent. A message to an agent is a run of its workflow."""
 
 How = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
-"""Where a run is. `waiting`: for a person. `failed`: by a mistake in a program; `problem` says which."""
+"""A run's state. `waiting`: for a person. `failed`: stopped by a bug in a program; see `problem`."""
 
 _OVER = frozenset[How]({"completed", "halted", "cancelled", "failed"})
 
@@ -78,26 +78,25 @@ _STATUSES: Mapping[How, Collection[str]] = {
     "queued": ("ENQUEUED", ANSWERED),
     **{how: tuple(status for status, state in _STATES.items() if state == how) for how in get_args(How)[1:]},
 }
-"""The statuses that a segment of a run in that state may have, of those that have not ended by themselves."""
+"""DBOS statuses of the last segment of a run in that state, for runs that did not end by themselves."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 _POLL = 0.2
-"""Seconds between looks at a run that is waited for."""
+"""Seconds between polls of a run."""
 
 
 def workflow_of(served: Served) -> Workflow:
-    """The workflow of its runs."""
+    """The workflow that its runs execute."""
     return served.workflow if isinstance(served, Agent) else served
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run as it is listed. Times are ISO 8601, UTC. `segment` is its last.
+    """A run as it is listed. Times are ISO 8601, UTC. `segment` is the number of its last segment.
 
-    `question` is what a waiting run asks, until the time `until`; `halt` why it ended without its goal. `owner` is who
-    started it. `conversation` is the name of the one that it belongs to, in which it `follows` a run and is
-    `followed_by` one. `version` is that of the order of its steps. `message`, what it was started with, and `outcome`
-    are what `get` tells beside.
+    `question`: what a waiting run asks, until the time `until`. `halt`: why it ended without reaching its goal.
+    `owner`: who started it. `follows` and `followed_by` are the runs before and after it in its `conversation`.
+    `version`: the version of its step order. Only `get` sets `message`, which started the run, and `outcome`.
     """
 
     id: str
@@ -125,14 +124,14 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """Runs, the latest first, and the `cursor` of the next page; empty: there is none."""
+    """Runs, newest first, and the `cursor` of the next page; empty on the last."""
 
     runs: tuple[Run, ...]
     cursor: str = ""
 
 
 class Runs:
-    """The runs of a database. Every method can be used from any process, whether or not a worker is there."""
+    """The runs of a database. Every method works from any process, with or without a worker."""
 
     def __init__(self, database: Database, *, within: float = 7 * 86400.0) -> None:
         self._database, self._within = database, within
@@ -153,19 +152,19 @@ class Runs:
         priority: int | None = None,
         owner: str = "",
     ) -> str:
-        """Start a run of the workflow, or of the agent, for this message; its id.
+        """Start a run of the workflow or agent for this message. Returns its id.
 
-        With an `id`, the same start twice is one run; another start under the same id is refused. With a
-        `conversation`, a name of your own, it goes on from the last run of the owner's conversation of that name, or
-        begins it; RunError while that has not ended. Its runs have ids of their own, and an `id` only tells one start
-        from another. A lower `priority` is taken first. `owner` says whose run it is. It runs as soon as a worker with
-        this workflow or agent has room.
+        With an `id`, repeating the same start has no effect, and a different start with that id is refused. With a
+        `conversation`, any name, the run continues from the last run of the owner's conversation of that name, or
+        starts it; RunError while that last run has not ended. Runs of a named conversation get their own ids, and `id`
+        only identifies the start. Runs with a lower `priority` start first. The run begins as soon as a worker with
+        this workflow or agent has capacity.
         """
         for what, name in (("id", id), ("conversation", conversation or None)):
             if name is not None and not _ID.fullmatch(name):
-                raise ForgeError(f"the {what} {name[:120]!r} is none; use 1 to 100 letters, digits, - and _")
+                raise ForgeError(f"invalid {what} {name[:120]!r}: use 1 to 100 letters, digits, - and _")
         if priority is not None and not 1 <= priority < 2**31:
-            raise ForgeError(f"the priority {priority} is none; use 1 (first) to {2**31 - 1}")
+            raise ForgeError(f"invalid priority {priority}: use 1 (first) to {2**31 - 1}")
         asked = [workflow_of(served).name, message, prompt_vars or {}, *([conversation] if conversation else ())]
         start = _Start(
             served=served, message=message, values=prompt_vars, asked=_digest(asked), owner=owner, priority=priority
@@ -188,13 +187,13 @@ class Runs:
         except RunError as error:
             if error.kind != "reused-id":
                 raise
-            busy = f"the conversation {conversation} has just been given another message; wait for its end"
+            busy = f"the conversation {conversation} has just received another message; wait until that run has ended"
             raise RunError(busy, "wrong-state") from None
 
     async def follow(self, run: str, served: Served, message: str) -> str:
-        """Start the run that goes on with the conversation of an ended one, or answers what it ended with; its id.
+        """Start the run that continues an ended run's conversation, or answers its question. Returns the new id.
 
-        The same message twice is one run. RunError if the run has not ended, or another message has followed it.
+        Repeating the same message has no effect. RunError if the run has not ended, or a different message followed it.
         """
         start = _Start(served=served, message=message, asked=_digest([run, message]))
         return await self._following(await self._first(run), start)
@@ -204,15 +203,17 @@ class Runs:
         row = await self._last(run)
         known, end = _listed(first, row, answered=False), _output(row)
         if not isinstance(end, RunEnd):
-            does = "retry it first" if known.state == "failed" else "wait for its end, cancel it, or say it to that run"
+            does = (
+                "retry it first" if known.state == "failed" else "wait for its end, cancel it, or send it the message"
+            )
             raise RunError(
-                f"the run {run} is {known.state}, and only one that has ended is followed; {does}", "wrong-state"
+                f"the run {run} is {known.state}, and only an ended run can be continued; {does}", "wrong-state"
             )
         if known.workflow != name:
             raise ForgeError(f"the run {run} is of {known.workflow}, not of {name}")
         if start.values:
-            raise ForgeError("a conversation keeps the values that it began with; leave them out")
-        # What came too late for the run is read now.
+            raise ForgeError("a conversation keeps its first prompt variables; leave them out")
+        # Messages that came too late for the previous run are read now.
         unread = await asyncio.to_thread(self._database.said, run, await self._heard(row))
         heard = replace(start, message="\n\n".join((*unread, start.message)))
         state = replace(await _beginning(heard, unpacked(end.state)), run=str(first.attributes["next"]))
@@ -223,7 +224,7 @@ class Runs:
         return made
 
     async def _enqueued(self, state: State, start: "_Start") -> str:
-        """Enqueue the first segment of the run that begins in this state; its id, which is the state's."""
+        """Enqueue the first segment of a run that begins in this state. Returns the run's id, which is the state's."""
         run, workflow = state.run, workflow_of(start.served)
         with observation.Observed(observation.RunEnqueued(run=run, name=workflow.name)) as observed:
             traceparent = dict(observed.headers).get("traceparent", "")
@@ -244,7 +245,7 @@ class Runs:
             "attributes": {
                 "workflow": workflow.name,
                 "body": start.asked,
-                # Drawn now: the id of the run that follows, so that of two messages that follow at once one is refused.
+                # The id of the following run is drawn now, so that of two concurrent next messages one is refused.
                 "next": uuid4().hex,
                 "conversation": run,
                 "number": 1,
@@ -259,7 +260,7 @@ class Runs:
         return _same((await self.rows([first]))[first], start)
 
     async def get(self, run: str) -> Run:
-        """The run as it is now. ForgeError if there is none of that id."""
+        """The run as it is now. RunError if there is no such run."""
         return (await self._described([await self._first(run)], whole=True))[0]
 
     async def wait(self, run: str) -> Run:
@@ -280,13 +281,12 @@ class Runs:
         owner: str | None = None,
         conversation: str | None = None,
     ) -> Page:
-        """Runs, the latest first, a page of at most `most`.
+        """A page of at most `most` runs, newest first, filtered by state, workflow, owner and conversation.
 
-        Those in one of the `states`, of that workflow, owner and conversation. Where runs change their state meanwhile,
-        a page may have fewer, and a cursor.
+        If runs change their state during the query, a page may be short and still have a cursor.
         """
         if not 1 <= most <= 1000:
-            raise ForgeError(f"a page has 1 to 1000 runs, not {most}")
+            raise ForgeError(f"page size {most} is out of range: use 1 to 1000")
         rows = await asyncio.to_thread(
             self._database.first_segments,
             _place(cursor),
@@ -304,9 +304,9 @@ class Runs:
         )
 
     async def result(self, run: str, workflow: Workflow | None = None) -> Result[Finished, Halted]:
-        """The run's end, waited for. With its workflow, the value has the workflow's type.
+        """Wait for the run to end. With its workflow, the value has the workflow's type.
 
-        ForgeError for a run that failed. A run that waits for a person is waited for too: see `get`.
+        ForgeError for a run that failed. This also waits while the run waits for a person: see `wait`.
         """
         while True:
             row = await self._last(run)
@@ -318,23 +318,23 @@ class Runs:
             await asyncio.sleep(_POLL)
 
     async def answer(self, run: str, answer: Answer) -> None:
-        """Answer the question that the run waits with: `Approved`, `Rejected` or `Settled`, with its digest.
+        """Answer the run's question with `Approved`, `Rejected` or `Settled`, and its digest.
 
-        ForgeError if it waits for nobody or asks another question, CallbackError for an answer that does not fit. Of
-        several answers to a question, the first counts.
+        RunError if the run asks nothing or a different question, CallbackError for an answer that does not fit. The
+        first answer to a question counts.
         """
         known = await self.get(run)
         question = known.question
         if question is None:
-            raise RunError(f"the run {run} waits for no answer: it is {known.state}", "not-asked")
+            raise RunError(f"the run {run} is not waiting for an answer: it is {known.state}", "not-asked")
         if answer.digest != question.digest:
             raise RunError(
-                f"the run {run} does not ask that any more; it asks about {question.call.name} "
+                f"the run {run} no longer asks that; it asks about {question.call.name} "
                 f"{question.call.arguments}, digest {question.digest}",
                 "not-asked",
             )
         if isinstance(answer, Unanswered):
-            raise ForgeError("Unanswered is what a run is told when its time is over; approve, reject or settle")
+            raise ForgeError("Unanswered is set by the time-out only; use Approved, Rejected or Settled")
 
         async def given(_: Ask) -> Answer:
             return answer
@@ -345,20 +345,20 @@ class Runs:
         await client.set_workflow_delay_async(segment, delay_seconds=0)
 
     async def cancel(self, run: str) -> None:
-        """Cancel the run: what it does is stopped, every call answered. A run that has ended stays as it is."""
+        """Cancel the run: stop its work and give every call a result. An ended run is left unchanged."""
         first = await self._first(run)
         client = self._database.client
-        # First the mark, then the look: a segment that begins in between sees the mark.
+        # Mark first, then look: a segment that begins in between sees the mark.
         await client.update_workflow_attributes_async(first.id, {"cancel": True}, merge=True)
         last = await self._last(run)
         if last.status == "DELAYED":
             await client.set_workflow_delay_async(last.id, delay_seconds=0)
 
     async def say(self, run: str, text: str) -> int:
-        """Say something to a run that has not ended: its model reads it with the results of its next calls.
+        """Send a message to a run that has not ended: its model reads it with its next tool results.
 
-        How many such messages it has not read yet. What is said to a run that makes no further calls, or only the call
-        that ends it, is read with the next message of its conversation, if there is one.
+        Returns the number of unread messages. If the run makes no further call but the one that ends it, the message is
+        read with the next message of its conversation, if there is one.
         """
         known = await self.get(run)
         if known.over:
@@ -367,14 +367,14 @@ class Runs:
         return number - await self._heard(await self._last(run))
 
     async def _heard(self, last: SegmentRow) -> int:
-        """How many of the messages to the run its model was given, by its last segment."""
+        """How many of the messages to the run its model has read, by the last segment."""
         before = SEGMENT.decode(await asyncio.to_thread(self._database.input_of, last.id)).heard
         done = [STEP.decode(text_of(row.output)) for row in await self.steps(last.id) if row.name == "execute"]
         results = [one.outcome for one in done if isinstance(one, Performed)]
         return before + sum(len(one.heard) for one in results if isinstance(one, Results))
 
     async def upgrade(self, run: str) -> None:
-        """Have workers of this version of forge go on with a run that another version began, from its last step."""
+        """Let workers of this version of forge resume a run that another version began, from its last step."""
         row = await self._last(run)
         if row.version == VERSION or _state(row)[0] in _OVER:
             known = await self.get(run)
@@ -390,7 +390,7 @@ class Runs:
             await asyncio.to_thread(self._database.move, row.id)
 
     async def of_other_versions(self) -> AsyncIterator[Run]:
-        """The runs that have not ended and that no worker of this version goes on with."""
+        """The runs in progress that workers of this version leave alone."""
         cursor = ""
         while True:
             page = await self.list(cursor=cursor, most=500)
@@ -402,7 +402,7 @@ class Runs:
             cursor = page.cursor
 
     async def retry(self, run: str) -> None:
-        """Go on with a failed run from its last recorded step, once what it failed of is mended."""
+        """Resume a failed run from its last recorded step, once the cause of the failure is fixed."""
         row = await self._last(run)
         if _STATES.get(row.status) != "failed":
             state = (await self.get(run)).state
@@ -410,7 +410,7 @@ class Runs:
         await self._rewound(row)
 
     async def _rewound(self, row: SegmentRow) -> None:
-        """Enqueue the segment again, to go on from its last recorded step."""
+        """Enqueue the segment again, to resume from its last recorded step."""
         steps = await self.steps(row.id)
         first = await self._first(_run(row.id))
         await self._database.client.rewind_workflow_async(
@@ -421,7 +421,7 @@ class Runs:
         )
 
     async def delete(self, run: str) -> None:
-        """Delete all of an ended run. ForgeError for one that has not ended: cancel it first."""
+        """Delete an ended run with all its records. RunError if it has not ended: cancel it first."""
         known = await self.get(run)
         if not known.over:
             raise RunError(f"the run {run} is {known.state}; cancel it first", "wrong-state")
@@ -431,15 +431,15 @@ class Runs:
         client = self._database.client
         await client.delete_workflows_async([one for run in runs for one in _segments(run.id, run.segment)])
         await asyncio.to_thread(self._database.unsay, [run.id for run in runs])
-        # Another run in the place of a deleted one is another: the keys of its writes derive from its id.
+        # A run that replaces a deleted one gets a new id: idempotency keys of writes derive from it.
         for before in {run.follows for run in runs if run.follows} - {run.id for run in runs}:
             fresh = {"next": uuid4().hex, "followed_by": ""}
             await client.update_workflow_attributes_async(segment_id(before, 0), fresh, merge=True)
 
     async def prune(self, older: timedelta) -> int:
-        """Delete the runs that ended longer ago than that; how many they were."""
+        """Delete the runs that ended longer ago than that. Returns how many."""
         if older < timedelta(0):
-            raise ForgeError("runs cannot be older than a time to come; give a positive duration")
+            raise ForgeError("the age must not be negative")
         limit, count, cursor = time.time() - older.total_seconds(), 0, ""
         while True:
             page = await self.list(cursor=cursor, most=500)
@@ -452,7 +452,7 @@ class Runs:
             cursor = page.cursor
 
     async def journal(self, run: str) -> Journal:
-        """The run so far, as a journal. ForgeError for one that has not begun."""
+        """The run so far, as a journal. RunError if it has not begun."""
         first = await self._first(run)
         rows = [row for one in _segments(run, _number(await self._last(run))) for row in await self.steps(one)]
         header: Header | None = None
@@ -476,16 +476,16 @@ class Runs:
         return Journal(header=header, entries=tuple(entries), pending=pending)
 
     async def export(self, run: str, path: str | Path) -> None:
-        """Write the run so far as a journal, for `forge replay`, `bisect` and `ablate`. It must not be there yet."""
+        """Write the run so far as a journal for `forge replay`, `bisect` and `ablate`. The file must not exist yet."""
         journal = await self.journal(run)
         with JournalFile.new(Path(path)) as file:
             for line in bare_lines(journal):
                 file.append(line)
 
     async def events(self, run: str, workflow: Workflow, *, after: tuple[int, int] = (0, 0)) -> AsyncIterator[Stamped]:
-        """The run's events as they happen, those after the one whose `sequence` is `after`, until it ends.
+        """The run's events as they happen, after the one with the `sequence` `after`, until the run ends.
 
-        They are derived from what is recorded, by the run's workflow: no event is lost, and none comes twice.
+        They are derived from the recorded steps by the run's workflow: none is lost, and none comes twice.
         """
         reader = await self.reader(run, workflow)
         while True:
@@ -498,30 +498,30 @@ class Runs:
             await asyncio.sleep(_POLL)
 
     async def reader(self, run: str, workflow: Workflow) -> "EventReader":
-        """What reads the run's events. RunError where its workflow has changed since it began."""
+        """A reader of the run's events. RunError if its workflow has changed since it began."""
         await self._first(run)
         text = await asyncio.to_thread(self._database.input_of, segment_id(run, 0))
         if SEGMENT.decode(text).definition != definition_digest(workflow):
             raise RunError(
-                f"the workflow {workflow.name} has changed since the run {run} began; its events can be told only by "
-                "the one that it began with",
+                f"the workflow {workflow.name} has changed since the run {run} began; its events can be derived "
+                "only by the workflow that it began with",
                 "changed",
             )
         return EventReader(self, Timeline(run, workflow), run)
 
     async def waiting(self) -> Mapping[How, int]:
-        """How many runs are queued, and how many wait for a person."""
+        """The number of runs queued and of runs waiting for a person."""
         found = await asyncio.to_thread(self._database.waiting)
         return {"queued": found.get("ENQUEUED", 0), "waiting": found.get("DELAYED", 0)}
 
     async def heads(self, segments: Sequence[str]) -> Mapping[str, tuple[str, int]]:
-        """How far these segments are: what changes whenever there are more events of them."""
+        """The progress of these segments, which changes whenever they have more events."""
         return await asyncio.to_thread(self._database.heads, segments)
 
     # Rows
 
     async def rows(self, ids: Sequence[str]) -> dict[str, SegmentRow]:
-        """Those of the segments that are there."""
+        """The segments that exist, by id."""
         return await asyncio.to_thread(self._database.segments, ids)
 
     async def steps(self, segment: str, after: int = -1) -> Sequence[StepRow]:
@@ -540,7 +540,7 @@ class Runs:
         return (await self._lasts([await self._first(run)]))[0]
 
     async def _lasts(self, firsts: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
-        """The last segments of the runs with these first ones."""
+        """The last segments of the runs with these first segments."""
         lasts = {row.id: row for row in firsts}
         noted = {row.id: segment_id(_run(row.id), number) for row in firsts if (number := _noted(row))}
         if noted:
@@ -566,7 +566,7 @@ class Runs:
         return [await self._whole(run, last) for run, last in zip(runs, lasts, strict=True)]
 
     async def _whole(self, run: Run, last: SegmentRow) -> Run:
-        """The run with what is in its states."""
+        """The run with the fields that only its saved states have."""
         text = await asyncio.to_thread(self._database.input_of, segment_id(run.id, 0))
         asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
         question = await self._question(last.id) if run.state == "waiting" else None
@@ -587,7 +587,7 @@ class Runs:
 
 
 class EventReader:
-    """Reads a run's events: those that there are now, in order, each once."""
+    """Reads a run's recorded events in order, each once."""
 
     def __init__(self, runs: Runs, timeline: Timeline, run: str) -> None:
         self._runs, self._timeline, self._run = runs, timeline, run
@@ -595,18 +595,18 @@ class EventReader:
 
     @property
     def segment(self) -> str:
-        """The segment that it reads."""
+        """The segment being read."""
         return segment_id(self._run, self._number)
 
     async def more(self) -> Sequence[Stamped]:
-        """The events that have come since."""
+        """The events recorded since the last call."""
         found: list[Stamped] = []
         while True:
             row = (await self._runs.rows([self.segment])).get(self.segment)
             for step in await self._runs.steps(self.segment, self._step):
                 self._step = step.number
                 found += self._timeline.fed(step)
-                await asyncio.sleep(0)  # a long run is read whole; others go on meanwhile
+                await asyncio.sleep(0)  # let other tasks run while a long run is read
             if row is None or not isinstance(end := _output(row), Next):
                 return found
             self._number, self._step = end.number, -1
@@ -614,7 +614,7 @@ class EventReader:
 
 @asynccontextmanager
 async def client(database: str | Path, *, create: bool = True) -> AsyncIterator[Runs]:
-    """The runs of that database, without performing any: a file, for SQLite, or `postgresql://…`.
+    """The runs of a database (a file for SQLite, or `postgresql://…`), without performing any.
 
     ForgeError for a file that does not exist, unless `create`.
     """
@@ -626,7 +626,7 @@ async def client(database: str | Path, *, create: bool = True) -> AsyncIterator[
 
 
 class _Start(Struct, frozen=True, kw_only=True):
-    """What is started, and for whom. `asked` is the digest of all that tells it from another start."""
+    """A start of a run. `asked`: digest of everything that distinguishes it from another start."""
 
     served: Served
     message: str
@@ -635,11 +635,11 @@ class _Start(Struct, frozen=True, kw_only=True):
     owner: str = ""
     priority: int | None = None
     place: Mapping[str, object] = {}
-    """Attributes: its place in a conversation."""
+    """Attributes for its place in a conversation."""
 
 
 async def _beginning(start: _Start, before: State | None = None) -> State:
-    """The state in which the work on the message begins, after the conversation's state `before`, if there is one."""
+    """The state in which work on the message begins: new, or continuing from the conversation's state `before`."""
     served, workflow = start.served, workflow_of(start.served)
     if before is None:
         state = workflow.start(start.message, start.values)
@@ -656,11 +656,11 @@ def _digest(asked: object) -> str:
 
 
 def _same(row: SegmentRow, start: _Start) -> str:
-    """The id of the run, if it was started with that. RunError if not."""
+    """The run's id, if it has the same start. RunError if not."""
     run = _run(row.id)
     if row.attributes.get("body") != start.asked or row.owner != start.owner:
         raise RunError(
-            f"there is a run {run} already, for another workflow, message or values; use another id", "reused-id"
+            f"the run {run} already exists, with another workflow, message or values; use another id", "reused-id"
         )
     return run
 
@@ -675,7 +675,7 @@ def _output(row: SegmentRow) -> Next | RunEnd | None:
 
 
 def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
-    """The run as far as its rows say it without its states."""
+    """The run as its rows describe it, without its saved states."""
     state, problem = _state(last)
     end = _output(last)
     return Run(
@@ -702,7 +702,7 @@ def _state(row: SegmentRow) -> tuple[How, str]:
             how = how_ended(halt)
             return how, explain(halt) if how == "halted" and halt else ""
         case Next():
-            return "queued", ""  # its next segment is just being enqueued
+            return "queued", ""  # its next segment is being enqueued
         case None:
             return _STATES.get(row.status, "failed"), _problem(row) or _stranded(row)
 
@@ -710,15 +710,15 @@ def _state(row: SegmentRow) -> tuple[How, str]:
 def _problem(row: SegmentRow) -> str:
     if row.error:
         return text_of(row.error)
-    return "it was taken up too often without getting on" if row.status.startswith("MAX") else ""
+    return "it was recovered too often without progress" if row.status.startswith("MAX") else ""
 
 
 def _stranded(row: SegmentRow) -> str:
     if row.version == VERSION or row.status in {"ERROR", "CANCELLED"}:
         return ""
     return (
-        f"{row.version} of forge's durable runs began it, and workers of {VERSION} leave it alone; "
-        f"forge runs upgrade {_run(row.id)} has them go on with it"
+        f"the run was started by version {row.version}, and workers of {VERSION} leave it alone; "
+        f"resume it with forge runs upgrade {_run(row.id)}"
     )
 
 
@@ -727,7 +727,7 @@ def _result(end: RunEnd, workflow: Workflow | None) -> Result[Finished, Halted]:
     if end.halt is not None:
         return Failure(Halted(halt=end.halt, state=state))
     if not isinstance(state.phase, Done):
-        raise ForgeError(f"the run {state.run} ended in no end: its state is {type(state.phase).__name__}")
+        raise ForgeError(f"the run {state.run} ended in an unfinished state: {type(state.phase).__name__}")
     finished = Finished(outcome=state.phase.outcome, state=state)
     return Success(finished if workflow is None else workflow.typed(finished))
 
@@ -776,7 +776,7 @@ def _place(cursor: str) -> tuple[float, str] | None:
     try:
         return float(moment), key
     except ValueError:
-        raise RunError(f"{cursor[:120]!r} is no cursor; take it from the page before", "wrong-cursor") from None
+        raise RunError(f"invalid cursor {cursor[:120]!r}: use the one of the previous page", "wrong-cursor") from None
 
 
 def _cursor(row: SegmentRow) -> str:

@@ -1,12 +1,11 @@
-"""One segment of a run: forge's loop, its effects performed as steps of DBOS.
+"""One segment of a run: the agent loop, with its effects performed as DBOS steps.
 
-A model call, and calls that may be repeated, take one step: after a crash they may be performed twice, and are recorded
-once. Any other call takes two. The first records which execution of the segment is about to perform it; where the
-second finds another execution's mark, that one may have performed the call and died: its outcome is unknown, and the
+A model call, or a call that is safe to repeat, is one step: after a crash it may be performed twice, but is recorded
+once. Any other call is two steps. The first records which execution of the segment is about to perform it. If the
+second finds another execution's mark, that one may have performed the call and died: the outcome is unknown, and the
 call is not repeated.
 
-Whatever the body of a segment does beside its steps happens again when it is recovered, so it is the same each time:
-nothing is drawn, timed or asked outside a step.
+Code outside the steps runs again on recovery, so it must be deterministic: no randomness, clock or I/O outside a step.
 """
 
 import asyncio
@@ -75,62 +74,62 @@ from stages.state import Awaiting, State
 from stages.wire.deltas import Delta
 
 _EFFECTS = 200
-"""Effects of a segment: a recovered one reads every step again, at some milliseconds each."""
+"""Maximum effects of a segment: recovery reads every step again, at some milliseconds each."""
 
 _DIED = "the program ended before its result came"
 
-_NOT_ASKED = "in a durable run nobody is asked about a call of an agent within it, unless agent_tool has an `ask`"
+_NOT_ASKED = "nobody can be asked about calls of an inner agent in a durable run, unless agent_tool has an `ask`"
 
 
 Again = Callable[[str], Coroutine[object, object, str]]
-"""The workflow of DBOS that performs a segment."""
+"""The DBOS workflow that performs a segment."""
 
 
 class Host(Protocol):
-    """What a segment has of the process that performs it."""
+    """What a segment needs from the process that performs it."""
 
     async def connection(self, workflow: str) -> Connection:
-        """The workflow's model, connected to. BackendError if it cannot be reached."""
+        """The connection to the workflow's model. BackendError if it cannot be reached."""
         ...
 
     on_event: OnEvent | None
-    """Told of the deltas of replies and of tools' progress, beside the events."""
+    """Receives events, the deltas of replies and tools' progress."""
 
     async def send(self, workflow: str, effect: Send, on_chunk: OnChunk | None) -> Replied | Undelivered:
-        """Ask the workflow's model, when it has a slot free."""
+        """Call the workflow's model once a slot is free."""
         ...
 
     async def said(self, run: str, after: int) -> Sequence[str]:
-        """What users have said to the run, after so many messages."""
+        """The messages to the run after that number."""
         ...
 
     async def continued(self, first: str, following: str, number: int) -> None:
-        """Note that the run goes on in that segment, and wake it if the run is to be cancelled."""
+        """Record that the run continues in that segment, and wake it if the run is being cancelled."""
         ...
 
 
 class _Left(Exception):  # noqa: N818 - nothing went wrong
-    """The segment ends before the effect that the loop wants: the run waits, or goes on in the next one."""
+    """The segment ends before its next effect: the run waits for a person, or continues in the next segment."""
 
 
 class _Cancelled(Exception):  # noqa: N818 - nothing went wrong
-    """The run was cancelled in the step that was just recorded."""
+    """The run was cancelled during the step just recorded."""
 
     def __init__(self, *, begun: bool) -> None:
         self.begun = begun
 
 
 class Performing:
-    """The execution of a segment, by this process."""
+    """An execution of a segment in this process."""
 
     def __init__(self, host: Host, workflow: Workflow, segment: Segment, cancel: asyncio.Event) -> None:
         self._host, self._workflow, self._segment, self._cancel = host, workflow, segment, cancel
-        self._nonce = uuid4().hex  # of this execution, recorded nowhere but where it begins a write
+        self._nonce = uuid4().hex  # of this execution; recorded only where it begins a write
         self._state = unpacked(segment.state)
         self._answer: Answer | None = None
         self._raised = Raised(segment.run, redacted=False)
         self._told: list[Stamped] = []
-        """What happened in agents within the run since the last step."""
+        """Events of inner agents since the last step."""
         self._last: Request | None = None
         self._effects = 0
         self._heard = segment.heard
@@ -139,7 +138,7 @@ class Performing:
         """The span of this segment, as a traceparent."""
 
     async def run(self, again: Again) -> Next | RunEnd:
-        """Perform it to its end. `again` is the workflow of DBOS that performs a segment, which the next one is for."""
+        """Perform the segment to its end. `again`: the DBOS workflow that performs the next one."""
         segment = self._segment
         begins = observation.RunBegins(
             run=segment.run,
@@ -157,14 +156,14 @@ class Performing:
 
     async def _run(self, again: Again) -> Next | RunEnd:
         segment = self._segment
-        # Taken first, so that a run that fails of what follows keeps its answer when it is retried.
+        # Read first, so that a run that fails below keeps its answer when retried.
         if segment.number and self._asks():
             said = await DBOS.recv_async(ANSWERS, timeout_seconds=0)
             self._answer = None if said is None else ANSWER.decode(said)
         if segment.definition != definition_digest(self._workflow):
             raise ForgeError(
-                f"the workflow {segment.workflow} has changed since the run {segment.run} began, and the run goes on "
-                "only with the one that it began with; start a worker with that version, and retry the run"
+                f"the workflow {segment.workflow} has changed since the run {segment.run} began, and the run continues "
+                "only with the version that it began with; start a worker with that version, and retry the run"
             )
         setup = segment.setup or await self._prepared()
         if isinstance(setup, RunEnd):
@@ -173,7 +172,7 @@ class Performing:
         return await self._go_on(setup, again) if result is None else _end(result)
 
     async def _prepared(self) -> Setup | RunEnd:
-        """The setup that the run keeps. Recorded, so that a recovered run asks no other server."""
+        """The run's setup, recorded so that a recovered run keeps it."""
 
         async def prepare() -> str:
             try:
@@ -192,7 +191,7 @@ class Performing:
         return found.setup
 
     async def _driven(self, setup: Setup) -> Result[Finished, Halted] | None:
-        """The end of the run; None if it goes on in the next segment."""
+        """The end of the run; None if it continues in the next segment."""
         workflow = self._workflow
         name = self._segment.workflow
         connection = Connection(
@@ -227,7 +226,7 @@ class Performing:
         return ended
 
     def _hear(self, stamped: Stamped, emitter: Emitter) -> None:
-        """An event of the run, or of an agent within it, which has its place among the run's own."""
+        """Take an event of the run or of an inner agent."""
         if stamped.run != self._segment.run:
             stamped = replace(stamped, sequence=emitter.sequence)
             if isinstance(stamped.event, Event) and not isinstance(stamped.event, MessageAdded | ToolProgressed):
@@ -236,7 +235,7 @@ class Performing:
             self._host.on_event(stamped)
 
     async def _endpoint(self) -> Endpoint | None:
-        """Where the model is, for telemetry; the run does not depend on it."""
+        """The model's address, for telemetry only."""
         if not observation.observing():
             return None
         try:
@@ -245,7 +244,7 @@ class Performing:
             return None
 
     async def _performed(self, effect: Effect, perform: Callable[[], Awaitable[Outcome]], emitter: Emitter) -> Outcome:
-        """The outcome of the effect, recorded now or before."""
+        """The outcome of the effect, performed now or recorded before."""
         opening = self._effects == 0 and self._segment.number > 0
         if self._effects >= _EFFECTS or (isinstance(effect, Ask) and not opening):
             raise _Left
@@ -284,7 +283,7 @@ class Performing:
         return done.outcome
 
     def _may_end(self, effect: Execute) -> bool:
-        """Whether a call may end the run: what was said meanwhile would not be read."""
+        """Whether a call may end the run, in which case messages sent meanwhile would not be read."""
         return any(call.name in self._workflow.rules.terminal for call in effect.calls)
 
     def _begin(self, known: Recorded) -> Callable[[], Coroutine[object, object, str]]:
@@ -294,7 +293,7 @@ class Performing:
         return begin
 
     def _recorded(self, effect: Effect) -> Recorded:
-        """The effect as it is recorded; the segment's first request is whole."""
+        """The effect as recorded; the segment's first request is stored in full."""
         known = shortened(effect, self._last or Request())
         if isinstance(effect, Send):
             if self._last is None and isinstance(known, SentPart):
@@ -306,12 +305,12 @@ class Performing:
         if written(recorded) != written(now):
             raise ForgeError(
                 f"the run {self._segment.run} cannot be recovered: effect {self._effects} of its segment "
-                f"{self._segment.number} is another than the one that was recorded; a tool, a stage or forge itself "
-                "has changed since. Its journal, `forge runs export`, shows what was recorded"
+                f"{self._segment.number} differs from the recorded one; a tool, a stage or forge itself "
+                "has changed since. `forge runs export` writes what was recorded"
             )
 
     async def _asked(self, question: Ask) -> Answer:
-        """What a person said; that nobody did, once the time for it is over."""
+        """The person's answer, or Unanswered once the time is over."""
         if not self._asks():
             return Unanswered(digest=question.digest, reason=_NOT_ASKED)
         if self._answer is not None and self._answer.digest == question.digest:
@@ -323,7 +322,7 @@ class Performing:
         return isinstance(phase, Awaiting) and isinstance(phase.effect, Ask)
 
     async def _go_on(self, setup: Setup, again: Again) -> Next:
-        """The next segment, enqueued: at once, or for when a question is answered or its time is over."""
+        """Enqueue the next segment: at once, or delayed until a question is answered or expires."""
         segment = self._segment
         number = segment.number + 1
         following = replace(
@@ -344,7 +343,7 @@ class Performing:
 
 
 def _unheard(_: Delta) -> None:
-    """What a reply is streamed for is told by the emitter."""
+    """Does nothing: the emitter passes on the deltas."""
 
 
 async def _step(name: str, act: Callable[[], Coroutine[object, object, str]]) -> str:

@@ -1,4 +1,4 @@
-"""Timeline: the events of a run, derived from its recorded steps, as they come."""
+"""Timeline: the events of a run, derived from its recorded steps."""
 
 from collections.abc import Iterator
 
@@ -22,10 +22,10 @@ from stages.state import Ready, State
 
 
 class Timeline:
-    """The steps of a run are fed to it in order; each gives the events that it led to, dated when it was recorded.
+    """Turns a run's steps, fed in order, into events with the time of their recording.
 
-    They are the same whenever and wherever they are derived, so a reader goes on after any of them. The workflow has to
-    be the one that the run began with.
+    Events are the same whenever and wherever they are derived, so a reader can continue after any of them. The workflow
+    must be the one that the run began with.
     """
 
     def __init__(self, run: str, workflow: Workflow) -> None:
@@ -72,7 +72,7 @@ class Timeline:
         yield from self._advanced()
 
     def _advanced(self) -> Iterator[Stamped]:
-        """On to where the world has to do something, or the run is over."""
+        """Advance to the next effect, or to the end of the run."""
         while self._turn is not None and self._step.halt is None:
             yield from self._moved(advanced(self._turn, self._step.state))
             if not isinstance(self._step.state.phase, Ready):

@@ -1,6 +1,6 @@
-"""A worker: a process that performs durable runs, and takes over those of workers that died.
+"""A worker: a process that performs durable runs, and takes over those of dead workers.
 
-DBOS is one object a process, so there is one worker a process.
+DBOS is one object per process, so there is one worker per process.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ from stages.effect import Replied, Send, Undelivered
 _log = logging.getLogger("forge")
 
 _POLL = 0.2
-"""Seconds between looks for new runs, and for cancellations of those under way."""
+"""Seconds between polls for new runs, and for cancellations of those in progress."""
 
 
 class Rhythm(Struct, frozen=True, kw_only=True):
-    """How workers know of one another's death, in seconds.
+    """How workers detect dead workers, in seconds.
 
-    Each counts up every `heartbeat`; one that has not counted for `dead_after`, by the clock of who looks on, is dead,
-    and its runs are taken over. One that was only slow is refused when it records its next step.
+    Each increments a counter every `heartbeat`. A worker whose counter has not changed for `dead_after`, by the
+    observer's clock, is considered dead and its runs are taken over. If it was only slow, its next step is rejected.
     """
 
     heartbeat: float = 2.0
@@ -60,20 +60,20 @@ async def worker(
     rhythm: Rhythm = Rhythm(),  # noqa: B008 - frozen
     on_event: OnEvent | None = None,
 ) -> AsyncIterator[Runs]:
-    """Perform runs of these workflows and agents while the context is open; it yields what starts and answers them.
+    """Perform runs of these workflows and agents while the context is open. Yields the `Runs` of the database.
 
-    `database` is a file, for SQLite, or `postgresql://…`. `backend` is what all of them run on; None: each agent on its
-    own. At most `concurrency` runs are under way, and at most
-    `slots` model calls; at most `per_minute` runs of a workflow are begun a minute, by all workers together. A person
-    has `answer_within` seconds to answer a question. At the end, runs have `drain` seconds to end; those that have not
-    go on in the next worker. `on_event` is told of what happens in the runs under way here, with the deltas of replies
-    as they are written; after a recovery it is told again. ForgeError for a database that cannot be opened.
+    `database` is a file for SQLite, or `postgresql://…`. `backend`: the backend of all runs; None: each agent's own.
+    `concurrency`: maximum concurrent runs. `slots`: maximum concurrent model calls. `per_minute`: maximum runs of a
+    workflow started per minute, by all workers together. `answer_within`: seconds to answer a question. `drain`:
+    seconds that runs have to end when the context closes; the others continue in another worker. `on_event` receives
+    the events of runs performed here, and the deltas of replies; after a recovery, events are repeated. ForgeError for
+    a database that cannot be opened.
     """
     served = all_of(workflows)
     bounds = {"concurrency": concurrency, "slots": slots, "per_minute": per_minute}
     _refuse_wrong(served, backend, bounds, answer_within=answer_within, rhythm=rhythm)
     if _open:
-        raise ForgeError("this process has a worker of durable runs already, and can have one; give that all workflows")
+        raise ForgeError("this process already has a durable worker; give that one all workflows")
     opened = await asyncio.to_thread(Database, database)
     _open.append(opened)
     try:
@@ -86,11 +86,11 @@ async def worker(
 
 
 _open: list[Database] = []
-"""The database of this process's worker, while there is one."""
+"""The database of this process's worker, if there is one."""
 
 
 def all_of(workflows: Served | Sequence[Served]) -> tuple[Served, ...]:
-    """What is served, one or several."""
+    """The workflows and agents, given as one or several."""
     return (workflows,) if isinstance(workflows, Workflow | Agent) else tuple(workflows)
 
 
@@ -108,13 +108,13 @@ def _refuse_wrong(
     keepers = sorted(one.workflow.name for one in served if isinstance(one, Agent) and one.memory is not None)
     fallen = sorted(one.workflow.name for one in served if isinstance(one, Agent) and one.fallbacks)
     found = (
-        (not served, "a worker needs a workflow or an agent; it was given none"),
-        (twice, f"several workflows are named {', '.join(twice)}: runs name theirs, so each needs a name of its own"),
-        (lonely, f"{', '.join(lonely)}: a workflow does not say what it runs on; give the worker a backend"),
-        (keepers, f"{', '.join(keepers)}: conversations are kept with their runs; leave the agent's memory out"),
+        (not served, "a worker needs at least one workflow or agent"),
+        (twice, f"several workflows are named {', '.join(twice)}; each needs a unique name"),
+        (lonely, f"{', '.join(lonely)}: a workflow has no backend of its own; give the worker a backend"),
+        (keepers, f"{', '.join(keepers)}: durable runs store conversations themselves; remove the agent's memory"),
         (
             fallen,
-            f"{', '.join(fallen)}: durable runs use no fallbacks; leave them out, or put a backend in their place",
+            f"{', '.join(fallen)}: durable runs do not support fallbacks; remove them",
         ),
         *((most is not None and most < 1, f"{name} is {most}; it must be at least 1") for name, most in bounds.items()),
         (answer_within <= 0, f"answer_within is {answer_within:g}; it must be more than 0 seconds"),
@@ -131,7 +131,7 @@ def _refuse_wrong(
 
 
 class _Worker:
-    """The host of the segments that this process performs."""
+    """Hosts the segments that this process performs."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Worker:
     async def launched(
         self, concurrency: int, per_minute: int | None, rhythm: Rhythm, drain: float
     ) -> AsyncIterator[None]:
-        """Runs are performed while it is open."""
+        """Perform runs while the context is open."""
         database = self._database
         await asyncio.to_thread(database.beat, self._id)
         DBOS(
@@ -181,12 +181,12 @@ class _Worker:
         async def forge_run(text: str) -> str:
             return await self._perform(text, again)
 
-        # A run that its machines' deaths interrupt is worth going on with however often that happens.
+        # However often its machines die, a run is worth resuming.
         again = DBOS.workflow(name=WORKFLOW, max_recovery_attempts=10_000)(forge_run)
         DBOS.listen_queues([queue_of(name) for name in self._served])
         background: list[asyncio.Task[None]] = []
         try:
-            DBOS.launch()  # here, so that runs are performed on this loop
+            DBOS.launch()  # here, so that runs use this event loop
             for name in self._served:
                 await DBOS.register_queue_async(
                     queue_of(name),
@@ -204,14 +204,14 @@ class _Worker:
             await asyncio.gather(*background, return_exceptions=True)
             await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
             _silence()
-            # DBOS has put its own threads in the place of the loop's, and closed them.
+            # DBOS replaced the loop's executor with its own, and has closed it.
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
             await self._connections.aclose()
-            # Whatever is left of its runs is taken over at once: they have an executor without a counter.
+            # Its remaining runs are taken over at once: their executor has no counter.
             await asyncio.to_thread(database.forget, self._id)
 
     async def _drained(self, seconds: float) -> None:
-        """Wait for runs under way; those that take longer are left as if the process had died: nothing is recorded."""
+        """Wait for runs in progress. Those that take longer are abandoned, as if the process had died."""
         self._leaving = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
@@ -223,7 +223,7 @@ class _Worker:
         """One segment."""
         segment = SEGMENT.decode(text)
         if self._leaving:
-            await asyncio.Event().wait()  # it was taken from the queue while this process ends, and goes on elsewhere
+            await asyncio.Event().wait()  # dequeued while this process is ending; it continues elsewhere
         first, own = segment_id(segment.run, 0), segment_id(segment.run, segment.number)
         cancel = asyncio.Event()
         task = asyncio.current_task()
@@ -236,13 +236,13 @@ class _Worker:
                 cancel.set()
             doing = Performing(self, self._served[segment.workflow], segment, cancel)
             end = await doing.run(again)
-            if isinstance(end, RunEnd):  # before it has, so that none that has ended is missed in a list
+            if isinstance(end, RunEnd):  # before it ends, so that lists miss no ended run
                 ended = {"ended": how_ended(end.halt)}
                 await self._database.client.update_workflow_attributes_async(first, ended, merge=True)
             return written(end)
         except DBAPIError as error:
-            # A full disk, say. That does not end the run: the sweeper enqueues the segment again once it can.
-            _log.warning("the run %s cannot be recorded: %s", segment.run, str(error).partition("\n")[0])
+            # A full disk, for example. The run goes on: the sweeper enqueues the segment again once it can.
+            _log.warning("cannot record the run %s: %s", segment.run, str(error).partition("\n")[0])
             self._segments.discard(own)
             await self._abandoned.setdefault(own, asyncio.Event()).wait()
             raise
@@ -253,7 +253,7 @@ class _Worker:
                 self._tasks.discard(task)
 
     async def connection(self, workflow: str) -> Connection:
-        """The workflow's model, connected to when it is first needed."""
+        """The connection to the workflow's model, opened on first use."""
         backend = self._backends[workflow]
         async with self._connecting:
             if id(backend) not in self._connected:
@@ -262,7 +262,7 @@ class _Worker:
             return self._connected[id(backend)]
 
     async def send(self, workflow: str, effect: Send, on_chunk: OnChunk | None) -> Replied | Undelivered:
-        """Ask it, when a slot is free."""
+        """Call the model once a slot is free."""
         try:
             connection = await self.connection(workflow)
         except BackendError as error:
@@ -274,7 +274,7 @@ class _Worker:
             return await send(effect)
 
     async def said(self, run: str, after: int) -> Sequence[str]:
-        """What users have said to the run. Asked until the database answers: a fault would be the step's outcome."""
+        """The messages to the run. Retried until the database responds: an error would become the step's outcome."""
         while True:
             try:
                 return await asyncio.to_thread(self._database.said, run, after)
@@ -282,25 +282,25 @@ class _Worker:
                 await asyncio.sleep(_POLL)
 
     async def continued(self, first: str, following: str, number: int) -> None:
-        """Note the run's last segment; wake it if the run is to be cancelled, for it may wait for a person."""
+        """Record the run's last segment, and wake it if the run is being cancelled: it may wait for a person."""
         client = self._database.client
         await client.update_workflow_attributes_async(first, {"segment": number}, merge=True)
         if await asyncio.to_thread(self._database.cancelled, [first]):
             await client.set_workflow_delay_async(following, delay_seconds=0)
 
     async def _watch(self) -> None:
-        """Tell the runs under way that are to be cancelled."""
+        """Cancel the runs in progress that are marked for it."""
         while True:
             await asyncio.sleep(_POLL)
             if not self._live:
                 continue
-            with suppress(Exception):  # the database may be away for a while
+            with suppress(Exception):  # the database may be unavailable for a while
                 for first in await asyncio.to_thread(self._database.cancelled, list(self._live)):
                     if first in self._live:
                         self._live[first].set()
 
     async def _sweep(self, rhythm: Rhythm) -> None:
-        """Count, and take over the runs of executors that have stopped counting, and those that this one has lost."""
+        """Increment the counter; take over runs of executors whose counter stopped, and runs that this one has lost."""
         seen: dict[str, tuple[int, float]] = {}
         lost: dict[str, float] = {}
         while True:
@@ -320,17 +320,17 @@ class _Worker:
                     if (abandoned := self._abandoned.pop(one, None)) is not None:
                         abandoned.set()
             except Exception as error:  # noqa: BLE001 - it may be away for a while; nothing else ends this
-                _log.warning("the database of runs cannot be asked: %s", str(error).partition("\n")[0])
+                _log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
             await asyncio.sleep(rhythm.heartbeat)
 
     def _take_over(self, executor: str) -> None:
-        # Again at the next sweep if this fails in the middle: only then is the counter forgotten.
+        # The counter goes last, so that a failure here is repeated at the next sweep.
         DBOS._recover_pending_workflows([executor])  # noqa: SLF001 - the public way needs DBOS's own service
         self._database.forget(executor)
 
 
 def _silence() -> None:
-    """Take DBOS's handler off its logger: it holds on to the standard error that there was."""
+    """Remove DBOS's log handler, which keeps an old standard error."""
     logger = logging.getLogger("dbos")
     for handler in [*logger.handlers]:
         logger.removeHandler(handler)

@@ -1,9 +1,9 @@
-"""Durable runs behind HTTP, with a page to watch and answer them. Needs the extra `serve`."""
+"""Durable runs behind HTTP, with a page to watch them and answer their questions. Needs the extra `serve`."""
 
 from forge.errors import ForgeError
 
 try:
-    import httptools as _httptools  # noqa: F401 - are they installed?
+    import httptools as _httptools  # noqa: F401 - fails if the extra is missing
     import prometheus_client as _prometheus  # noqa: F401
     import starlette as _starlette  # noqa: F401
     import uvicorn as _uvicorn  # noqa: F401

@@ -1,24 +1,24 @@
-"""The HTTP API: every request and answer as a struct. Pure; docs/served.md has the same as a table.
+"""The HTTP API: every request and response as a struct. Pure; docs/served.md has the routes as a table.
 
-    POST   /v1/runs                   StartRun → RunView: 202 at once with `background`, else 200 when the run has ended
-                                      or waits for a person; with `stream`, the events as below
-    GET    /v1/runs                   ?state=&workflow=&conversation=&limit=&cursor= → RunPage, the latest first
+    POST   /v1/runs                   StartRun → RunView: 202 at once with `background`, else 200 once the run has ended
+                                      or waits for a person (202 if the server stops first); with `stream`, its events
+    GET    /v1/runs                   ?state=&workflow=&conversation=&limit=&cursor= → RunPage, newest first
     GET    /v1/runs/{id}              RunView
     GET    /v1/runs/{id}/events       text/event-stream, see below; Last-Event-ID or ?after= continues after that one
     GET    /v1/runs/{id}/journal      application/jsonl, for `forge replay`, `bisect` and `ablate`
-    POST   /v1/runs/{id}/answers      Answer → 202 RunView; 201 RunView of the run that goes on, for an InputAnswer
+    POST   /v1/runs/{id}/answers      Answer → 202 RunView; 201 RunView of the following run, for an InputAnswer
     POST   /v1/runs/{id}/cancel       202 RunView
     POST   /v1/runs/{id}/retry        202 RunView
     POST   /v1/runs/{id}/messages     Steer → 202 Steering
-    DELETE /v1/runs/{id}              204, of a run that has ended
+    DELETE /v1/runs/{id}              204; only for a run that has ended
     GET    /v1/workflows              WorkflowList
-    GET    /healthz /readyz           Health; open to everyone
+    GET    /healthz /readyz           Health; no key needed
     GET    /metrics                   Prometheus text
-    GET    /openapi.json              OpenAPI 3.1; open to everyone
-    GET    / /page/…                  the page; open to everyone
+    GET    /openapi.json              OpenAPI 3.1; no key needed
+    GET    / /page/…                  the page; no key needed
 
-Every error is a Problem, as application/problem+json. With a key file, a request needs `Authorization: Bearer KEY`; a
-key has scopes (`read`, `run`, `answer`, `metrics`, `admin`) and sees only its owner's runs, unless it has `admin`.
+Every error is a Problem (application/problem+json). With a key file, requests need `Authorization: Bearer KEY`; a key
+has scopes (`read`, `run`, `answer`, `metrics`, `admin`) and sees only its owner's runs, unless it has `admin`.
 
 In the stream an event is `event: TYPE`, `id: EFFECT.NUMBER` and one line `data: JSON`: a RunEvent, or for the type
 `state` a RunView. Events without an id are sent to current readers only: deltas of the reply being written, a tool's
@@ -38,12 +38,12 @@ from stages.message import ToolCall
 from stages.state import Ending
 
 RunState = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
-"""`waiting`: for a person. `halted`: it ended without its goal. `failed`: by a mistake in a program."""
+"""`waiting`: for a person. `halted`: ended without reaching its goal. `failed`: stopped by a bug in a program."""
 
 Scope = Literal["read", "run", "answer", "metrics", "admin"]
 
 MOST = 200
-"""Maximum runs of a page."""
+"""Maximum runs per page."""
 
 _Text = Annotated[str, Meta(min_length=1)]
 
@@ -52,10 +52,10 @@ _Text = Annotated[str, Meta(min_length=1)]
 
 
 class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Start a run of a workflow, or of an agent.
+    """Start a run of a workflow or an agent.
 
-    `variables` are those of the workflow's system prompt; a lower `priority` is taken first. With a `conversation`, a
-    name of your own, the run goes on from the last one in it, which has to have ended, or begins it.
+    `variables` fill the workflow's system prompt. Runs with a lower `priority` start first. `conversation` is any name:
+    the run continues from the last run of that conversation, which must have ended, or starts the conversation.
     """
 
     workflow: _Text
@@ -74,7 +74,7 @@ class ApproveAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class EditAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="edit"):
-    """The call may run with these arguments, JSON text of an object, which are checked like the model's own."""
+    """The call may run with these arguments (a JSON object as text), which are checked like the model's."""
 
     digest: _Text
     arguments: _Text
@@ -88,7 +88,7 @@ class RejectAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SettleAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="settle"):
-    """Whether the call in `Question.in_doubt` took effect; `result`: what it returned, if that is known."""
+    """Whether the call in `Question.in_doubt` took effect, and what it returned, if known."""
 
     digest: _Text
     happened: bool
@@ -96,9 +96,9 @@ class SettleAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class InputAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="input"):
-    """What the user says to a run that has ended: another one goes on from there.
+    """The user's next message to a run that has ended; another run continues from there.
 
-    It answers the question that the run has ended with (`needs_input`), or is the conversation's next message.
+    It answers the question that the run ended with (`needs_input`), or is the conversation's next message.
     """
 
     text: _Text
@@ -108,7 +108,7 @@ Answer = ApproveAnswer | EditAnswer | RejectAnswer | SettleAnswer | InputAnswer
 
 
 class Steer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something to say to a run under way: the model reads it with the results of its next tools."""
+    """A message to a run in progress: the model reads it with its next tool results."""
 
     text: _Text
 
@@ -117,10 +117,10 @@ class Steer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """What a waiting run asks: may `call` run? An answer names the `digest`.
+    """The question of a waiting run: may `call` run? An answer must repeat the `digest`.
 
-    `in_doubt`: an earlier call whose outcome is unknown; it is answered with a SettleAnswer. `problem`: what is wrong
-    with the arguments that a person gave before. `until`: when the question closes.
+    `in_doubt`: an earlier call whose outcome is unknown, to be answered with a SettleAnswer. `problem`: what was wrong
+    with the arguments that a person gave before. `until`: when the question expires.
     """
 
     digest: str
@@ -133,9 +133,9 @@ class Question(Struct, frozen=True, kw_only=True):
 class RunView(Struct, frozen=True, kw_only=True):
     """A run. Times are ISO 8601, UTC.
 
-    `problem` says in a sentence why it halted or failed; `reason` is the kind of halt, such as `budget_spent`.
-    `question`, `outcome` and `message` are not in lists. `follows` is the run of its `conversation` that it goes on
-    from; `followed_by` the one that went on from it.
+    `problem` explains why it halted or failed; `reason` is the kind of halt, such as `budget_spent`. Lists leave out
+    `question`, `outcome` and `message`. `follows` and `followed_by` are the runs before and after it in its
+    `conversation`.
     """
 
     id: str
@@ -155,14 +155,14 @@ class RunView(Struct, frozen=True, kw_only=True):
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
-    """Runs, the latest first; `cursor` is that of the next page, empty on the last. A filtered page may be short."""
+    """Runs, newest first. `cursor` leads to the next page, empty on the last. A filtered page may be short."""
 
     runs: tuple[RunView, ...]
     cursor: str = ""
 
 
 class Steering(Struct, frozen=True, kw_only=True):
-    """The message is kept; a `steered` event tells when the model is given it. `unread`: those that it has not been."""
+    """The message is stored; a `steered` event follows when the model reads it. `unread`: messages not read yet."""
 
     unread: int
 
@@ -171,7 +171,7 @@ class Steering(Struct, frozen=True, kw_only=True):
 
 
 class ToolView(Struct, frozen=True, kw_only=True):
-    """A tool: what it does to the world, whether a person is asked, and the JSON Schema of its arguments."""
+    """A tool: its effect, whether it needs approval, and the JSON Schema of its arguments."""
 
     name: str
     description: str
@@ -182,9 +182,9 @@ class ToolView(Struct, frozen=True, kw_only=True):
 
 
 class WorkflowView(Struct, frozen=True, kw_only=True):
-    """A workflow or an `agent` that runs can be started of.
+    """A workflow or an `agent` that can be run.
 
-    `variables`: those that a start must give; `calls`: most model calls. An agent is talked to, message by message.
+    `variables`: required to start a run. `calls`: maximum model calls. An agent's runs are messages of a conversation.
     """
 
     name: str
@@ -202,7 +202,7 @@ class WorkflowList(Struct, frozen=True, kw_only=True):
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """`ok`, or for /readyz with status 503 `draining` or `unavailable`, with the problem."""
+    """`ok`; or `draining` or `unavailable`, with the problem, from /readyz with status 503."""
 
     status: Literal["ok", "draining", "unavailable"]
     problem: str = ""
@@ -212,14 +212,14 @@ class Health(Struct, frozen=True, kw_only=True):
 
 
 class FieldProblem(Struct, frozen=True, kw_only=True):
-    """What is wrong with a field of the request."""
+    """An invalid field of the request."""
 
     field: str
     detail: str
 
 
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error (RFC 9457). `type` is `urn:forge:problem:KIND`; `field` names the field that is wrong, if one is."""
+    """An error (RFC 9457). `type` is `urn:forge:problem:KIND`; `field` names the invalid field, if there is one."""
 
     type: str
     title: str

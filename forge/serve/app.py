@@ -1,4 +1,4 @@
-"""The ASGI application: requests of the API, each held to its caller's scopes and bounds, and the page."""
+"""The ASGI application: the API, with keys, scopes and rate limits checked, and the page."""
 
 import asyncio
 import hashlib
@@ -64,7 +64,7 @@ _SAFE = (
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),
 )
-"""Headers of every answer: what the page shows was written by models and tools."""
+"""Headers of every response: the page shows text written by models and tools."""
 
 _STOPPING = "the server is stopping; try again in a moment"
 
@@ -76,7 +76,7 @@ _steer = msgspec.json.Decoder(api.Steer)
 
 
 class Incoming(Struct, frozen=True):
-    """A request to an operation: who asks, for which run, with which query."""
+    """A request to an operation, with its caller, run and query."""
 
     asked: Asked
     out: Outlet
@@ -85,11 +85,11 @@ class Incoming(Struct, frozen=True):
     query: Mapping[str, list[str]]
 
     def one(self, name: str) -> str:
-        """A parameter of the query; empty where there is none."""
+        """A query parameter; empty if missing."""
         return self.query.get(name, [""])[-1]
 
     async def tell(self, what: object, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        """Answer with JSON."""
+        """Respond with JSON."""
         body = msgspec.json.encode(what)
         await self.out.answer(WireAnswer(status=status, body=body, headers=(("cache-control", "no-store"), *headers)))
 
@@ -118,7 +118,7 @@ class Rates:
 
 
 class App:
-    """The application. `stop` has readers leave; `draining`: no run is started any more."""
+    """The application. While `draining`, readers are disconnected and no run is started."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class App:
 
     @property
     def draining(self) -> bool:
-        """Whether the server stops."""
+        """Whether the server is stopping."""
         return self._followings.closing.is_set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -214,7 +214,7 @@ class App:
         try:
             query = parse_qs(asked.query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
         except ValueError:
-            raise ProblemError("wrong-field", "the query has more than 50 fields") from None
+            raise ProblemError("wrong-field", "the query string has more than 50 fields") from None
         leaving.begin()
         incoming = Incoming(replace(asked, body=body), out, caller, run, query)
         if operation.method == "GET":
@@ -225,7 +225,7 @@ class App:
             observed.outcome = Answered(status=out.status)
 
     def _found(self, asked: Asked, scope: Scope) -> tuple[Operation | ProblemError, str]:
-        """What is asked for, and of which run."""
+        """The operation that the request is for, and its run."""
         allowed: list[str] = []
         for operation, route in self._routes:
             match, found = route.matches({**scope, "method": "GET" if asked.method == "HEAD" else asked.method})
@@ -234,22 +234,22 @@ class App:
             if match is Match.PARTIAL:
                 allowed.append(operation.method)
         if not allowed:
-            detail = f"there is nothing at {asked.path[:200]}; /openapi.json says what there is"
+            detail = f"no such path: {asked.path[:200]}; see /openapi.json"
             return ProblemError("not-found", detail), ""
-        refused = ProblemError("method-not-allowed", f"{asked.path[:200]} takes {', '.join(allowed)}")
+        refused = ProblemError("method-not-allowed", f"{asked.path[:200]} allows {', '.join(allowed)}")
         refused.headers = (("allow", ", ".join(allowed)),)
         return refused, ""
 
     def _caller(self, asked: Asked, operation: Operation) -> Principal:
-        """Who asks, if they may. ProblemError if not, or if they ask too often."""
+        """The caller. ProblemError if it may not make this request, or makes too many."""
         if operation.scope is None:
             return ANYONE
         caller = self._known(asked)
         if not caller.may(operation.scope):
-            raise ProblemError("forbidden", f"this key has not the scope {operation.scope!r}, which this needs")
+            raise ProblemError("forbidden", f"this key lacks the scope {operation.scope!r}")
         if wait := self._rates.take(caller.owner, time.monotonic()):
             raise ProblemError(
-                "too-many", f"more than {self._options.rate:g} requests a second", retry_after=max(1, round(wait))
+                "too-many", f"more than {self._options.rate:g} requests per second", retry_after=max(1, round(wait))
             )
         return caller
 
@@ -260,10 +260,10 @@ class App:
         try:
             found = self._keys.caller(key.strip()) if scheme.lower() == "bearer" and key.strip() else None
         except ForgeError as error:
-            log.error("%s", error)  # noqa: TRY400 - it is told in its sentence
-            raise ProblemError("unavailable", "the keys cannot be read; the server's log says why") from None
+            log.error("%s", error)  # noqa: TRY400 - the message explains it
+            raise ProblemError("unavailable", "the key file cannot be read; see the server's log") from None
         if found is None:
-            refused = ProblemError("unauthorized", "this needs a key: Authorization: Bearer KEY", field="Authorization")
+            refused = ProblemError("unauthorized", "key required: Authorization: Bearer KEY", field="Authorization")
             refused.headers = (("www-authenticate", "Bearer"),)
             raise refused
         return found
@@ -277,10 +277,10 @@ class App:
         workflow = self._workflows.get(wanted.workflow)
         if workflow is None:
             known = ", ".join(self._workflows)
-            detail = f"there is no workflow {wanted.workflow[:100]!r}; there is {known}"
+            detail = f"unknown workflow {wanted.workflow[:100]!r}; available: {known}"
             raise ProblemError("unknown-workflow", detail, field="workflow")
         if not wanted.message.strip():
-            raise ProblemError("wrong-field", "the message is empty; say what the model should do", field="message")
+            raise ProblemError("wrong-field", "the message is empty", field="message")
         started = await self._runs.start(
             workflow,
             wanted.message,
@@ -312,9 +312,7 @@ class App:
         states = [state for state in get_args(api.RunState) if state in asks.query.get("state", [])]
         if strange := [one for one in asks.query.get("state", []) if one not in get_args(api.RunState)]:
             known = ", ".join(get_args(api.RunState))
-            raise ProblemError(
-                "wrong-field", f"there is no state {strange[0][:50]!r}; there are {known}", field="state"
-            )
+            raise ProblemError("wrong-field", f"unknown state {strange[0][:50]!r}; use one of {known}", field="state")
         limit = asks.one("limit") or "50"
         if not limit.isdecimal() or not 1 <= int(limit[:6]) <= api.MOST:
             raise ProblemError("wrong-field", f"limit must be a number from 1 to {api.MOST}", field="limit")
@@ -329,7 +327,7 @@ class App:
         await asks.tell(api.RunPage(runs=tuple(map(run_view, page.runs)), cursor=page.cursor))
 
     async def _own(self, asks: Incoming) -> Run:
-        """The run that is asked about. RunError if there is none, or it is another's."""
+        """The requested run. RunError if it does not exist or belongs to another owner."""
         run = await self._runs.get(asks.run)
         if not asks.caller.sees(run.owner):
             raise RunError(f"there is no run {asks.run[:120]!r}", "unknown")
@@ -351,13 +349,15 @@ class App:
             await self._input(asks, run, said)
             return
         if isinstance(said, api.SettleAnswer) and run.question is not None and run.question.in_doubt is None:
-            raise ProblemError("wrong-field", "no outcome is unknown here; approve or reject", field="type", run=run.id)
+            raise ProblemError(
+                "wrong-field", "there is no unknown outcome to settle; approve or reject", field="type", run=run.id
+            )
         await self._runs.answer(run.id, _outcome(said))
         await asks.tell(run_view(await self._runs.get(run.id)), 202)
 
     async def _input(self, asks: Incoming, run: Run, said: api.InputAnswer) -> None:
         if not run.over:
-            detail = f"the run {run.id} has not ended; what is said meanwhile goes to {run.id}/messages"
+            detail = f"the run {run.id} has not ended; post messages to /v1/runs/{run.id}/messages"
             raise ProblemError("not-asked", detail, field="type", run=run.id)
         if not said.text.strip():
             raise ProblemError("wrong-field", "the text is empty", field="text", run=run.id)
@@ -366,7 +366,7 @@ class App:
         except RunError as error:
             if error.kind != "reused-id":
                 raise
-            detail = f"the run {run.id} was followed already, by another text"
+            detail = f"the run {run.id} already has another following message"
             raise ProblemError("not-asked", detail, field="text", run=run.id) from None
         where = (("location", f"/v1/runs/{following}"),)
         await asks.tell(run_view(await self._runs.get(following)), 201, where)
@@ -374,7 +374,7 @@ class App:
     def _served_of(self, run: Run) -> Served:
         served = self._workflows.get(run.workflow)
         if served is None:
-            detail = f"this server has no workflow {run.workflow!r}, which the run {run.id} is of"
+            detail = f"the run {run.id} is of the workflow {run.workflow!r}, which this server does not have"
             raise ProblemError("unknown-workflow", detail, run=run.id)
         return served
 
@@ -407,7 +407,7 @@ class App:
         said = asks.asked.header("last-event-id") or asks.one("after")
         found = _PLACE.fullmatch(said)
         if said and not found:
-            raise ProblemError("wrong-field", f"{said[:50]!r} is no id of an event", field="Last-Event-ID", run=run.id)
+            raise ProblemError("wrong-field", f"invalid event id {said[:50]!r}", field="Last-Event-ID", run=run.id)
         await self._stream(asks, run, (int(found[1]), int(found[2])) if found else None)
 
     async def _stream(
@@ -423,7 +423,7 @@ class App:
                 if not followed.over:
                     raise ProblemError("unavailable", _STOPPING, run=run.id, retry_after=2)
                 if not reading.news:
-                    await out.answer(WireAnswer(status=204, body=b""))  # a browser then asks no more
+                    await out.answer(WireAnswer(status=204, body=b""))  # tells a browser not to reconnect
                     return
             await out.stream(headers)
             while True:
@@ -439,7 +439,7 @@ class App:
             await out.end()
 
     async def _more(self, changed: asyncio.Event) -> None:
-        """Wait until there is more, the server stops, or a stream has been silent for long."""
+        """Wait for more events, for the server to stop, or for `keep_alive` seconds."""
         waiting = [asyncio.ensure_future(one.wait()) for one in (changed, self._followings.closing)]
         try:
             await asyncio.wait(waiting, timeout=self._options.keep_alive, return_when=asyncio.FIRST_COMPLETED)
@@ -449,9 +449,9 @@ class App:
 
     @asynccontextmanager
     async def _followed(self, run: Run) -> AsyncIterator[Following]:
-        """The run, followed. ProblemError where too many are, or its workflow is not here."""
+        """Follow the run. ProblemError if too many streams are open, or its workflow is not served here."""
         if self._streams >= self._options.streams:
-            detail = f"{self._options.streams} streams are open, as many as there may be"
+            detail = f"all {self._options.streams} streams are in use"
             raise ProblemError("too-many", detail, run=run.id, retry_after=5)
         self._streams += 1
         try:
@@ -474,8 +474,8 @@ class App:
             try:
                 async with asyncio.timeout(5):
                     await self._runs.heads([])
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with the database is the answer
-                log.warning("the database of runs cannot be asked: %s", str(error).partition("\n")[0])
+            except Exception as error:  # noqa: BLE001 - any database error means not ready
+                log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
                 health = api.Health(status="unavailable", problem="the database of runs does not answer")
         await asks.tell(health, 200 if health.status == "ok" else 503)
 
@@ -493,22 +493,22 @@ class App:
         name = asked.path.removeprefix("/page/") if asked.path != "/" else "index.html"
         kind = _KINDS.get(Path(name).suffix)
         if asked.method not in {"GET", "HEAD"}:
-            raise ProblemError("method-not-allowed", "the page is only read")
+            raise ProblemError("method-not-allowed", "the page allows GET and HEAD")
         body: bytes | None = None
         if kind is not None and re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", name):
             with suppress(OSError):
                 body = (_PAGE / name).read_bytes()
         if body is None or kind is None:
-            raise ProblemError("not-found", f"there is nothing at {asked.path[:200]}")
+            raise ProblemError("not-found", f"no such path: {asked.path[:200]}")
         await out.answer(WireAnswer(body=body, headers=(("cache-control", "no-cache"),)), kind)
 
 
 def _refuse_broken(followed: Following) -> None:
-    """Raise the problem that ended the following of a run before the run ended, if there is one."""
+    """Raise an error if the run cannot be followed any further."""
     if isinstance(followed.problem, ForgeError):
         raise followed.problem
     if followed.problem is not None:
-        detail = f"the run {followed.id} cannot be read; the server's log says why"
+        detail = f"the run {followed.id} cannot be read; see the server's log"
         raise ProblemError("internal", detail, run=followed.id)
 
 
@@ -522,12 +522,12 @@ def _is_json(kind: str) -> bool:
 
 
 def _idempotent(asks: Incoming) -> str | None:
-    """The id of the run that the caller's key stands for."""
+    """The run id derived from the caller and the Idempotency-Key."""
     key = asks.asked.header("idempotency-key")
     if not key:
         return None
     if not _IDEMPOTENCY_KEY.fullmatch(key):
-        raise ProblemError("wrong-field", "use 1 to 200 plain characters in quotes", field="Idempotency-Key")
+        raise ProblemError("wrong-field", "use 1 to 200 ASCII characters in quotes", field="Idempotency-Key")
     plain = key.removeprefix('"').removesuffix('"')
     return hashlib.sha256(f"{asks.caller.owner}\0{plain}".encode()).hexdigest()[:32]
 
@@ -549,9 +549,9 @@ _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def read_arguments(text: str) -> None:
-    """ProblemError for arguments that are not the JSON text of an object."""
+    """Raise ProblemError unless the text is a JSON object."""
     try:
         read(_object, text.encode())
     except ProblemError as error:
-        detail = f"arguments must be the JSON text of an object: {error}"
+        detail = f"arguments must be a JSON object, as text: {error}"
         raise ProblemError("wrong-field", detail, field="arguments") from None

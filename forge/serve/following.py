@@ -1,8 +1,8 @@
-"""Following: the events of runs for whoever reads them now, derived once a run however many read.
+"""Following: the events of runs for their current readers, derived once per run whatever the number of readers.
 
-What is recorded is read from the database, so a reader misses nothing and hears nothing twice, in whichever process the
-run is. Beside that come the deltas of a reply while it is written here: they are shown as long as the reply is not
-recorded, and dropped when it is. A reader holds no more than its place, so one that stops reading costs nothing.
+Recorded events are read from the database, so a reader misses none and gets none twice, whichever process performs the
+run. Deltas of a reply being written in this process are added to them, and dropped once the reply is recorded. A reader
+holds only its position, so one that stops reading costs nothing.
 """
 
 import asyncio
@@ -21,62 +21,62 @@ from stages.events import Event, RunFailed, RunFinished, RunHalted, RunStarted, 
 _log = logging.getLogger("forge.serve")
 
 _POLL = 0.2
-"""Seconds between looks for what other processes have recorded."""
+"""Seconds between polls for steps recorded by other processes."""
 
 _AT_ONCE = 64 * 1024
-"""Bytes after which a reader is given no more at once: it may not take them, and there may be hundreds of readers."""
+"""Bytes after which a write to one reader ends: it may be slow, and there may be hundreds of readers."""
 
 Sequence = tuple[int, int]
 
 
 class Following:
-    """A run that is followed. `changed` is set, and replaced, whenever there is more."""
+    """A run that is being followed. `changed` is set, and replaced, whenever there is more."""
 
     def __init__(self, run: Run) -> None:
         self.id = run.id
         self.readers = 0
         self.told: list[tuple[Sequence, bytes]] = []
-        """All that is recorded, as it is sent."""
+        """All recorded events, encoded for the stream."""
         self.live: list[tuple[Sequence, bytes]] = []
-        """What is heard of the effect under way; `dropped` counts how often it was emptied."""
+        """Live events of the effect in progress; `dropped` counts how often they were discarded."""
         self.dropped = 0
         self.run, self.states = run, 1
-        """The run as it was last looked at, and how many states of it were seen."""
+        """The run when last read, and the number of its states seen so far."""
         self.over = False
-        """Everything is told, and the run has ended."""
+        """The run has ended and all its events are here, or it cannot be followed any further (`problem`)."""
         self.problem: Exception | None = None
         self.changed = asyncio.Event()
         self.dirty = True
         self.reader: EventReader | None = None
         self.head: tuple[str, int] | None = None
         self.status: tuple[str, str] | None = None
-        """Its last segment and the status of that, with which `run` was looked up."""
+        """Its last segment, and the segment's status when `run` was read."""
 
     @property
     def last(self) -> Sequence:
-        """The place of the last event that is recorded."""
+        """The sequence of the last recorded event."""
         return self.told[-1][0] if self.told else (0, -1)
 
     def wake(self) -> None:
-        """Tell whoever waits."""
+        """Wake the readers that wait."""
         self.changed.set()
         self.changed = asyncio.Event()
 
     def hear(self, stamped: Stamped) -> None:
-        """Something that only this process knows, which is shown until the effect is recorded."""
+        """Add a live event, known only to this process, to be shown until the effect is recorded."""
         if (event := event_view(stamped)) is not None:
             self.live.append((stamped.sequence, _sse(event)))
             self.wake()
 
     def end(self, problem: Exception) -> None:
-        """No more can be told."""
+        """Stop following because of a problem."""
         if not isinstance(problem, RunError):
             _log.warning("the run %s cannot be followed: %s", self.id, str(problem).partition("\n")[0])
         self.problem, self.over = problem, True
         self.wake()
 
     def add(self, found: Iterable[Stamped]) -> None:
-        """More that is recorded."""
+        """Add recorded events."""
         for stamped in found:
             if (event := event_view(stamped)) is not None:
                 lasts = isinstance(stamped.event, Event) and not isinstance(stamped.event, ToolProgressed)
@@ -88,18 +88,18 @@ class Following:
 
 
 class Followings:
-    """The runs that are followed. When `closing` is set, the server stops and readers are let go."""
+    """The runs being followed. When `closing` is set, the server is stopping and readers are disconnected."""
 
     def __init__(self, closing: asyncio.Event) -> None:
         self._runs: Runs | None = None
         self._followed: dict[str, Following] = {}
         self._within: dict[str, str] = {}
-        """The run that each agent's own run is a part of, while there is one."""
+        """The outer run of each agent's run, while that is in progress."""
         self._look, self._reading = asyncio.Event(), asyncio.Semaphore(16)
         self.closing = closing
 
     def heard(self, stamped: Stamped) -> None:
-        """What a worker of this process tells of a run: how it goes on is looked up at once."""
+        """Take an event from this process's worker; a recorded one makes the run be read at once."""
         outer = self._within.get(stamped.parent, stamped.parent)
         if outer:
             self._within[stamped.run] = outer
@@ -109,7 +109,7 @@ class Followings:
         if followed is None:
             return
         if outer and not isinstance(stamped.event, Event):
-            return  # an agent's deltas: of a run itself they are shown, and those of a few at once nobody could read
+            return  # deltas of inner agents are not shown: nobody could read several at once
         if outer or isinstance(stamped.event, ToolProgressed) or not isinstance(stamped.event, Event):
             followed.hear(stamped)
         else:
@@ -118,7 +118,7 @@ class Followings:
 
     @asynccontextmanager
     async def watching(self, runs: Runs) -> AsyncIterator[None]:
-        """The runs are looked at while it is open."""
+        """Poll the runs while the context is open."""
         self._runs = runs
         task = asyncio.create_task(self._watch(runs))
         try:
@@ -129,10 +129,10 @@ class Followings:
 
     @asynccontextmanager
     async def of(self, run: Run, workflow: Workflow) -> AsyncIterator[Following]:
-        """The run, followed while it is open. RunError where its workflow has changed."""
+        """Follow the run while the context is open. RunError if its workflow has changed."""
         followed = self._followed.get(run.id)
         if followed is None:
-            assert self._runs is not None, "it is not watching"  # noqa: S101 - the server opens it first
+            assert self._runs is not None, "it is not watching"  # noqa: S101 - the server enters watching() first
             reader = await self._runs.reader(run.id, workflow)
             followed = self._followed.setdefault(run.id, Following(run))
             followed.reader = followed.reader or reader
@@ -153,8 +153,8 @@ class Followings:
             self._look.clear()
             try:
                 await self._look_at(runs)
-            except Exception as error:  # noqa: BLE001 - the database may be away for a while
-                _log.warning("the database of runs cannot be asked: %s", str(error).partition("\n")[0])
+            except Exception as error:  # noqa: BLE001 - the database may be unavailable for a while
+                _log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
                 await asyncio.sleep(_POLL)
 
     async def _look_at(self, runs: Runs) -> None:
@@ -176,11 +176,11 @@ class Followings:
     async def _refresh(self, runs: Runs, one: Following, status: tuple[str, str]) -> None:
         try:
             async with self._reading:
-                # First the state, then the events: one that has ended has told them all.
+                # The state before the events: once a run has ended, all its events can be read.
                 run = one.run if one.status == status else await runs.get(one.id)
                 assert one.reader is not None  # noqa: S101 - see _look_at
                 one.add(await one.reader.more())
-        except Exception as error:  # noqa: BLE001 - its readers are told; the others' runs are still followed
+        except Exception as error:  # noqa: BLE001 - only this run's readers are affected
             one.end(error)
             return
         one.status = status
@@ -191,24 +191,24 @@ class Followings:
 
 
 def _seen(run: Run) -> tuple[str, str]:
-    """What of a run is told as a new state: that, and what it asks."""
+    """What makes a new `state` event: the state and the question."""
     return run.state, run.question.digest if run.question else ""
 
 
 def _sse(event: Stamped, place: Sequence | None = None) -> bytes:
-    """The event as one of a stream; with an id if it has a place in the run."""
+    """The event encoded for the stream, with an id if it is recorded."""
     known = f"id: {place[0]}.{place[1]}\n" if place else ""
     kind = event.event.__struct_config__.tag
     return f"event: {kind}\n{known}data: ".encode() + msgspec.json.encode(event) + b"\n\n"
 
 
 def _state(run: Run) -> bytes:
-    """The run as it is now, as an event."""
+    """The run's current state, encoded for the stream."""
     return b"event: state\ndata: " + msgspec.json.encode(run_view(run)) + b"\n\n"
 
 
 class Reading:
-    """One reader's place in a run that is followed, after the event of that sequence; None: from the beginning."""
+    """One reader's position in a followed run: after the event of that sequence, or at the start for None."""
 
     def __init__(self, followed: Following, after: Sequence | None) -> None:
         self._followed, self._after = followed, after
@@ -217,12 +217,12 @@ class Reading:
         self._begun = False
 
     def take(self) -> bytes:
-        """What there is for the reader now, some 64 KiB at a time; empty: nothing."""
+        """The next events for this reader, about 64 KiB at a time; empty if there are none yet."""
         one = self._followed
         parts: list[bytes] = []
         if not self._begun:
             self._begun, self._states = True, one.states
-            if not one.run.over:  # one that has ended says so when all of it is told
+            if not one.run.over:  # an ended run sends its state after all its events
                 parts.append(_state(one.run))
             if self._after is None:
                 started = RunStarted(message=one.run.message)
@@ -248,15 +248,15 @@ class Reading:
 
     @property
     def more(self) -> bool:
-        """Whether there is more for it already."""
+        """Whether more recorded events are available now."""
         return self._next < len(self._followed.told)
 
     @property
     def done(self) -> bool:
-        """Whether all is told, and there will be no more."""
+        """Whether everything was sent and the run has ended."""
         return self._followed.over and self._next == len(self._followed.told)
 
     @property
     def news(self) -> bool:
-        """Whether the reader has been told of anything that is recorded after its place."""
+        """Whether any event is recorded after the position at which the reader started."""
         return any(self._after is None or sequence > self._after for sequence, _ in self._followed.told)

@@ -1,8 +1,8 @@
-"""Keys: who may ask, for what. A file has a line a key, with the hash of it; the key itself is told once.
+"""API keys: one line per key in a file, with its owner, scopes and hash. The key itself is printed only once.
 
     ann read,run,answer 4f1c…  # forge_Qx3P…
 
-A key is 32 random bytes, so a fast hash does: nobody tries them all.
+A key is 32 random bytes, so a fast hash is enough: it cannot be guessed.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _SHOWN = len(_PREFIX) + 4
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """Who asks, and what for. An `admin` may do everything, and sees the runs of all owners."""
+    """An authenticated caller. The scope `admin` allows everything, on the runs of all owners."""
 
     owner: str
     scopes: frozenset[Scope]
@@ -36,26 +36,26 @@ class Principal(Struct, frozen=True, kw_only=True):
         return scope in self.scopes or "admin" in self.scopes
 
     def sees(self, owner: str) -> bool:
-        """Whether the caller may know of a run of that owner."""
+        """Whether the caller may see runs of that owner."""
         return owner == self.owner or "admin" in self.scopes
 
 
 ANYONE = Principal(owner="", scopes=frozenset(SCOPES))
-"""Who asks a server without keys, which only this machine reaches."""
+"""The caller of a server without keys, which only this machine can reach."""
 
 
 def scopes_of(text: str) -> tuple[Scope, ...]:
-    """The scopes that the text lists with commas. ForgeError for one that there is not."""
+    """The scopes in a comma-separated list. ForgeError for an unknown one."""
     said = text.split(",")
     if strange := [one for one in said if one not in SCOPES]:
-        raise ForgeError(f"there is no scope {strange[0][:50]!r}; there are {', '.join(SCOPES)}")
+        raise ForgeError(f"unknown scope {strange[0][:50]!r}; use any of {', '.join(SCOPES)}")
     return tuple(one for one in SCOPES if one in said)
 
 
 def add_key(path: Path, owner: str, scopes: tuple[Scope, ...]) -> str:
-    """Add a key to the file, which is made if it is not there; the key."""
+    """Add a new key to the file, creating the file if needed. Returns the key."""
     if not _OWNER.fullmatch(owner):
-        raise ForgeError(f"{owner[:120]!r} is no owner of a key; use up to 100 letters, digits and . _ @ -")
+        raise ForgeError(f"invalid owner {owner[:120]!r}: use 1 to 100 letters, digits and . _ @ -")
     key = _PREFIX + secrets.token_urlsafe(32)
     line = f"{owner} {','.join(scopes)} {_hash(key)}  # {key[:_SHOWN]}…\n"
     try:
@@ -66,28 +66,28 @@ def add_key(path: Path, owner: str, scopes: tuple[Scope, ...]) -> str:
             unfinished = end > 0 and os.pread(file.fileno(), 1, end - 1) != b"\n"
             file.write(b"\n" * unfinished + line.encode())
     except OSError as error:
-        raise ForgeError(f"cannot write the keys {path}: {error.strerror}") from None
+        raise ForgeError(f"cannot write the key file {path}: {error.strerror}") from None
     return key
 
 
 class KeyFile:
-    """The keys of a file. It is read again when it has changed, so that a key that is removed is refused at once."""
+    """The keys in a file. The file is read again when it changes, so a removed key stops working at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._keys, self._seen = self._read()
 
     def caller(self, key: str) -> Principal | None:
-        """Whose key it is; None for nobody's. ForgeError for a file that cannot be read any more."""
+        """The caller with that key; None if it is unknown. ForgeError if the file can no longer be read."""
         if self._stamp() != self._seen:
             self._keys, self._seen = self._read()
-        return self._keys.get(_hash(key))  # by its hash, of which the time that a comparison takes tells nothing
+        return self._keys.get(_hash(key))  # looked up by hash, so timing reveals nothing about the key
 
     def _stamp(self) -> tuple[int, int, int]:
         try:
             found = self._path.stat()
         except OSError as error:
-            raise ForgeError(f"cannot read the keys {self._path}: {error.strerror}") from None
+            raise ForgeError(f"cannot read the key file {self._path}: {error.strerror}") from None
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _read(self) -> tuple[Mapping[str, Principal], tuple[int, int, int]]:
@@ -96,23 +96,25 @@ class KeyFile:
             text = self._path.read_text()
         except (OSError, UnicodeError) as error:
             said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise ForgeError(f"cannot read the keys {self._path}: {said}") from None
+            raise ForgeError(f"cannot read the key file {self._path}: {said}") from None
         return parsed(text, str(self._path)), stamp
 
 
 def parsed(text: str, name: str) -> Mapping[str, Principal]:
-    """The callers by the hash of their key. ForgeError for a line that is none."""
+    """The callers by the hash of their key. ForgeError for an invalid line."""
     found: dict[str, Principal] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         parts = line.partition("#")[0].split()
         if not parts:
             continue
         if len(parts) != 3 or not re.fullmatch("[0-9a-f]{64}", parts[2]):
-            raise ForgeError(f"{name}, line {number} is no key; forge key OWNER --key-file {name} adds one")
+            raise ForgeError(
+                f"{name}, line {number} is not a valid key entry; forge key OWNER --key-file {name} adds one"
+            )
         try:
             found[parts[2]] = Principal(owner=parts[0], scopes=frozenset(scopes_of(parts[1])))
         except ForgeError as error:
-            raise ForgeError(f"{name}, line {number}: {error}") from None
+            raise ForgeError(f"{name}: line {number}: {error}") from None
     return found
 
 

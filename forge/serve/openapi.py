@@ -1,4 +1,4 @@
-"""The operations of the API, and the OpenAPI document that they make. Pure."""
+"""The operations of the API, and the OpenAPI document generated from them. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
@@ -29,7 +29,7 @@ OperationId = Literal[
 
 
 class Parameter(Struct, frozen=True, kw_only=True):
-    """A parameter of the query, or a header; a string, unless `schema` says otherwise."""
+    """A query parameter or header; a string unless `schema` says otherwise."""
 
     name: str
     about: str
@@ -38,10 +38,10 @@ class Parameter(Struct, frozen=True, kw_only=True):
 
 
 class Operation(Struct, frozen=True, kw_only=True):
-    """What a method of a path does. `scope` is what a key needs; None: everyone may. `body` is read as JSON.
+    """A method of a path. `scope` is the scope a key needs; None: no key needed. `body` is read as JSON.
 
-    `answers` are the structs of its answers, or their media types, by status; None: no body. `problems` are those that
-    only it has.
+    `answers`: the struct or media type of each success response, by status; None: no body. `problems`: errors specific
+    to this operation.
     """
 
     id: OperationId
@@ -59,8 +59,8 @@ _EVENTS = "text/event-stream"
 _RUN = "/v1/runs/{run}"
 
 _LAST_EVENT = (
-    Parameter(name="Last-Event-ID", place="header", about="The id of the last event that is known: go on after it."),
-    Parameter(name="after", about="The same, for who cannot set headers."),
+    Parameter(name="Last-Event-ID", place="header", about="The id of the last event received, to continue after it."),
+    Parameter(name="after", about="The same, for clients that cannot set headers."),
 )
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -68,14 +68,14 @@ OPERATIONS: tuple[Operation, ...] = (
         id="startRun",
         method="POST",
         path="/v1/runs",
-        about="Start a run. The answer comes when it has ended or waits for a person, or with `background` at once.",
+        about="Start a run. Responds once the run has ended or waits for a person; with `background`, at once.",
         scope="run",
         body=api.StartRun,
         parameters=(
             Parameter(
                 name="Idempotency-Key",
                 place="header",
-                about="The same request with the same key is one run; another request with it is refused.",
+                about="Repeating a request with the same key starts no second run; a different request is refused.",
             ),
         ),
         answers={200: api.RunView, 202: api.RunView},
@@ -85,22 +85,22 @@ OPERATIONS: tuple[Operation, ...] = (
         id="listRuns",
         method="GET",
         path="/v1/runs",
-        about="Runs, the latest first.",
+        about="List runs, newest first.",
         scope="read",
         parameters=(
             Parameter(
                 name="state",
-                about="Only runs in this state, or in one of several.",
+                about="Only runs in this state; may be repeated.",
                 schema={"type": "array", "items": {"enum": list(get_args(api.RunState))}},
             ),
             Parameter(name="workflow", about="Only runs of this workflow or agent."),
             Parameter(name="conversation", about="Only runs of this conversation."),
             Parameter(
                 name="limit",
-                about="Runs of a page.",
+                about="Runs per page.",
                 schema={"type": "integer", "minimum": 1, "maximum": api.MOST, "default": 50},
             ),
-            Parameter(name="cursor", about="The `cursor` of the page before."),
+            Parameter(name="cursor", about="The `cursor` of the previous page."),
         ),
         answers={200: api.RunPage},
     ),
@@ -108,7 +108,7 @@ OPERATIONS: tuple[Operation, ...] = (
         id="getRun",
         method="GET",
         path=_RUN,
-        about="A run, with what it asks or what came of it.",
+        about="A run, with its question or outcome.",
         scope="read",
         answers={200: api.RunView},
     ),
@@ -117,7 +117,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path=f"{_RUN}/events",
         about="The run's events as they happen, until it ends. `data` is a RunEvent, for the event `state` a RunView. "
-        "204: there are no more.",
+        "204: no events are left.",
         scope="read",
         parameters=_LAST_EVENT,
         answers={200: _EVENTS, 204: None},
@@ -127,7 +127,7 @@ OPERATIONS: tuple[Operation, ...] = (
         id="exportJournal",
         method="GET",
         path=f"{_RUN}/journal",
-        about="The run so far as a journal, for forge replay, bisect and ablate.",
+        about="The run so far as a journal, for `forge replay`, `bisect` and `ablate`.",
         scope="read",
         answers={200: "application/jsonl"},
         problems=("wrong-state",),
@@ -136,7 +136,7 @@ OPERATIONS: tuple[Operation, ...] = (
         id="answerRun",
         method="POST",
         path=f"{_RUN}/answers",
-        about="Answer what the run asks. The first answer to a question counts.",
+        about="Answer the run's question. The first answer counts.",
         scope="answer",
         body=api.Answer,
         answers={201: api.RunView, 202: api.RunView},
@@ -146,7 +146,7 @@ OPERATIONS: tuple[Operation, ...] = (
         id="cancelRun",
         method="POST",
         path=f"{_RUN}/cancel",
-        about="Cancel the run: what it does is stopped, every call answered. One that has ended stays as it is.",
+        about="Cancel the run. Work in progress is stopped; every call gets a result. An ended run is unchanged.",
         scope="run",
         answers={202: api.RunView},
     ),
@@ -154,7 +154,7 @@ OPERATIONS: tuple[Operation, ...] = (
         id="retryRun",
         method="POST",
         path=f"{_RUN}/retry",
-        about="Go on with a failed run from its last recorded step.",
+        about="Resume a failed run from its last recorded step.",
         scope="run",
         answers={202: api.RunView},
         problems=("wrong-state",),
@@ -163,7 +163,7 @@ OPERATIONS: tuple[Operation, ...] = (
         id="steerRun",
         method="POST",
         path=f"{_RUN}/messages",
-        about="Say something to a run under way: the model reads it with the results of its next tools.",
+        about="Send a message to a run in progress: the model reads it with its next tool results.",
         scope="run",
         body=api.Steer,
         answers={202: api.Steering},
@@ -182,23 +182,23 @@ OPERATIONS: tuple[Operation, ...] = (
         id="listWorkflows",
         method="GET",
         path="/v1/workflows",
-        about="The workflows that runs can be started of.",
+        about="The workflows and agents that can be run.",
         scope="read",
         answers={200: api.WorkflowList},
     ),
-    Operation(id="live", method="GET", path="/healthz", about="The process answers.", answers={200: api.Health}),
+    Operation(id="live", method="GET", path="/healthz", about="The process is alive.", answers={200: api.Health}),
     Operation(
         id="ready",
         method="GET",
         path="/readyz",
-        about="The server takes runs: its database answers, and it is not stopping.",
+        about="The server accepts runs: its database responds, and it is not stopping.",
         answers={200: api.Health, 503: api.Health},
     ),
     Operation(
         id="metrics",
         method="GET",
         path="/metrics",
-        about="Metrics, as Prometheus reads them.",
+        about="Metrics in the Prometheus text format.",
         scope="metrics",
         answers={200: "text/plain"},
     ),

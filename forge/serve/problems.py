@@ -1,4 +1,4 @@
-"""Problems: what is wrong with a request, as RFC 9457 has it, and bodies read with the field that is wrong. Pure."""
+"""Problems: errors as RFC 9457 defines them, and decoding of bodies that names the invalid field. Pure."""
 
 import re
 from typing import Literal, TypeVar
@@ -33,25 +33,25 @@ ProblemKind = Literal[
 ]
 
 KINDS: dict[ProblemKind, tuple[int, str]] = {
-    "wrong-json": (400, "The body is no JSON"),
-    "unauthorized": (401, "A key is needed"),
-    "forbidden": (403, "Not allowed"),
-    "unknown-run": (404, "There is no such run"),
-    "not-found": (404, "There is nothing here"),
-    "method-not-allowed": (405, "Not by this method"),
-    "not-asked": (409, "That is not asked, or not any more"),
-    "wrong-state": (409, "Not in the state that the run is in"),
-    "workflow-changed": (409, "The workflow has changed since the run began"),
-    "too-large": (413, "The request is too large"),
-    "wrong-media-type": (415, "The body is not of the type application/json"),
-    "wrong-field": (422, "A field is wrong"),
-    "unknown-workflow": (422, "There is no such workflow"),
-    "reused-key": (422, "The idempotency key was used for another request"),
+    "wrong-json": (400, "Invalid JSON body"),
+    "unauthorized": (401, "API key required"),
+    "forbidden": (403, "Forbidden"),
+    "unknown-run": (404, "Run not found"),
+    "not-found": (404, "Not found"),
+    "method-not-allowed": (405, "Method not allowed"),
+    "not-asked": (409, "The run does not ask this, or no longer does"),
+    "wrong-state": (409, "Not possible in the run's current state"),
+    "workflow-changed": (409, "The workflow has changed since the run started"),
+    "too-large": (413, "Request too large"),
+    "wrong-media-type": (415, "The body must be application/json"),
+    "wrong-field": (422, "Invalid field"),
+    "unknown-workflow": (422, "Unknown workflow"),
+    "reused-key": (422, "Idempotency key already used for a different request"),
     "too-many": (429, "Too many requests"),
-    "internal": (500, "The server failed"),
-    "unavailable": (503, "Not at this time"),
+    "internal": (500, "Internal server error"),
+    "unavailable": (503, "Service unavailable"),
 }
-"""Every kind of problem: its status and its title."""
+"""Every kind of problem, with its status and title."""
 
 _OF_RUNS: dict[str, ProblemKind] = {
     "unknown": "unknown-run",
@@ -74,7 +74,7 @@ _URN = "urn:forge:problem:"
 
 
 class ProblemError(Exception):
-    """A request that is refused, with the problem and headers that its answer has."""
+    """A refused request, with the problem and headers of the response."""
 
     def __init__(self, kind: ProblemKind, detail: str, *, field: str = "", run: str = "", retry_after: int = 0) -> None:
         super().__init__(detail)
@@ -91,17 +91,17 @@ def problem(
 
 
 def problem_answer(error: Problem, headers: tuple[tuple[str, str], ...] = ()) -> WireAnswer:
-    """The answer that tells it."""
+    """The response for the problem."""
     return WireAnswer(status=error.status, body=msgspec.json.encode(error), headers=headers)
 
 
 def of_door(error: RequestError) -> Problem:
-    """What the door refuses."""
+    """The problem for a request that the HTTP layer refused."""
     return problem(_OF_STATUS.get(error.status, "internal"), error.message)
 
 
 def of_forge(error: ForgeError, run: str = "") -> Problem:
-    """What forge refuses: a run that is not there, or not in that state; a wrong value."""
+    """The problem for a ForgeError: an unknown run, a wrong state, an invalid value."""
     match error:
         case RunError(kind=kind):
             field = {"wrong-cursor": "cursor", "not-asked": "digest", "reused-id": "Idempotency-Key"}.get(kind, "")
@@ -114,7 +114,7 @@ def of_forge(error: ForgeError, run: str = "") -> Problem:
 
 
 def _for_people(text: str) -> str:
-    """The sentence without the database's address and the advice for a terminal."""
+    """The message without the database's address and the hint for the command line."""
     return re.sub(r" in \S+; `forge runs list` shows them$", "", text)
 
 
@@ -123,7 +123,7 @@ _NAMED = re.compile(r"field `([^`]+)`")
 
 
 def read(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
-    """The body. ProblemError for what is no JSON, or has a wrong field, which is named."""
+    """The decoded body. ProblemError for invalid JSON or an invalid field, which is named."""
     try:
         return decode(decoder, body)
     except msgspec.ValidationError as error:

@@ -23,8 +23,8 @@ class RunServer(Server):
     """Serves runs of workflows and agents: `async with RunServer(desk, database="runs.db", backend=…) as server: …`.
 
     `database`, `backend`, `concurrency`, `slots`, `per_minute`, `answer_within` and `rhythm` are those of
-    `forge.durable.worker`, which it is at the same time; `url` is its address. ForgeError for an address that others
-    reach without keys, for a port that is taken, and for a database or keys that cannot be read.
+    `forge.durable.worker`: the server is a worker as well. `url` is its address. ForgeError for an address that other
+    machines can reach without keys, a port in use, or a database or key file that cannot be read.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class RunServer(Server):
         self._answer_within, self._rhythm = answer_within, rhythm
         if not (is_loopback(self._options.host) or self._options.keys):
             raise ForgeError(
-                f"{self._options.host} can be reached from other machines, and anybody there could start runs. Give "
-                "callers keys: forge key OWNER --key-file FILE, then forge serve --key-file FILE"
+                f"{self._options.host} can be reached from other machines, and anybody there could start runs. Create "
+                "keys: forge key OWNER --key-file FILE, then forge serve --key-file FILE"
             )
         super().__init__(self._options)
         self._followings = Followings(self._stopping)

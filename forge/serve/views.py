@@ -38,7 +38,7 @@ def run_view(run: Run) -> api.RunView:
 
 
 def workflow_view(served: Served) -> api.WorkflowView:
-    """The workflow or agent, with what a form to start a run needs."""
+    """The workflow or agent, with all that a form to start a run needs."""
     workflow = workflow_of(served)
     rules, required = workflow.rules, required_tools(workflow.rules)
     return api.WorkflowView(
@@ -62,12 +62,11 @@ def workflow_view(served: Served) -> api.WorkflowView:
 
 
 def event_view(stamped: Stamped) -> api.RunEvent | None:
-    """The event as callers of the API may see it; None if they do not.
+    """The event as callers of the API may see it; None if they may not.
 
-    This is the one place that leaves things out. Messages of the history are not told: they hold the system prompt, and
-    what callers may see of them other events tell. Nor are a server's raw answers, what providers seal (reasoning as
-    they want it back), probabilities of tokens, exceptions of tools, what a paused tool has saved, or a result beyond
-    the text that the model is shown (a result may be far longer than that).
+    All redaction for the API is here. Left out are messages of the history (they include the system prompt, and other
+    events cover the rest), raw responses of the model's server, sealed reasoning, token probabilities, exceptions of
+    tools, a paused tool's saved state, and results beyond the text that the model is shown, which can be far longer.
     """
     event, explanation = stamped.event, ""
     match event:

@@ -1,7 +1,7 @@
-"""Telemetry: what happens in runs, for the tools that people have: OpenTelemetry and Prometheus.
+"""Telemetry: spans and metrics of runs, by OpenTelemetry and for Prometheus.
 
-Around an interpreter and from the events of a run: no stage knows of it. Nothing of either library is imported before
-it is switched on.
+It observes interpreters and a run's events; the stages do not know of it. Neither library is imported until it is
+enabled.
 """
 
 from collections.abc import Callable
@@ -29,18 +29,18 @@ def instrument(
     content: bool | None = None,
     redact: "Redact | None" = None,
 ) -> Callable[[], None]:
-    """Make spans and metrics of OpenTelemetry of every run in this process, until what is returned is called.
+    """Record OpenTelemetry spans and metrics of every run in this process. Call the returned function to stop.
 
-    They go to these providers, by default to those that the program has set up, before or after. `content`: what is
-    said to models and tools, and by them, is on the spans too; None: if the environment variable
-    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for it. Of that, what a run's own `redact` hides and what
-    this `redact` hides is left out. ForgeError where OpenTelemetry is not installed, or is switched on already.
+    They go to these providers, or to the program's global ones, whenever those are set. `content`: also record
+    messages, arguments and results on spans; None: if the environment variable
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT says so. Content is redacted by the run's own `redact` and by
+    this one. ForgeError if OpenTelemetry is not installed, or telemetry is already enabled.
     """
     global _on  # noqa: PLW0603 - the process's own
     if find_spec("opentelemetry") is None:
-        raise ForgeError(f"OpenTelemetry is not installed here; {to_install('otel')}")
+        raise ForgeError(f"OpenTelemetry is not installed; {to_install('otel')}")
     if _on:
-        raise ForgeError("telemetry is switched on already; call what instrument() returned before you call it again")
+        raise ForgeError("telemetry is already enabled; call the function that instrument() returned first")
     if redact is not None:
         redact.refuse_wrong_patterns()
     from importlib.metadata import version  # noqa: PLC0415 - slow to import, as what follows

@@ -1,10 +1,10 @@
-"""Bounds: labels of metrics, as few as there can be: each one is a series that somebody has to store."""
+"""Bounds: a limited number of metric labels, as each is a series that must be stored."""
 
 from stages.effect import Failed, InDoubt, NotRun, Paused, Refused, Succeeded, Unresolved
 
 
 class Bounded:
-    """Names as labels: the first ones as they are, all others as `other`, for a model or a client may make up any."""
+    """Labels for names: the first `most` as they are, others as `other`: models and clients may invent names."""
 
     def __init__(self, most: int = 128) -> None:
         self._known: set[str] = set()
@@ -21,7 +21,7 @@ class Bounded:
 
 
 def tool_outcome(outcome: object) -> str:
-    """What became of a tool's call, as one word."""
+    """A tool call's outcome in one word."""
     match outcome:
         case Succeeded():
             return "succeeded"

@@ -1,4 +1,4 @@
-"""Content: what was said to and by a model, within bounds, as the conventions write it: messages of roles and parts."""
+"""Content: a model's messages in the form of the conventions (roles and parts), within size limits."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,14 +8,14 @@ from stages.effect import Request
 from stages.repair.decoding import nested
 
 LIMIT = 65_536
-"""Maximum characters of one attribute; of messages the last ones are kept."""
+"""Maximum characters of an attribute; the last messages are kept."""
 
 _TEXT_LIMIT = 16_384
-"""Maximum characters of one text within messages."""
+"""Maximum characters of a text within messages."""
 
 
 def latest(request: Request) -> Request:
-    """The request with its last messages alone, as many as there is room for: one at least."""
+    """The request with only the last messages that fit, at least one."""
     kept, room = list[msgspec.Raw](), LIMIT
     for message in reversed(request.messages):
         room -= len(bytes(message))
@@ -26,7 +26,7 @@ def latest(request: Request) -> Request:
 
 
 def cut(text: str, limit: int = LIMIT) -> str:
-    """The text within the limit, saying how much is left out."""
+    """The text, cut to the limit, with a note of how much was cut."""
     return text if len(text) <= limit else f"{text[:limit]}[+{len(text) - limit} characters]"
 
 
@@ -38,7 +38,7 @@ def input_messages(sent: bytes) -> str:
 
 
 def output_messages(written: bytes) -> str:
-    """The one message of a written reply (`stages.effect.Reply`), as JSON text."""
+    """The message of a written reply (`stages.effect.Reply`), as JSON text."""
     reply = _object(written)
     parts = list[dict[str, object]]()
     for kind in ("reasoning", "text"):
@@ -52,7 +52,7 @@ def output_messages(written: bytes) -> str:
 
 
 def _message(message: Mapping[str, object]) -> dict[str, object]:
-    """A message of OpenAI's, Anthropic's or Ollama's protocol."""
+    """A message of the OpenAI, Anthropic or Ollama protocol."""
     parts = list[dict[str, object]]()
     if message.get("role") == "tool":
         answered = {"type": "tool_call_response", "id": str(message.get("tool_call_id", ""))}
@@ -81,7 +81,7 @@ def _block(block: Mapping[str, object]) -> Iterator[dict[str, object]]:
         case "thinking":
             yield {"type": "reasoning", "content": _short(block.get("thinking"))}
         case other:
-            yield {"type": str(other)}  # a picture, and the like: that there is one
+            yield {"type": str(other)}  # an image, for example: only its type
 
 
 def _call(call: Mapping[str, object], arguments: object) -> dict[str, object]:
@@ -90,7 +90,7 @@ def _call(call: Mapping[str, object], arguments: object) -> dict[str, object]:
 
 
 def _arguments(given: object) -> object:
-    """An object where the JSON text is one and short enough, so that tools can fold it; else the text."""
+    """The parsed object if the JSON text is short enough, so that viewers can fold it; else the text."""
     text = given if isinstance(given, str) else _text_of(given)
     if len(text) > _TEXT_LIMIT or nested(text.encode()):
         return cut(text, _TEXT_LIMIT)

@@ -1,6 +1,6 @@
-"""Exporting: where a command's spans and metrics go, for `--otel`: to what is set up already, else by OTLP over HTTP.
+"""Exporting for `--otel`: a command's spans and metrics go to an SDK already configured, else by OTLP over HTTP.
 
-A program of one's own sets up its SDK itself; this is for the commands, which have no place to do it.
+Programs configure their own SDK; this is for forge's commands, which cannot.
 """
 
 import sys
@@ -12,14 +12,14 @@ from importlib.util import find_spec
 from forge.telemetry import instrument
 
 _PATIENCE = 3.0
-"""Seconds for what is left at the end of a command."""
+"""Seconds to export the rest when a command ends."""
 
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http"
 
 
 @contextmanager
 def exporting() -> Iterator[None]:
-    """Telemetry on, and what is left of it sent at the end. What is missing is said once; the command works without."""
+    """Enable telemetry, and flush it on exit. Missing packages are reported once; the command works without them."""
     undo = instrument()
     finish = _set_up()
     try:
@@ -30,14 +30,14 @@ def exporting() -> Iterator[None]:
 
 
 def _set_up() -> Callable[[], None]:
-    """Set up the SDK by its environment variables (OTEL_EXPORTER_OTLP_ENDPOINT …); what ends it."""
+    """Configure the SDK from its environment variables (OTEL_EXPORTER_OTLP_ENDPOINT …). Returns its shutdown."""
     from opentelemetry import metrics, trace  # noqa: PLC0415 - an extra
 
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        return lambda: None  # it is set up, by opentelemetry-instrument for one, and ends by itself
+        return lambda: None  # already configured, for example by opentelemetry-instrument, and shut down there
     if find_spec("opentelemetry.sdk") is None or not _exporter_is_there():
         _say(
-            "--otel: no SDK of OpenTelemetry is set up here, so nothing is recorded. Install opentelemetry-sdk and "
+            "--otel: no OpenTelemetry SDK is configured, so nothing is recorded. Install opentelemetry-sdk and "
             "opentelemetry-exporter-otlp-proto-http, or start forge with opentelemetry-instrument (docs/telemetry.md)"
         )
         return lambda: None
@@ -49,11 +49,11 @@ def _set_up() -> Callable[[], None]:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come first.
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
     resource = Resource.create()
     if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
         resource = resource.merge(Resource({"service.name": "forge"}))
-    # Their own endings would wait for an exporter that hangs.
+    # Their own shutdown would wait for an exporter that hangs.
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource, shutdown_on_exit=False)
@@ -75,12 +75,12 @@ def _exporter_is_there() -> bool:
 
 
 def _within(finish: Callable[[], None]) -> None:
-    """Finish, but wait only so long: the exporter's server may be away."""
+    """Flush and shut down within a time limit, as the receiver may be unavailable."""
     finishing = threading.Thread(target=finish, name="forge-telemetry", daemon=True)
     finishing.start()
     finishing.join(_PATIENCE)
     if finishing.is_alive():
-        _say(f"--otel: what was recorded last was not taken within {_PATIENCE:g} seconds, and is lost")
+        _say(f"--otel: the last spans and metrics could not be exported within {_PATIENCE:g} seconds and are lost")
 
 
 def _say(sentence: str) -> None:

@@ -1,7 +1,7 @@
-"""Names: what spans, events and metrics are called, in one place, and the buckets of the histograms.
+"""Names of spans, events and metrics, and the histograms' buckets.
 
-They are those of the GenAI conventions as of version 1.41, which the tools of today read; later releases renamed most
-metrics, and hardly any attribute of a span. What is forge's own begins with `forge.`.
+They follow version 1.41 of the GenAI conventions, which today's tools read; later releases renamed most metrics but few
+span attributes. Forge's own names begin with `forge.`.
 """
 
 SCOPE = "forge"
@@ -42,7 +42,7 @@ HTTP_ROUTE = "http.route"
 HTTP_STATUS = "http.response.status_code"
 URL_SCHEME = "url.scheme"
 
-# Content, which is recorded only on request
+# Content, recorded only on request
 
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
@@ -68,10 +68,10 @@ PROVIDERS = {
     "lm-studio": "lm_studio",
     "openai-compatible": "openai_compatible",
 }
-"""What a server is, by the name of its profile, where that is another: `openai` is OpenAI's own service alone."""
+"""Provider names that differ from the profile's name: `openai` is only OpenAI's own service."""
 
 IN_PROCESS = "in_process"
-"""The provider of a model that is no server."""
+"""The provider of a model without a server."""
 
 # Forge's own
 

@@ -1,7 +1,7 @@
-"""Metrics for Prometheus: one definition of every series, for the proxy, forge serve and programs of one's own.
+"""Prometheus metrics: one definition of every series, for the proxy, forge serve and other programs.
 
-Labels are few and bounded: no ids, no users, no arguments. A step of a durable run counts where it is performed; a
-replay counts nothing.
+Labels are few and bounded: no ids, users or arguments. A step of a durable run is counted where it is performed;
+replays are not counted.
 """
 
 import time
@@ -18,13 +18,13 @@ from stages.message import Assistant
 from stages.wire.deltas import Retry
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""The type of `Metrics.text`."""
+"""The media type of `Metrics.text`."""
 
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300)
 
 
 class Metrics:
-    """The series of one server, or of one process. As an observer (`forge.observation.observe_with`) it counts runs."""
+    """The series of a server or process. As an observer (`forge.observation.observe_with`) it counts runs."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
@@ -34,23 +34,26 @@ class Metrics:
         )
         self.runs_ended = Counter(
             "forge_runs_ended",
-            "Runs that ended, by state and by what halted them.",
+            "Runs that ended, by state and halt.",
             ["state", "halt"],
             registry=registry,
         )
         self.model_seconds = Histogram(
             "forge_model_seconds",
-            "Model calls, their retries included.",
+            "Model calls, including retries.",
             ["outcome"],
             buckets=_SECONDS,
             registry=registry,
         )
         self.first_chunk = Histogram(
-            "forge_first_chunk_seconds", "Time to the first of a streamed reply.", buckets=_SECONDS, registry=registry
+            "forge_first_chunk_seconds",
+            "Time to a stream's first chunk.",
+            buckets=_SECONDS,
+            registry=registry,
         )
         self.tokens = Counter(
             "forge_tokens",
-            "Tokens: of prompts, of replies, and of prompts that were cached.",
+            "Tokens of prompts (prompt), replies (completion) and cached prompts (cached).",
             ["kind"],
             registry=registry,
         )
@@ -59,33 +62,31 @@ class Metrics:
         )
         self.repairs = Counter(
             "forge_repairs",
-            "What was put right: rescued and repaired calls, corrections, retries.",
+            "Rescued and repaired calls, corrections and retries.",
             ["kind"],
             registry=registry,
         )
         self.compactions = Counter("forge_compactions", "Histories shortened.", registry=registry)
-        self.queue_depth = Gauge("forge_queue_depth", "What waits for a slot or a worker.", registry=registry)
+        self.queue_depth = Gauge("forge_queue_depth", "Requests or runs that are queued.", registry=registry)
         # Of servers
         self.requests = Counter("forge_requests", "Requests.", ["path", "status"], registry=registry)
-        self.outcomes = Counter(
-            "forge_outcomes", "What became of requests to the model.", ["outcome"], registry=registry
-        )
-        self.retries = Counter("forge_retries", "Times that a model was asked again.", registry=registry)
-        self.waiting = Gauge("forge_requests_waiting", "Requests that wait for a slot.", registry=registry)
+        self.outcomes = Counter("forge_outcomes", "Outcomes of requests to the model.", ["outcome"], registry=registry)
+        self.retries = Counter("forge_retries", "Retries of model calls.", registry=registry)
+        self.waiting = Gauge("forge_requests_waiting", "Requests waiting for a slot.", registry=registry)
         self.working = Gauge("forge_requests_working", "Requests at the model.", registry=registry)
-        self.streams = Gauge("forge_streams", "Streams of events, and requests that wait for a run.", registry=registry)
+        self.streams = Gauge("forge_streams", "Open event streams, and requests waiting for a run.", registry=registry)
         self._tools = Bounded()
 
     def watch(self, gauge: Gauge, depth: Callable[[], float], **labels: str) -> None:
-        """Ask for the gauge's value whenever it is read."""
+        """Compute the gauge's value whenever it is read."""
         (gauge.labels(**labels) if labels else gauge).set_function(depth)
 
     def text(self) -> bytes:
-        """All of it in the text format of Prometheus."""
+        """All series in the Prometheus text format."""
         return generate_latest(self.registry)
 
     def begin(self, what: Beginning) -> Ending | None:
-        """Begin to measure."""
+        """Start measuring an operation."""
         match what:
             case RunBegins():
                 self.runs.labels("running").inc()
@@ -99,7 +100,7 @@ class Metrics:
                 return None
 
     def tell(self, what: events.Stamped | Retry) -> None:
-        """Count what has happened."""
+        """Count an event."""
         if isinstance(what, Retry):
             self.repairs.labels("transport_retry").inc()
             return
@@ -133,7 +134,7 @@ class Metrics:
             case events.RunHalted(halt=halt):
                 self.runs_ended.labels("halted", type(halt).__name__).inc()
             case None:
-                pass  # it goes on later, or in another process
+                pass  # it continues later, or in another process
             case _:
                 self.runs_ended.labels("failed", "").inc()
 
@@ -159,7 +160,7 @@ class Metrics:
 
 
 class _Measured:
-    """An operation, timed."""
+    """A timed operation."""
 
     headers: Mapping[str, str] = {}
 
@@ -167,7 +168,7 @@ class _Measured:
         self._began, self._ended, self._first = time.monotonic(), ended, first
 
     def first(self) -> None:
-        """The first of a stream has come."""
+        """The first chunk of a stream has arrived."""
         first, self._first = self._first, None
         if first is not None:
             first(time.monotonic() - self._began)

@@ -1,4 +1,4 @@
-"""Tracing: spans and metrics of OpenTelemetry, from what is observed (`forge.observation`)."""
+"""Tracing: OpenTelemetry spans and metrics from observations (`forge.observation`)."""
 
 import os
 import time
@@ -38,11 +38,11 @@ from stages.wire.deltas import CallDelta, CallStarted, Delta, ReasoningDelta, Re
 Attributes = dict[str, AttributeValue]
 
 _MODELS = 64
-"""Maximum number of model names in metrics: a proxy's clients may name any."""
+"""Maximum number of model names in metrics, as a proxy's clients may send any."""
 
 
 class _Operation:
-    """A span, the current one of whatever is awaited until it ends."""
+    """A span that is the current one until it ends."""
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -50,13 +50,13 @@ class _Operation:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What goes with a request on its behalf."""
+        """The headers for requests made within it."""
         carrier = dict[str, str]()
         propagate.inject(carrier, trace.set_span_in_context(self.span))
         return carrier
 
     def first(self) -> None:
-        """Nothing streams here."""
+        """Does nothing: there is no stream."""
 
     def end(self, outcome: object) -> None:
         """It is over."""
@@ -65,26 +65,26 @@ class _Operation:
         self.span.end()
 
     def leave(self) -> None:
-        """What follows no longer belongs to it."""
+        """Stop being the current span."""
         token, self._token = self._token, None
         if token is not None:
             context.detach(token)
 
     def failed(self, outcome: object) -> None:
-        """Mark it as failed, where it raised."""
+        """Mark it as failed, if it raised."""
         if isinstance(outcome, BaseException):
             self.error(_raised(outcome))
 
     def error(self, kind: str) -> None:
-        """Mark it as failed. Without a description: what was wrong may quote what must not be told."""
+        """Mark it as failed, without a description: error messages may quote private content."""
         self.span.set_attribute(names.ERROR_TYPE, kind)
         self.span.set_status(Status(StatusCode.ERROR))
 
 
 class _Run(_Operation):
-    """A run: its events belong to the latest model call, whose span stays open until the next one begins.
+    """A run. Its events belong to the latest model call, whose span stays open until the next one begins.
 
-    What a reply is judged to be is known when its calls have come back.
+    How a reply was judged is known only when its calls have returned.
     """
 
     def __init__(self, span: Span, seen: "Tracing", what: RunBegins) -> None:
@@ -95,19 +95,19 @@ class _Run(_Operation):
         self._ahead: list[tuple[str, Attributes]] = []
 
     def asks(self, chat: "_Chat") -> None:
-        """A model call begins, with what was noted for it."""
+        """A model call begins; it gets the events noted for it."""
         self.settle()
         self.chat = chat
         self._tell_ahead(chat.span)
 
     def settle(self) -> None:
-        """The latest model call has been judged."""
+        """End the latest model call's span: its reply has been judged."""
         chat, self.chat = self.chat, None
         if chat is not None:
             chat.settle()
 
     def tell(self, event: events.Event | Delta) -> None:
-        """Note an event at the latest model call, or at the run."""
+        """Add an event to the latest model call, or to the run."""
         at = self.chat.span if self.chat else self.span
         if not at.is_recording():
             return
@@ -123,7 +123,7 @@ class _Run(_Operation):
         self._ahead.clear()
 
     def end(self, outcome: object) -> None:
-        """The run, or this segment of it, is over."""
+        """The run, or this segment of it, has ended."""
         self.settle()
         self._tell_ahead(self.span)
         _run.reset(self._before)
@@ -145,10 +145,10 @@ class _Run(_Operation):
 _PASSED_OVER = frozenset(
     {events.TurnStarted, events.ModelReplied, events.CallsAccepted, events.ToolsReturned, CallDelta}
 )
-"""What spans tell of themselves, for most of what happens is one of these."""
+"""Events that spans already cover; these are the most frequent ones."""
 
 _OF_THE_NEXT = events.Warned | events.HeldBack | events.PrefixLost | events.HistoryCompacted
-"""Events that tell of the request that is about to be sent."""
+"""Events that belong to the request about to be sent."""
 
 _run: ContextVar[_Run | None] = ContextVar("forge_telemetry_run", default=None)
 
@@ -167,14 +167,14 @@ class _Chat(_Operation):
             self.run.asks(self)
 
     def first(self) -> None:
-        """The first of the reply has come."""
+        """The first chunk of the reply has arrived."""
         if self._first is None:
             self._first = time.monotonic() - self._began
             self._seen.first_chunk.record(self._first, self._measured)
             self.span.set_attribute(names.TIME_TO_FIRST_CHUNK, self._first)
 
     def end(self, outcome: object) -> None:
-        """The reply is there, or none comes; within a run, the span is kept for what is made of the reply."""
+        """The model call has ended. Within a run, the span stays open for the reply's judgement."""
         self.leave()
         self._ended = time.time_ns()
         try:
@@ -184,8 +184,8 @@ class _Chat(_Operation):
                 self.settle()
 
     def settle(self) -> None:
-        """End it, at the time when the reply was there."""
-        if not self._ended:  # cut off in the middle
+        """End the span, at the time when the reply arrived."""
+        if not self._ended:  # interrupted
             self._ended = time.time_ns()
         self.span.end(self._ended)
 
@@ -216,7 +216,7 @@ class _Chat(_Operation):
         self._seen.duration(time.monotonic() - self._began, self._measured, outcome)
 
     def _write(self, reply: Reply) -> None:
-        """What was said, if that is wanted; the reply first, for the values to hide are learnt from it."""
+        """Content attributes, if enabled. The reply comes first, as values to redact are learnt from it."""
         what = self._what
         if not self._seen.content or what.writer is None or not self.span.is_recording():
             return
@@ -240,7 +240,7 @@ class _ToolCall(_Operation):
         self._began = time.monotonic()
 
     def end(self, outcome: object) -> None:
-        """It has come back."""
+        """The call has returned."""
         call = self._what.call
         if (kind := tool_outcome(outcome)) and self.span.is_recording():
             self.span.set_attribute(names.TOOL_OUTCOME, kind)
@@ -259,7 +259,7 @@ class _ToolCall(_Operation):
             super().end(outcome)
 
     def _write(self, outcome: object) -> None:
-        """What it was given and returned, if that is wanted."""
+        """Arguments and result, if content is enabled."""
         what = self._what
         if not self._seen.content or what.writer is None or not self.span.is_recording():
             return
@@ -297,7 +297,7 @@ class _Request(_Operation):
     """A request to the proxy or to `forge serve`."""
 
     def end(self, outcome: object) -> None:
-        """It is answered."""
+        """The request has been answered."""
         if isinstance(outcome, Answered) and self.span.is_recording():
             self.span.set_attribute(names.HTTP_STATUS, outcome.status)
             if outcome.outcome:
@@ -315,7 +315,7 @@ class _Request(_Operation):
 
 
 class Tracing:
-    """The observer. What is said is recorded only with `content`, and without what `redact` or the run itself hides."""
+    """The observer. Content is recorded only with `content`, redacted by `redact` and by the run itself."""
 
     def __init__(
         self,
@@ -372,7 +372,7 @@ class Tracing:
                 told = {names.RUN_ID: run, names.WORKFLOW_NAME: name}
                 return _Operation(self._started(f"start {name}", told, SpanKind.PRODUCER))
             case McpCalled():
-                # Within the call of a tool, which has a span already.
+                # Within a tool call, which already has a span.
                 trace.get_current_span().set_attributes(
                     {
                         names.MCP_METHOD: "tools/call",
@@ -383,7 +383,7 @@ class Tracing:
                 return None
 
     def tell(self, what: events.Stamped | Retry) -> None:
-        """Note what has happened."""
+        """Record an event."""
         run = _run.get()
         if run is None:
             return
@@ -402,7 +402,7 @@ class Tracing:
                 pass
 
     def headers(self) -> Mapping[str, str]:
-        """The trace context of who sends from here."""
+        """The trace context for requests sent from here."""
         carrier = dict[str, str]()
         propagate.inject(carrier)
         return carrier
@@ -444,14 +444,14 @@ class Tracing:
 
 
 def _of_run(what: RunBegins) -> tuple[str, Attributes]:
-    """The operation, and its name."""
+    """The operation and its name."""
     if what.talks:
         return names.INVOKE_AGENT, {names.AGENT_NAME: what.name}
     return names.INVOKE_WORKFLOW, {names.WORKFLOW_NAME: what.name}
 
 
 def _served(endpoint: Endpoint | None) -> Attributes:
-    """Who answers, and where."""
+    """The provider and its address."""
     if endpoint is None:
         return {names.PROVIDER: names.IN_PROCESS}
     from urllib.parse import urlsplit  # noqa: PLC0415 - loaded with httpx, which reaches servers
@@ -478,7 +478,7 @@ def _sampled(what: ModelAsked) -> Iterator[tuple[str, AttributeValue]]:
 
 
 def _noted(event: events.Event | Delta) -> Iterator[tuple[str, Attributes]]:
-    """What a span tells of an event: names and counts, never what was said."""
+    """An event's attributes on a span: names and counts, never content."""
     match event:
         case events.MessageAdded(message=Assistant(calls=calls)):
             for call in calls:
@@ -514,7 +514,7 @@ def _noted(event: events.Event | Delta) -> Iterator[tuple[str, Attributes]]:
 
 
 def _failure(outcome: object) -> str:
-    """What failed, as `error.type`; empty where nothing did."""
+    """The failure as `error.type`; empty if there was none."""
     match outcome:
         case Undelivered(fault=fault):
             return str(fault.status or fault.kind)
@@ -531,18 +531,18 @@ def _failure(outcome: object) -> str:
 
 
 def _raised(error: BaseException) -> str:
-    """The type of an exception; a task that is cancelled and a stream that is closed are the same to a reader."""
+    """The type of an exception. A cancelled task and a closed stream count as the same."""
     return "cancelled" if isinstance(error, CancelledError | GeneratorExit) else type(error).__name__
 
 
 def _member(written: bytes, *path: str) -> bytes:
-    """The JSON of a member."""
+    """A member as JSON."""
     for name in path:
         written = bytes(msgspec.json.decode(written, type=dict[str, msgspec.Raw])[name])
     return written
 
 
 def wants_content() -> bool:
-    """Whether the environment asks for what is said, as the conventions have it; here it goes on spans alone."""
+    """Whether the environment enables content, as the conventions define; only on spans here."""
     asked = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().lower()
     return asked in {"true", "1", "span_only", "span_and_event"}

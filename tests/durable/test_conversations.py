@@ -178,8 +178,8 @@ async def test_what_a_worker_cannot_do_for_an_agent_is_refused(tmp_path: Path) -
             pass
     assert [problem.partition("; ")[2] for problem in wrong.value.problems] == [
         "give the worker a backend",
-        "leave the agent's memory out",
-        "leave them out, or put a backend in their place",
+        "remove the agent's memory",
+        "remove them",
     ]
     agent, _ = shop("Hello.")
     async with durable.worker(agent, database=tmp_path / "runs.db", backend=Scripted(["From elsewhere."])) as runs:

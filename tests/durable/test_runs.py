@@ -47,16 +47,14 @@ async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_
         assert (waiting.state, waiting.workflow, waiting.over) == ("waiting", "till", False)
         assert waiting.question is not None
         assert waiting.question.call.arguments == '{"amount":5.0}'
-        assert "does not ask that any more; it asks about pay" in await refused(
-            runs.answer(run, Approved(digest="another"))
-        )
+        assert "no longer asks that; it asks about pay" in await refused(runs.answer(run, Approved(digest="another")))
         with pytest.raises(CallbackError, match="edited=7; it must be the arguments as JSON text"):
             await runs.answer(run, Approved(digest=digest_of(waiting), edited=7))  # type: ignore[arg-type]
         await runs.answer(run, Approved(digest=digest_of(waiting), edited='{"amount":6.0}'))
         assert (await runs.get(run)).state == "queued"
         assert [one.id for one in (await runs.list(states=["queued"])).runs] == [run]
         assert (await runs.list(states=["waiting", "failed"])).runs == ()
-        assert "waits for no answer: it is queued" in await refused(
+        assert "is not waiting for an answer: it is queued" in await refused(
             runs.answer(run, Rejected(digest=digest_of(waiting), reason="no"))
         )
     async with durable.worker(till, database=database, backend=Scripted(FULL[2:])) as runs:
@@ -80,7 +78,7 @@ async def test_a_start_under_an_id_is_one_run(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])) as runs:
         assert await runs.start(till, "Pay order A", id="order-A", priority=1) == "order-A"
         assert await runs.start(till, "Pay order A", id="order-A") == "order-A"
-        assert "a run order-A already" in await refused(runs.start(till, "Pay order B", id="order-A"))
+        assert "the run order-A already exists" in await refused(runs.start(till, "Pay order B", id="order-A"))
         assert "letters, digits, - and _" in await refused(runs.start(till, "Pay", id="order:A"))
         assert "use 1 (first) to" in await refused(runs.start(till, "Pay", priority=0))
         for verb in (runs.get, runs.result, runs.cancel, runs.delete, runs.journal, runs.retry):
@@ -183,13 +181,13 @@ async def test_runs_are_listed_deleted_and_pruned(tmp_path: Path) -> None:
         pages = [run.id for page in (first, second, third) for run in page.runs]
         assert pages == started[::-1]
         assert third.cursor == ""
-        assert "is no cursor" in await refused(runs.list(cursor="x"))
+        assert "invalid cursor" in await refused(runs.list(cursor="x"))
         assert "1 to 1000" in await refused(runs.list(most=0))
         await runs.delete("run-3")
         assert await runs.prune(timedelta(hours=1)) == 0
         assert await runs.prune(timedelta(0)) == 4
         assert (await runs.list()).runs == ()
-        assert "positive duration" in await refused(runs.prune(timedelta(-1)))
+        assert "must not be negative" in await refused(runs.prune(timedelta(-1)))
     with sqlite3.connect(tmp_path / "runs.db") as connection:
         left = "SELECT workflow_uuid FROM workflow_input UNION SELECT workflow_uuid FROM operation_outputs"
         assert connection.execute(left).fetchall() == []
@@ -240,7 +238,7 @@ async def test_what_a_worker_cannot_work_with_is_refused(tmp_path: Path) -> None
         ):
             pass
     assert [problem.partition(" is ")[0] for problem in wrong.value.problems] == [
-        "several workflows are named till: runs name theirs, so each needs a name of its own",
+        "several workflows are named till; each needs a unique name",
         "concurrency",
         "slots",
         "answer_within",
@@ -249,7 +247,7 @@ async def test_what_a_worker_cannot_work_with_is_refused(tmp_path: Path) -> None
     (tmp_path / "text.db").write_text("this is no database" * 100)
     for where, said in (
         (tmp_path, "is a folder; name a file in it"),
-        ("mysql://x/y", "mysql:// is no database that runs can be kept in"),
+        ("mysql://x/y", "unsupported database mysql://"),
         (tmp_path / "text.db", "cannot open the database of runs"),
     ):
         with pytest.raises(ForgeError, match=said):
@@ -292,7 +290,7 @@ async def test_runs_are_listed_by_owner_state_and_workflow(tmp_path: Path) -> No
         assert [len(page.runs), len(rest.runs), rest.cursor] == [2, 4, ""]
         assert not {run.id for run in page.runs} & {run.id for run in rest.runs}
         assert (await runs.list(states=["completed"])).runs == ()
-        assert "for another workflow" in await refused(runs.start(till, "Pay", id="ann-0", owner="bob"))
+        assert "with another workflow" in await refused(runs.start(till, "Pay", id="ann-0", owner="bob"))
 
 
 @asynchronous
@@ -320,7 +318,7 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     asyncio.run(opened())
     with sqlite3.connect(tmp_path / "runs.db") as connection:
         connection.execute("UPDATE dbos_migrations SET version = version + 1")
-    with pytest.raises(ForgeError, match="is of a newer version of forge than this one"):
+    with pytest.raises(ForgeError, match="was created by a newer version of forge"):
         asyncio.run(opened())
 
 
@@ -360,7 +358,7 @@ async def test_runs_of_another_version_say_so_and_are_upgraded(tmp_path: Path) -
             running: "running",
             queued: "queued",
         }
-        assert f"forge runs upgrade {waits} has them go on" in stranded[waits][1]
+        assert f"resume it with forge runs upgrade {waits}" in stranded[waits][1]
         for run in stranded:
             await runs.upgrade(run)
         assert [run async for run in runs.of_other_versions()] == []
@@ -407,6 +405,6 @@ async def test_runs_are_begun_by_priority_and_at_a_rate(tmp_path: Path) -> None:
 @asynchronous
 async def test_a_process_has_one_worker(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])):
-        with pytest.raises(ForgeError, match="has a worker of durable runs already"):
+        with pytest.raises(ForgeError, match="already has a durable worker"):
             async with durable.worker(till, database=tmp_path / "other.db", backend=Scripted([])):
                 pass

@@ -84,9 +84,9 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
     [
         ("show another", "there is no run 'another'"),
         ("answer another", "one of the arguments --approve --reject --happened --did-not-happen is required"),
-        ("list --cursor x", "'x' is no cursor"),
+        ("list --cursor x", "invalid cursor 'x'"),
         ("prune --older 3x", "'3x' is not a duration; write it like 30d, 12h, 15m or 90s"),
-        ("list --database mysql://x", "mysql:// is no database that runs can be kept in"),
+        ("list --database mysql://x", "unsupported database mysql://"),
         ("cancle order-1", "Did you mean cancel?"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_run_is_started_watched_approved_with_a_change_and_read(opened: Page, 
     expect(amount).to_have_accessible_description("In euros. · number")
     amount.fill("one hundred")
     question(opened).get_by_role("button", name="Approve with these changes").click()
-    expect(question(opened).get_by_role("alert")).to_contain_text("amount: this is no JSON")
+    expect(question(opened).get_by_role("alert")).to_contain_text("amount: not valid JSON")
     expect(amount).to_be_focused()
     # What the server's own check refuses is said at the question, too.
     amount.fill('"much"')
@@ -155,7 +155,7 @@ def test_a_call_is_rejected_with_a_reason(opened: Page) -> None:
     start(opened, "Report on A-17")
     question(opened).get_by_label("Reason, told to the model").fill("It is too old.")
     question(opened).get_by_role("button", name="Reject").click()
-    expect(opened.locator(".call.write .state").first).to_have_text(re.compile("not approved|was not run|refused"))
+    expect(opened.locator(".call.write .state").first).to_have_text(re.compile("not approved|not run|refused"))
     expect(opened.locator("#turns")).to_contain_text("It is too old.")
 
 
@@ -169,10 +169,10 @@ def test_what_it_asks_in_words_is_answered_and_goes_on_in_another_run(opened: Pa
     asks.get_by_role("button", name="A-17").click()
     expect(asks.get_by_label("Your answer")).to_have_value("A-17")
     asks.get_by_role("button", name="Answer").click()
-    expect(opened.locator("#run-facts")).to_contain_text("goes on from")
+    expect(opened.locator("#run-facts")).to_contain_text("continues from")
     expect(state(opened)).to_have_text("Completed")
     opened.locator("#run-facts a").click()
-    expect(opened.locator("#run-facts")).to_contain_text("goes on in")
+    expect(opened.locator("#run-facts")).to_contain_text("continues in")
 
 
 def test_a_conversation_goes_on_and_agents_within_it_are_shown(opened: Page) -> None:
@@ -185,23 +185,23 @@ def test_a_conversation_goes_on_and_agents_within_it_are_shown(opened: Page) -> 
     within = opened.locator("#turns .call .within")
     expect(within).to_have_count(1)
     if within.get_attribute("open") is None:  # it is open if it was seen as it happened
-        within.get_by_text("What expert did").click()
+        within.get_by_text("Agent expert").click()
     expect(within.locator(".call .result")).to_have_text('{"customer_id":"C-204","total":129.9}')
     expect(within).to_contain_text("The run is completed")
     before = within.inner_text()
     picture(opened, "within")
     opened.reload()
-    within.get_by_text("What expert did").click()
+    within.get_by_text("Agent expert").click()
     expect(within).to_contain_text("The run is completed")
     assert within.inner_text() == before
     opened.get_by_label("Next message").fill("And with VAT?")
     opened.get_by_role("button", name="Send").click()
     expect(opened.locator("#run-message")).to_have_text("And with VAT?")
-    expect(opened.locator("#run-facts")).to_contain_text("goes on from")
+    expect(opened.locator("#run-facts")).to_contain_text("continues from")
     expect(state(opened)).to_have_text("Completed")
     expect(opened.get_by_label("Next message")).to_be_empty()
     opened.locator("#run-facts a").click()
-    expect(opened.locator("#run-facts")).to_contain_text("goes on in")
+    expect(opened.locator("#run-facts")).to_contain_text("continues in")
     expect(opened.get_by_label("Next message")).to_be_hidden()
 
 
@@ -253,13 +253,13 @@ def test_runs_are_filtered_and_paged(browser: Browser, tmp_path: Path) -> None:
             expect(rows).to_have_count(1)
             expect(rows).to_contain_text(waits)
             tab.get_by_label("Workflow").first.select_option("inquiry")
-            expect(tab.locator("#list-note")).to_have_text("No runs like that.")
+            expect(tab.locator("#list-note")).to_have_text("No matching runs.")
             tab.get_by_label("Workflow").first.select_option("desk")
             rows.get_by_role("link").click()
             expect(rows.get_by_role("link")).to_have_attribute("aria-current", "page")
             question(tab).get_by_role("button", name="Approve").click()
             expect(state(tab)).to_have_text("Completed")
-            expect(tab.locator("#list-note")).to_have_text("No runs like that.")
+            expect(tab.locator("#list-note")).to_have_text("No matching runs.")
     finally:
         served.stop()
 
@@ -340,7 +340,7 @@ START = """
       - text: What the run is to do. Ctrl+Enter starts it.
     - paragraph:
       - button "Start"
-    - region "What it can do":
+    - region "Tools":
       - list:
         - listitem:
           - code: get_order
@@ -389,7 +389,7 @@ WAITS = """
         - listitem:
           - heading /Turn 2/ [level=3]
           - article "Call refund":
-            - text: write needs approval a person is asked
+            - text: write needs approval waiting for a person
     - paragraph:
       - textbox "Message to the run"
       - button "Send"

@@ -133,9 +133,9 @@ def test_a_key_on_the_command_line(tmp_path: Path) -> None:
     assert made.stdout.strip() not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
     for words, said in [
-        (("a b", "--key-file", str(file)), "is no owner of a key"),
-        (("ann", "--key-file", str(file), "--scopes", "all"), "there is no scope 'all'"),
-        (("ann", "--key-file", str(tmp_path / "no" / "keys")), "cannot write the keys"),
+        (("a b", "--key-file", str(file)), "invalid owner 'a b'"),
+        (("ann", "--key-file", str(file), "--scopes", "all"), "unknown scope 'all'"),
+        (("ann", "--key-file", str(tmp_path / "no" / "keys")), "cannot write the key file"),
     ]:
         refused = forge("key", *words)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
@@ -144,7 +144,7 @@ def test_a_key_on_the_command_line(tmp_path: Path) -> None:
     added = forge("key", "bob", "--key-file", str(file))
     assert KeyFile(file).caller(added.stdout.strip()) is not None
     file.write_text("ann read\n")
-    with pytest.raises(ForgeError, match="line 1 is no key"):
+    with pytest.raises(ForgeError, match="line 1 is not a valid key entry"):
         KeyFile(file)
 
 

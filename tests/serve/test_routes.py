@@ -120,7 +120,7 @@ def test_a_question_at_the_end_is_answered_by_a_run_that_follows(client: httpx.C
     assert events(client, following["id"])[-1]["run"]["outcome"]["value"] == "done B"
     assert client.get(f"/v1/runs/{run['id']}").json()["followed_by"] == following["id"]
     assert client.post(where, json={"type": "input", "text": "order B"}).json()["id"] == following["id"]
-    assert "by another text" in problem(
+    assert "already has another" in problem(
         client.post(where, json={"type": "input", "text": "A"}), 409, "not-asked", "text"
     )
     # What has ended without a question goes on with what is said next, in the same conversation.
@@ -196,7 +196,7 @@ def test_workflows_say_what_a_form_needs(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("body", "refusal", "says"),
     [
-        ({**QUICK, "workflow": "none"}, (422, "unknown-workflow", "workflow"), "there is till, quick, desk"),
+        ({**QUICK, "workflow": "none"}, (422, "unknown-workflow", "workflow"), "available: till, quick, desk"),
         ({**QUICK, "message": 7}, (422, "wrong-field", "message"), "Expected `str`, got `int`"),
         ({**QUICK, "message": " "}, (422, "wrong-field", "message"), "is empty"),
         ({"workflow": "quick"}, (422, "wrong-field", "message"), "missing required"),
@@ -207,7 +207,7 @@ def test_workflows_say_what_a_form_needs(client: httpx.Client) -> None:
         ([], (422, "wrong-field", ""), "Expected `object`"),
         (b"{", (400, "wrong-json", ""), "truncated"),
         (b"[" * 1000, (400, "wrong-json", ""), "nested"),
-        (b'{"message":"' + b"x" * (1 << 20), (413, "too-large", ""), "more than"),
+        (b'{"message":"' + b"x" * (1 << 20), (413, "too-large", ""), "larger than"),
     ],
 )
 def test_a_start_that_is_wrong(client: httpx.Client, body: object, refusal: tuple[int, str, str], says: str) -> None:

@@ -44,7 +44,7 @@ def test_without_an_sdk_that_is_said_once_and_the_run_goes_on(folder: Path, monk
     with model_server((200, chat_reply(("done", {"answer": "x"})))) as (url, _):
         done = forge("run", "flow.py", "Go", "--backend", url, *WORDS, "--otel", cwd=folder)
     assert done.returncode == 0
-    assert done.stderr.count("no SDK of OpenTelemetry is set up here") == 1
+    assert done.stderr.count("no OpenTelemetry SDK is configured") == 1
 
 
 @pytest.mark.soak  # a process of its own: what is set up for OpenTelemetry stays set up

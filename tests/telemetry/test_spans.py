@@ -286,7 +286,7 @@ def test_a_run_does_not_wait_for_an_exporter_that_hangs() -> None:
 
 
 def test_it_is_switched_on_once_and_undone(caplog: pytest.LogCaptureFixture) -> None:
-    with recorded() as seen, pytest.raises(ForgeError, match="switched on already"):
+    with recorded() as seen, pytest.raises(ForgeError, match="already enabled"):
         instrument()
     run_sync(desk, "Go", backend=Scripted([call("done", answer="x")])).unwrap()
     assert seen.spans == ()

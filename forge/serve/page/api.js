@@ -68,9 +68,9 @@ const pause = (milliseconds, signal) =>
     signal.addEventListener("abort", end);
   });
 
-/** Each event of the run once and in order, over however many connections, until the run has ended.
+/** Pass on each event of the run once and in order, reconnecting as needed, until the run has ended.
  *
- * An event has its `id`, its `turn`, and `within` where it is of an agent within the run; that of type `state`, the `run`.
+ * Each has its `type`, `id` and `turn`, and `within` if it is of an inner agent; one of type `state` has the `run`.
  */
 export const follow = async (run, heard, connected, signal) => {
   let last = "";
@@ -85,7 +85,7 @@ export const follow = async (run, heard, connected, signal) => {
     try {
       heard(type === "state" ? { type, run: told } : { ...event, id, turn, explanation, within: parent ? told : null });
     } catch (error) {
-      reportError(error); // a mistake of the page's own, and none of the connection's
+      reportError(error); // a bug in the page, not a connection error
     }
   };
   while (!signal.aborted) {

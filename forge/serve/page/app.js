@@ -1,4 +1,4 @@
-// The page: the list of runs, the form that starts one, and a run as it happens. Its address says what is shown.
+// The page: the list of runs, the form that starts one, and a run as it happens. The address selects the view.
 
 import { Problem, file, follow, get, key, pathOf, post, remove } from "./api.js";
 import { approval, asking, settling } from "./question.js";
@@ -31,7 +31,7 @@ const complain = (where, error) => {
   where.replaceChildren(...(error ? [inert(error.message)] : []));
 };
 
-/** Do it, with the button that asked for it off meanwhile, and what goes wrong told in that place. */
+/** Do it with the button disabled meanwhile; show an error in that place. */
 const tell = async (where, control, act) => {
   complain(where, null);
   control.disabled = true;
@@ -66,8 +66,8 @@ const askForKey = () => {
   by("key-open").hidden = false;
   by("key-forget").hidden = !key.get();
   by("key-why").textContent = key.get()
-    ? "The server does not take this key, or you want another. It is kept in this tab until you close it."
-    : "This server asks for a key. It is kept in this tab until you close it.";
+    ? "The server rejected this key, or you want to change it. It is kept in this tab until you close it."
+    : "This server requires a key. It is kept in this tab until you close it.";
   if (!by("key").open) by("key").showModal();
   by("key-value").focus();
 };
@@ -97,7 +97,7 @@ const queryOf = (limit, cursor) => {
   return `/v1/runs?${asked}`;
 };
 
-/** A page of as many runs as were asked for, where there are so many: a filtered one of the server may be short. */
+/** A full page of runs if there are enough: a filtered page of the server may be short. */
 const pageOf = async (limit, cursor) => {
   const runs = [];
   do {
@@ -137,12 +137,12 @@ const fill = (runs) => {
   runs.forEach((run, at) => {
     const row = list.rows.get(run.id);
     write(row, run);
-    // Only what is out of place is moved, so that the focus stays where it is.
+    // Only elements out of place are moved, so that focus is kept.
     if (by("runs").children[at] !== row.place) by("runs").insertBefore(row.place, by("runs").children[at] ?? null);
   });
   by("more").hidden = !list.cursor;
   const filtered = by("by-state").value || by("by-workflow").value;
-  const none = filtered ? "No runs like that." : "No runs yet.";
+  const none = filtered ? "No matching runs." : "No runs yet.";
   by("list-note").textContent = runs.length ? "" : none;
 };
 
@@ -192,7 +192,7 @@ setInterval(() => {
 
 // Starting a run
 
-// One start, however often it is sent: another only when something of it is changed.
+// Resending the same form starts no second run; a changed form gets a new key.
 const start = { key: "", body: "" };
 
 const chosen = () => workflows.get(by("workflow").value);
@@ -279,7 +279,7 @@ const open = (id) => {
   void watch(shown);
 };
 
-/** Follow the run while it is the one that is open. */
+/** Follow the run while it is open. */
 const watch = async (run) => {
   run.stop.abort();
   run.stop = new AbortController();
@@ -289,17 +289,17 @@ const watch = async (run) => {
     const follows = near() && run.view && !OVER.has(run.view.state);
     if (event.type === "state") describe(run, event.run);
     else run.timeline.hear(event);
-    if (event.type === "steered") by("steer-note").textContent = "The model has been given your message.";
+    if (event.type === "steered") by("steer-note").textContent = "The model has read your message.";
     measure(run);
     if (follows && event.type !== "state") scrollTo({ top: document.documentElement.scrollHeight });
   };
   const connected = (is) => {
     if (signal.aborted) return;
     if (is) run.timeline.reconnected();
-    by("connection").textContent = is ? "" : "Connection lost; trying again …";
+    by("connection").textContent = is ? "" : "Connection lost; reconnecting …";
   };
   try {
-    // The stream of a run that is over tells its state last, and the calls before that need their tools.
+    // An ended run sends its state last, but the calls before it need the workflow's tools.
     run.workflow ||= (await get(`/v1/runs/${encodeURIComponent(run.id)}`)).workflow;
     if (!signal.aborted) await follow(run.id, heard, connected, signal);
   } catch (error) {
@@ -316,7 +316,7 @@ const describe = (run, view) => {
   by("run-state").replaceChildren(badge(view.state));
   by("run-facts").replaceChildren(inert(view.workflow), " · begun ", timeOf(view.begun, exactly(view.begun)));
   if (over) by("run-facts").append(" · ended ", timeOf(view.updated, exactly(view.updated)));
-  for (const [words, id] of [["goes on from", view.follows], ["goes on in", view.followed_by]]) {
+  for (const [words, id] of [["continues from", view.follows], ["continues in", view.followed_by]]) {
     if (!id) continue;
     const link = make("a", "", inert(id));
     link.href = `#/runs/${encodeURIComponent(id)}`;
@@ -330,7 +330,7 @@ const describe = (run, view) => {
   by("steer").hidden = over && !goesOn(view);
   by("steer-label").textContent = over ? "Next message" : "Message to the run";
   by("steer").classList.toggle("low", view.state === "waiting");
-  by("timeline-note").textContent = { queued: "It waits for a worker.", waiting: "It waits for a person." }[view.state] ?? "";
+  by("timeline-note").textContent = { queued: "Waiting for a worker.", waiting: "Waiting for a person." }[view.state] ?? "";
   if (before && before !== view.state) announce(`The run is ${(STATES[view.state] ?? view.state).toLowerCase()}`);
   end(view);
   ask(run, view, before === undefined);
@@ -372,11 +372,11 @@ const answer = (run) => async (body) => {
     return;
   }
   if (run !== shown) return;
-  if (run.asks === asked) by("question").replaceChildren(make("p", "notice", "Answered; the run goes on."));
+  if (run.asks === asked) by("question").replaceChildren(make("p", "notice", "Answered; the run continues."));
   by("timeline-title").focus();
 };
 
-/** What the run asks; left alone while it is the same, for a person may be typing. */
+/** The run's question; left alone while unchanged, as a person may be typing. */
 const ask = (run, view, first) => {
   const { question, outcome } = view;
   const inputs = asksInput(view);
@@ -428,7 +428,7 @@ const act = (id, doing) => by(id).addEventListener("click", () => shown && tell(
 
 act("cancel", async (run) => {
   const title = "Cancel this run?";
-  if (!(await sure(title, "What it does is stopped. Calls that took effect are not undone.", "Cancel the run"))) return;
+  if (!(await sure(title, "Work in progress is stopped. Calls that took effect are not undone.", "Cancel the run"))) return;
   await post(`${pathOf(run.id)}/cancel`);
   announce("The run is being cancelled");
 });
@@ -467,12 +467,12 @@ by("steer").addEventListener("submit", (event) => {
     }
     await post(`${pathOf(run.id)}/messages`, { text });
     by("steer-text").value = "";
-    by("steer-note").textContent = "Sent. The model reads it with the results of its next calls.";
+    by("steer-note").textContent = "Sent. The model reads it with its next tool results.";
   });
 });
 sends("steer-text", "steer");
 
-// Where we are
+// Navigation
 
 const route = () => {
   shown?.stop.abort();
@@ -483,7 +483,7 @@ const route = () => {
   try {
     run = view === "runs" ? decodeURIComponent(id) : "";
   } catch {
-    // An address that is none opens the list.
+    // An unknown address opens the list.
   }
   const name = run ? "run" : view === "start" ? "start" : "list";
   document.body.dataset.view = name;

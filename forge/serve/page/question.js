@@ -1,5 +1,5 @@
-// What a waiting run asks of a person, as a form: approve a call, with its arguments as they are or changed, reject it,
-// say what became of an unknown one, or answer in words.
+// The question of a waiting run as a form: approve a call (with its arguments, or changed ones), reject it, settle an
+// unknown outcome, or answer in words.
 
 import { argumentsOf, exactly, inert, make, members, timeOf, unseen } from "./text.js";
 
@@ -35,7 +35,7 @@ const button = (label, name, act) => {
   return one;
 };
 
-/** Fields for the arguments, and `read()`: their JSON text, or a thrown sentence that says what is wrong. */
+/** Fields for the arguments, and `read()`, which returns their JSON text or throws an explanation. */
 const editor = (json, parameters, changed) => {
   const parts = members(json);
   const place = make("div", "editor");
@@ -53,7 +53,7 @@ const editor = (json, parameters, changed) => {
     const look = () => {
       const found = unseen(control.value);
       warning.replaceChildren();
-      if (found.length) warning.append(`Has characters that cannot be seen (${found.join(", ")}): `, inert(control.value));
+      if (found.length) warning.append(`Contains invisible characters (${found.join(", ")}): `, inert(control.value));
     };
     control.addEventListener("input", () => {
       control.removeAttribute("aria-invalid");
@@ -73,14 +73,14 @@ const editor = (json, parameters, changed) => {
       } catch (error) {
         control.setAttribute("aria-invalid", "true");
         control.focus();
-        throw new Error(`${name}: this is no JSON (${error.message}).`, { cause: error });
+        throw new Error(`${name}: not valid JSON (${error.message}).`, { cause: error });
       }
     };
     if (asJson) {
       parsed(controls[0]);
       return controls[0].control.value;
     }
-    // Texts of the fields, so that a number that JavaScript would round arrives as it was written.
+    // The fields' own text, so that JavaScript rounds no number.
     const written = controls.map((one) => {
       if (one.control.value === one.before) return one.value;
       if (one.isText) return JSON.stringify(one.control.value);
@@ -109,7 +109,7 @@ const problemLine = () => {
   return line;
 };
 
-/** Answers are sent one at a time, and what goes wrong is said where it was given. */
+/** Answers are sent one at a time; errors are shown beside the button. */
 const sender = (place, problem, send) => async (compose) => {
   const buttons = [...place.querySelectorAll("button")];
   problem.hidden = true;
@@ -142,13 +142,13 @@ export const approval = (question, tool, send) => {
   const rejecting = make("div", "reject", field("Reason, told to the model", reason), make("p", "row", reject));
   const form = make("div", "answer", fields.place, make("p", "row", approve), rejecting);
   const place = panel("A call waits for approval", make("p", "what", make("code", "name", inert(call.name)), " ", tool ? inert(tool.description) : ""));
-  if (question.problem) place.append(make("p", "problem", "The arguments given before were refused: ", inert(question.problem)));
+  if (question.problem) place.append(make("p", "problem", "The previous arguments were refused: ", inert(question.problem)));
   place.append(form, problem, ...until(question));
   const answer = sender(place, problem, send);
   return place;
 };
 
-/** What became of the call whose outcome is unknown? */
+/** Did the call with the unknown outcome take effect? */
 export const settling = (question, send) => {
   const { in_doubt: unsure, call, digest } = question;
   const problem = problemLine();
@@ -162,12 +162,12 @@ export const settling = (question, send) => {
   );
   const place = panel(
     "Did this call take effect?",
-    make("p", "", "The process ended while the call ran, so nobody knows. Look where it would have acted, then say so."),
+    make("p", "", "The process ended during the call, so the outcome is unknown. Check where it would have acted, then answer."),
     make("article", "call in-doubt", make("header", "", make("code", "name", inert(unsure.name))), argumentsOf(unsure.arguments)),
     ...(call.arguments === unsure.arguments
       ? []
-      : [make("p", "", "If it did not, the model wants this call now:"), argumentsOf(call.arguments)]),
-    field("What it returned, if you know and it took effect", result),
+      : [make("p", "", "If not, the model wants to make this call now:"), argumentsOf(call.arguments)]),
+    field("Its result, if it took effect and you know it", result),
     row,
     problem,
     ...until(question),

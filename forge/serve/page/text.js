@@ -1,7 +1,7 @@
-// What models, tools and people wrote is shown inert: as text, never as markup, isolated from the direction of what
-// stands around it, with characters that cannot be seen written out as code points.
+// Text of models, tools and people is shown inert: never as markup, isolated from the direction of the text around it,
+// with invisible characters written out as code points.
 
-// Joiners between letters or pictures belong to how some scripts and emoji are written; anywhere else they hide.
+// Joiners are part of some scripts and emoji; elsewhere they hide text.
 const BESIDE = String.raw`(?:(?!\p{ASCII})[\p{L}\p{M}]|\p{Extended_Pictographic}|\p{Emoji_Modifier})`;
 const UNSEEN = new RegExp(
   String.raw`(?!(?<=${BESIDE})[\u200c\u200d](?=${BESIDE}))(?![\n\t])` +
@@ -20,7 +20,7 @@ export const make = (tag, name, ...children) => {
 
 export const codePoint = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
-/** The code points of what is in the text and cannot be seen. */
+/** The code points of the invisible characters in the text. */
 export const unseen = (text) => [...new Set(Array.from(text.matchAll(UNSEEN), ([found]) => codePoint(found)))];
 
 /** The text as an element. */
@@ -30,7 +30,7 @@ export const inert = (text) => {
   let done = 0;
   for (const found of clean.matchAll(UNSEEN)) {
     const mark = make("span", "code-point", codePoint(found[0]));
-    mark.title = "A character that cannot be seen";
+    mark.title = "An invisible character";
     made.append(clean.slice(done, found.index), mark);
     done = found.index + found[0].length;
   }
@@ -38,7 +38,7 @@ export const inert = (text) => {
   return made;
 };
 
-/** A block of text; a long one is folded, with a button to see all of it. */
+/** A block of text; a long one is folded, with a button to show all of it. */
 export const block = (text, name = "said") => {
   const made = make("div", name);
   if (text.length <= FOLDED) {
@@ -71,7 +71,7 @@ export const members = (json) => {
   let depth = 0;
   let begun = 0;
   let name = null;
-  // Strings as a whole, so that brackets and commas in them do not count; the text is known to be JSON.
+  // Strings are skipped whole, so brackets and commas in them do not count; the text is known to be JSON.
   for (const token of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]:,]/gs)) {
     const [text] = token;
     if (text === "{" || text === "[") depth += 1;
@@ -120,7 +120,7 @@ export const ago = (iso) => {
 
 const ABSOLUTE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 
-/** A time as an element: how long ago, and exactly when it is pointed at. */
+/** A time as an element: relative, with the exact time on hover. */
 export const timeOf = (iso, words = ago(iso)) => {
   const made = make("time", "", words);
   made.dateTime = iso;

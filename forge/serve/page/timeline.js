@@ -6,7 +6,7 @@ const RESULTS = {
   succeeded: "succeeded",
   unresolved: "found nothing",
   failed: "failed",
-  not_run: "was not run",
+  not_run: "not run",
   in_doubt: "unknown outcome",
   refused: "refused",
   paused: "asks the user",
@@ -15,7 +15,7 @@ const NUDGES = {
   step_nudge: "a required step is missing",
   prerequisite_nudge: "another tool comes first",
   retry_nudge: "it was asked to try again",
-  provenance_nudge: "a value came from nowhere",
+  provenance_nudge: "a value has no source",
 };
 const LIVE = 300; // milliseconds: a reply that took longer than this to arrive is not a replay
 
@@ -32,7 +32,7 @@ export class Timeline {
   #asked = 0;
   #paint = 0;
 
-  /** `tool` gives what is known of a tool by its name; `announce` is told what a screen reader should say. */
+  /** `tool` looks up a tool by name; `announce` speaks to screen readers. */
   constructor(list, tool, announce) {
     this.#list = list;
     this.#tool = tool;
@@ -49,14 +49,14 @@ export class Timeline {
     else if (Object.hasOwn(this.#heard, event.type)) this.#heard[event.type](event);
   }
 
-  /** The stream begins anew: what is told of the reply that is being written is all told again. */
+  /** The stream starts again: live events of the reply being written are sent again. */
   reconnected() {
     for (const [run, inner] of this.#within) if (!inner.recorded) this.#reset(run);
     if (!this.#live) return;
     Object.assign(this.#live, { text: "", reasoning: "", calls: [] });
   }
 
-  /** What happens in an agent within the run is shown at the call that asked for it: as it happens, then as recorded. */
+  /** Show an inner agent's events at the call that started it: live first, then as recorded. */
   #inner(event) {
     const { agent, run, parent, call_id: call } = event.within;
     if (event.id && this.#within.get(run)?.recorded === false) this.#reset(run);
@@ -65,7 +65,7 @@ export class Timeline {
       const card = (this.#within.get(parent)?.timeline ?? this).#calls.get(call);
       if (!card) return;
       const list = make("ol", "turns");
-      const place = make("details", "within", make("summary", "", "What ", inert(agent), " did"), list);
+      const place = make("details", "within", make("summary", "", "Agent ", inert(agent)), list);
       place.open = !event.id;
       card.results.before(place);
       inner = { place, recorded: Boolean(event.id), timeline: new Timeline(list, () => {}, () => {}) };
@@ -127,7 +127,7 @@ export class Timeline {
     },
     approval_asked: (event) => {
       const card = this.#card(event, event.call);
-      this.#state(card, "asks", event.in_doubt ? "unknown outcome, a person is asked" : "a person is asked");
+      this.#state(card, "asks", event.in_doubt ? "unknown outcome, waiting for a person" : "waiting for a person");
       if (event.problem) card.results.append(noted("trouble", "Arguments refused", event.problem));
     },
     approval_answered: (event) => {
@@ -168,8 +168,8 @@ export class Timeline {
       this.#into(event, make("p", "aside", `History shortened: ${of}`));
     },
     prefix_lost: (event) =>
-      this.#into(event, make("p", "aside", `The server evaluates ${count(event.lost_tokens, "token")} again`)),
-    backend_replaced: (event) => this.#into(event, noted("trouble", "Goes on with another backend", event.explanation)),
+      this.#into(event, make("p", "aside", `The server must evaluate ${count(event.lost_tokens, "token")} again`)),
+    backend_replaced: (event) => this.#into(event, noted("trouble", "Switched to another backend", event.explanation)),
     finished: (event) => this.#end(event, "good", "The run is completed"),
     halted: (event) => this.#end(event, "bad", `The run halted: ${event.explanation}`),
     failed: (event) => this.#end(event, "bad", `The run failed: ${event.problem}`),
@@ -190,7 +190,7 @@ export class Timeline {
   }
 
   #into(event, element) {
-    // What is being written stays at the end.
+    // The reply being written stays at the end.
     const { items } = this.#turn(event.turn);
     const live = this.#live?.place;
     if (live?.parentNode === items) live.before(element);
@@ -204,7 +204,7 @@ export class Timeline {
     this.#into(event, make("p", `end ${kind}`, inert(text)));
   }
 
-  // The reply that is being written
+  // The reply being written
 
   #begin(event) {
     this.#forget();
@@ -219,7 +219,7 @@ export class Timeline {
   }
 
   #grow(event, change) {
-    if (!this.#live) this.#begin(event); // this stream began in the middle of the reply
+    if (!this.#live) this.#begin(event); // the stream started in the middle of the reply
     this.#live.any = true;
     this.whole = false;
     change(this.#live);
@@ -269,7 +269,7 @@ export class Timeline {
 
   // Calls
 
-  /** Whatever of the turn's calls has not been accepted was not. */
+  /** Mark the turn's remaining proposed calls as not accepted. */
   #refuse(number) {
     for (const { place } of this.#turns.get(number)?.proposed ?? []) {
       place.querySelector(".state").textContent = "not accepted";
@@ -282,7 +282,7 @@ export class Timeline {
     this.#state(card, "runs", "runs …");
   }
 
-  /** The card of a call, in the place of the proposal that it came of. */
+  /** The card of a call, which replaces its proposal. */
   #card(event, call) {
     const known = this.#calls.get(call.id);
     if (known) return known;
