@@ -1,4 +1,4 @@
-"""What a proxy can be told beside its backend."""
+"""Options of the proxy."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,23 +13,21 @@ KEEP_ALIVE = 15.0
 """Maximum seconds of silence in a stream: some clients give up after 120."""
 
 BEGIN_AFTER = 2.0
-"""Seconds that a stream's own status is waited for, so that a refusal keeps it; then the stream begins with a ping."""
+"""Seconds to wait for the backend's status, so that a refusal keeps it; then the stream begins with a ping."""
 
 
 class ProxyOptions(Options, frozen=True, kw_only=True):
-    """Options of a proxy.
+    """Options of a proxy. OptionError for values out of range.
 
-    `max_retries`: corrections of one reply that the client never sees. `rescue`: calls are looked for in text.
-    `slots`: requests that the backend works on at the same time, 0: as many as it says, else 4; `queue`: those that
-    wait for a slot beyond that. `body_limit` in bytes, at most 32 MiB, `queue_timeout` and `grace`, for requests that
-    are under way when the proxy stops, in seconds.
-    `request_timeout`: seconds in which the head of a request must be there, and after it more of the body each time.
-    `stall_timeout`: seconds after which a client that takes nothing of its answer is given up.
-    `api_key` is asked of the proxy's own callers; without one it listens on this machine alone, unless `insecure`.
-    OptionError for values out of range.
-    `backend_api_key` goes to the backend instead of the client's own. `origins` are web pages that may ask besides
-    those of this machine; `*`: all. Without a key the proxy answers on loopback at its addresses and at their hosts.
-    `policy` holds sessions to rules: a TOML file, or a Policy (docs/policies.md).
+    `max_retries`: corrections per reply, unseen by the client. `rescue`: whether text is searched for calls. `slots`:
+    concurrent requests at the backend; 0: as many as it reports, else 4. `queue`: maximum requests waiting for a slot,
+    each for at most `queue_timeout` seconds. `body_limit` is in bytes, at most 32 MiB. `grace`: seconds that requests
+    in progress may take when the proxy stops. `request_timeout`: maximum seconds for the head of a request, and without
+    any progress of its body. `stall_timeout`: seconds after which a client that reads nothing of its answer is
+    disconnected. `api_key` is required from callers; without one the proxy listens only on this machine, unless
+    `insecure`. `backend_api_key` replaces the client's own key. `origins` are web pages that may send requests besides
+    those of this machine; `*`: all. Without a key, the proxy answers on loopback only under its own addresses and the
+    origins' hosts. `policy` sets rules for sessions: a TOML file, or a Policy (docs/policies.md).
     """
 
     host: str = "127.0.0.1"
