@@ -586,6 +586,6 @@ def test_a_script_that_ends_too_early_shows_the_correction() -> None:
     model = Scripted(["Hm.", call("finish", result="x")])
     with pytest.raises(ScriptError) as ended:
         run_sync(Desk().workflow, "Go.", backend=model)
-    told = str(ended.value).partition("The last that the model was told:\n")[2]
+    told = str(ended.value).partition("The last messages to the model:\n")[2]
     assert told.startswith("tool: [StepEnforcementError] ")
     assert "look" in told
