@@ -210,8 +210,8 @@ _REFUSED = frozenset({400, 422, 500})
 MOST_CUTS = 3
 """Maximum number of compactions for a server that stops counting tokens at its limit.
 
-Each raises the assumed tokens per character until what was sent is over the limit. By the third it is 1, the maximum;
-a fourth would cut nothing more.
+Each raises the assumed tokens per character until the last prompt's estimate exceeds the limit. After three, the rate
+has reached its maximum of 1, so a fourth would cut nothing more.
 """
 
 

@@ -182,7 +182,7 @@ class _Sessions:
         follows = after == self._revision(name)
         saved = await _tried(self._open(), name, state, after)
         if (saved is not None) != follows:
-            law = "a save follows what it was made from, or is refused"
+            law = "a save with an outdated revision is refused"
             found = f"after {after}, with the session at {self._revision(name)}, {'refused' if follows else 'taken'}"
             remedy = "compare the revision and write in one transaction; raise SessionChangedError for another"
             raise self._broken(law, found, remedy)
@@ -195,7 +195,7 @@ class _Sessions:
         taken = [one for one in saved if one is not None]
         if len(taken) != 1:
             remedy = "compare the revision and write in one transaction"
-            raise self._broken("of saves at the same time, one is taken", f"{len(taken)} of 3 were", remedy)
+            raise self._broken("of concurrent saves, exactly one succeeds", f"{len(taken)} of 3 were", remedy)
         self._note(name, state, taken[0])
 
     def _note(self, name: str, state: State, revision: int) -> None:
@@ -210,7 +210,7 @@ class _Sessions:
         found, kept = await self._open().load(name), self._kept.get(name)
         if found != kept:
             remedy = "keep what stages.saved.save gives, byte for byte, and commit before save returns"
-            raise self._broken("what is loaded is what was saved last", f"{found!r}, and {kept!r} was saved", remedy)
+            raise self._broken("load returns what was saved last", f"{found!r}, and {kept!r} was saved", remedy)
 
     async def _delete(self, name: str) -> None:
         gone = await self._open().delete(name)

@@ -1,4 +1,4 @@
-"""What all server wires share: requests as data, what a reply is written with, and how one passes unchanged."""
+"""What all server wires share: requests as data, the parts of answers and streams, and errors."""
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence

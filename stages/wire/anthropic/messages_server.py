@@ -493,7 +493,7 @@ def _stop_of(finish: str, *, called: bool) -> str:
 
 
 def usage_object(usage: Usage) -> dict[str, object]:
-    """Tokens, as clients count them: what was read from the cache is no part of the input."""
+    """Token counts in the API's form, where cache reads are not part of the input."""
     return {
         "input_tokens": max(0, usage.prompt - usage.cached),
         "cache_creation_input_tokens": 0,
