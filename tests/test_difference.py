@@ -57,7 +57,7 @@ def test_messages_and_calls_by_their_place_in_the_history() -> None:
 def test_lines_for_people_name_both_sides_and_what_is_left_out() -> None:
     found = tuple(Difference(path=f"a[{n}]", before="1", after=None) for n in range(12))
     text = as_lines(found, ("recorded", "now"))
-    assert "  a[0]\n    recorded  1\n    now       (not there)" in text
+    assert "  a[0]\n    recorded  1\n    now       (missing)" in text
     assert text.endswith("and 2 more")
 
 

@@ -242,7 +242,7 @@ def test_a_result_for_a_call_of_another_reply_is_refused_before_anything_is_reco
 def test_a_result_that_is_lacking_is_asked_for() -> None:
     guard = guarded()
     guard.check(calls(("look", {"what": "a"}), ("look", {"what": "b"})))
-    with pytest.raises(ValueError, match="what became of call_000000002"):
+    with pytest.raises(ValueError, match="no result for call_000000002"):
         guard.record({"call_000000001": 1})
     assert said(guard.record()) == "model"
 
@@ -280,9 +280,9 @@ def test_out_of_turn_is_said_and_changes_nothing() -> None:
     with pytest.raises(ForgeError, match="now: call the model and check its reply"):
         guard.record()
     guard.check(LOOK)
-    with pytest.raises(ForgeError, match="now: record what became of the calls"):
+    with pytest.raises(ForgeError, match="now: record the results of the calls"):
         guard.check(LOOK)
-    with pytest.raises(ForgeError, match="approve is for"):
+    with pytest.raises(ForgeError, match="approve can only be called"):
         guard.approve()
     assert said(guard.record()) == "model"
 
@@ -292,7 +292,7 @@ def test_after_the_end_only_another_task_can_begin() -> None:
     halted = guard.check("Hm.")
     assert isinstance(halted, Halted)
     assert "no usable tool call" in str(as_error(halted.halt, halted.state))
-    with pytest.raises(ForgeError, match="begin the next with reset"):
+    with pytest.raises(ForgeError, match="start another with reset"):
         guard.check(LOOK)
     guard.reset("Again.")
     assert said(guard.check(LOOK)) == "run look"
@@ -310,7 +310,7 @@ def test_what_the_user_says_is_there_for_guards_but_not_told_twice() -> None:
 
 def test_a_saved_state_of_something_else_is_refused() -> None:
     guard = guarded()
-    with pytest.raises(ForgeError, match="this is no state of Guardrails"):
+    with pytest.raises(ForgeError, match="this is not a saved state of Guardrails"):
         guard.from_json("{}")
     with pytest.raises(ForgeError, match="version 9"):
         guard.from_json(guard.to_json().replace(b',"version":1}', b',"version":9}'))
@@ -347,7 +347,7 @@ def test_mistakes_are_said_at_once() -> None:
     with pytest.raises(DefinitionError) as caught:
         Guardrails(tools=["a"], required_steps=["b"], terminal_tool="c")
     assert len(caught.value.problems) == 2
-    with pytest.raises(DefinitionError, match="none of the OpenAI or Anthropic API"):
+    with pytest.raises(DefinitionError, match="not a tool of the OpenAI or Anthropic API"):
         Guardrails(tools=[{"function": {"nam": "x"}}], terminal_tool="c")
     wrong = {"name": "x", "input_schema": {"type": "object", "properties": 3}}
     with pytest.raises(DefinitionError) as caught:
@@ -437,7 +437,7 @@ def nested(levels: int) -> list[object]:
 @pytest.mark.parametrize("kind", ["message", "ai"])
 def test_a_response_that_is_too_deep_is_no_end_of_the_program(kind: str, levels: int) -> None:
     deep = {"type": kind, "content": [], "tool_calls": [{"name": "x", "args": {"a": nested(levels)}}]}
-    with pytest.raises(BackendError, match=r"JSON|not a message"):
+    with pytest.raises(BackendError, match=r"not valid JSON|not a message"):
         reply_of(deep)
 
 

@@ -91,11 +91,11 @@ FAULTS = [
     ("nothing", "malformed", 2, "not a chat completion"),
     ("deep", "malformed", 2, "not a chat completion"),
     ("empty", "malformed", 2, "no choices"),
-    ("bomb", "malformed", 2, "asked not to pack"),
+    ("bomb", "malformed", 2, "no compression was requested"),
     ("reported", "reported", 2, "no memory left"),
     ("stuck", "status", 2, "parse tool call arguments"),
     ("hopeless", "status", 1, "quota"),
-    ("moved", "status", 1, "it points to https://elsewhere.example/v1"),
+    ("moved", "status", 1, "it redirects to https://elsewhere.example/v1"),
     ("huge", "too_large", 1, "bytes"),
     ("headers", "interrupted", 4, "broke"),
     ("line", "interrupted", 4, "broke"),
@@ -115,7 +115,7 @@ def test_an_answer_that_is_none_is_a_fault_not_a_reply(
 
 
 def test_a_page_is_said_to_be_one(server: str) -> None:
-    assert "'text/html': is a proxy, or another server, at that address?" in fault(f"{server}/html")[0].detail
+    assert "'text/html': is there a proxy or another server at that address?" in fault(f"{server}/html")[0].detail
 
 
 def test_a_refusal_in_a_page_is_told_without_the_page(server: str) -> None:
@@ -133,14 +133,14 @@ def test_silence_is_a_timeout(server: str) -> None:
 def test_a_byte_now_and_then_is_not_read_for_ever(server: str) -> None:
     found, attempts = fault(f"{server}/drip", total=0.2)
     assert (found.kind, attempts) == ("timeout", 1)
-    assert "longer than 0.2 seconds in all" in found.detail
+    assert "longer than 0.2 seconds in total" in found.detail
 
 
 def test_a_backend_is_told_how_long_a_request_may_take_in_all(server: str) -> None:
     backend = Server(f"{server}/drip", model="m", profile="openai-compatible", total_timeout=0.2)
     halt = run_sync(Desk().workflow, "Go.", backend=backend).failure().halt
     assert isinstance(halt, BackendFailed)
-    assert "longer than 0.2 seconds in all" in halt.fault.detail
+    assert "longer than 0.2 seconds in total" in halt.fault.detail
 
 
 def test_a_server_that_speaks_no_tls_is_said_to_speak_none() -> None:
@@ -191,7 +191,7 @@ def test_a_certificate_is_trusted_only_as_the_client_says() -> None:
 def test_a_name_that_nobody_has_is_said_to_be_unknown() -> None:
     found, _ = fault("http://nowhere.invalid")
     assert found.kind == "unreachable"
-    assert "the name is not known here" in found.detail
+    assert "the host name cannot be resolved" in found.detail
 
 
 def test_secrets_in_an_address_are_not_shown(server: str) -> None:

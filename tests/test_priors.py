@@ -103,5 +103,5 @@ def test_journals_without_probabilities_are_refused_in_a_sentence(tmp_path: Path
     workflow = Workflow("desk", tools=[route], terminal_tool="route")
     model = Scripted(['{"tool": "route", "args": {"queue": "sales"}}'], mode="constrained")
     forge.run_sync(workflow, "Go.", backend=model, journal=tmp_path / "run.jsonl")
-    with pytest.raises(ForgeError, match="hold no probability of a value"):
+    with pytest.raises(ForgeError, match="contain no probabilities of values"):
         measured_priors([tmp_path / "run.jsonl"])

@@ -379,7 +379,7 @@ async def test_any_backend_can_be_served() -> None:
             {"x-should-retry": "false"},
             "context_length_exceeded",
         ),
-        (whole(b"no json"), 502, {}, "no chat completion"),
+        (whole(b"no json"), 502, {}, "not a chat completion"),
     ],
 )
 async def test_a_fault_of_the_backend_keeps_its_status_and_its_words(

@@ -286,7 +286,7 @@ async def test_a_status_that_is_none_is_a_502(status: int, stream: bool) -> None
         answer = await told(url, post(asked(stream=stream)))
         message = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
         assert answer.startswith(b"HTTP/1.1 502 ")
-        assert f"answered {status}, which is no status" in message
+        assert f"answered {status}, which is not an HTTP status" in message
 
 
 NO_EVENTS: dict[str, bytes] = {

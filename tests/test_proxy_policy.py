@@ -161,7 +161,7 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
         (b"a" + b".a" * 501 + b" = 1", "a line has more than 500 dots"),
         (b"a = " + b"[" * 30_000, "is not valid TOML: maximum recursion depth"),
         (b'[order]\ntool = "a"', "[order]: it must be a list of tables; write [[order]]"),
-        (b"".join(b"[model.m%d]\n" % n for n in range(101)), "model: there are 101 tables; there may be 100"),
+        (b"".join(b"[model.m%d]\n" % n for n in range(101)), "model: there are 101 tables; the maximum is 100"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, said: str) -> None:

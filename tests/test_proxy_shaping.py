@@ -279,7 +279,7 @@ async def test_recommended_sampling_is_added_where_the_client_says_nothing() -> 
         assert (sent["temperature"], sent["top_p"], sent["top_k"], sent["max_tokens"]) == (0.7, 0.8, 3, 9)
     async with behind(policy=policy(sampling="recommended")) as there:
         status, got, _ = await there.post("/v1/chat/completions", asked())
-        assert (status, b"no sampling is recommended for tiny" in got) == (400, True)
+        assert (status, b"no recommended sampling is known for tiny" in got) == (400, True)
 
 
 async def test_thinking_is_asked_for_or_not_where_the_client_says_nothing() -> None:

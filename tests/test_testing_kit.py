@@ -190,7 +190,7 @@ BROKEN_COMPACTORS: list[tuple[str, Compactor, str]] = [
     ("attempt", a_list, "with a tuple of messages"),
     ("attempt", bare_history, "return Compacted("),
     ("input_unchanged", overwriting, "msgspec.structs.replace"),
-    ("deterministic", in_turns(), "no count of earlier calls"),
+    ("deterministic", in_turns(), "no memory of earlier calls"),
     (
         "goal_kept",
         without(lambda m: isinstance(m, System)),
@@ -207,7 +207,7 @@ BROKEN_COMPACTORS: list[tuple[str, Compactor, str]] = [
         "never cut or change a message whose `pinned` is true",
     ),
     ("names_and_ids_kept", each(no_name), "change the text of a result only"),
-    ("names_and_ids_kept", each(cut_arguments), "are no JSON object any more"),
+    ("names_and_ids_kept", each(cut_arguments), "are no longer a JSON object"),
     (
         "calls_answered",
         without(lambda m: isinstance(m, Tool)),
@@ -222,7 +222,7 @@ BROKEN_COMPACTORS: list[tuple[str, Compactor, str]] = [
     ("order_kept", honest(summed_up_by_the_model), "Kind.SUMMARY"),
     ("never_grows", growing, "no gain"),
     ("progress_or_stop", in_circles, "where there is nothing left to cut"),
-    ("progress_or_stop", in_secret, "say how far you went"),
+    ("progress_or_stop", in_secret, "return phase=1 or more"),
     ("fits_or_says_so", never_says_no, "return CannotFit("),
     ("fits_or_says_so", always_says_no, "not yet over the budget"),
     ("fits_or_says_so", tells_another_budget, "budget= is budget.tokens"),
@@ -337,9 +337,9 @@ def counts_itself(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
 BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
     ("ask_guard", looks_at_the_first, "a batch may be empty"),
     ("ask_guard", says_true, "it returned True"),
-    ("guard_input_unchanged", mends_a_call, "a guard only looks"),
-    ("guard_input_unchanged", counts_itself, "a guard only looks"),
-    ("guard_deterministic", alternating(), "counted in the ledger"),
+    ("guard_input_unchanged", mends_a_call, "a guard only reads"),
+    ("guard_input_unchanged", counts_itself, "a guard only reads"),
+    ("guard_deterministic", alternating(), "the ledger counts earlier refusals"),
     ("ask_guard", names_another, "objected to ToolCall(id='call_7'"),
     ("says_something", blocking(text=" "), "its text for "),
     ("ask_guard", blocking(kind=Kind.TOOL_RESULT), "the kinds are: prerequisite_nudge"),
@@ -542,7 +542,7 @@ def clumsy(state: State, _: Ready) -> State:
 WRONG_STAGES: list[tuple[str, Stage, str]] = [
     ("the input is not changed", mutating, "state.to"),
     ("the same input gives the same state", remembering, "nothing remembered"),
-    ("the state can be saved", unsaveable, "the types"),
+    ("the state can be saved", unsaveable, "the declared types"),
     ("a call is never parted from its result", forgetful, "keep the two together"),
     ("a call is never parted from its result", without_the_last, "in the view, the call"),
     ("budgets only shrink", generous, "forge.resume"),
@@ -586,6 +586,6 @@ def test_a_script_that_ends_too_early_shows_the_correction() -> None:
     model = Scripted(["Hm.", call("finish", result="x")])
     with pytest.raises(ScriptError) as ended:
         run_sync(Desk().workflow, "Go.", backend=model)
-    told = str(ended.value).partition("The last that the model was told:\n")[2]
+    told = str(ended.value).partition("The last messages to the model:\n")[2]
     assert told.startswith("tool: [StepEnforcementError] ")
     assert "look" in told

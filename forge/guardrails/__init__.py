@@ -1,4 +1,4 @@
-"""Middleware: forge's rules in a loop of your own. The guards themselves are in `stages/guards.py`."""
+"""Middleware: forge's rules in your own loop. The guards themselves are in `stages/guards.py`."""
 
 from forge.guardrails.enforcer import Guardrails, ResponseValidator, StepCheck, StepEnforcer, ValidationResult
 from forge.guardrails.judge import (

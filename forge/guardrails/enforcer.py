@@ -1,4 +1,4 @@
-"""Guardrails: the rules of a workflow, asked by a loop of the user's own."""
+"""Guardrails: the rules of a workflow for the user's own loop."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar, Unpack
@@ -48,10 +48,10 @@ from stages.validate import validate
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.openai import chat as openai
 
-# Guardrails: forge's rules for a loop of your own. It asks the model and runs the tools; this says what is next.
+# Guardrails: forge's rules for your own loop, which calls the model and runs the tools.
 
 _NO_CALCULATION = (
-    "arguments are calculated in forge's own loop only, which gives the model their schemas and runs the tools; leave "
+    "arguments are calculated only in forge's own loop, which gives the model their schemas and runs the tools; leave "
     "`calculated` out, or use forge.run"
 )
 
@@ -62,15 +62,15 @@ _checkpoint = msgspec.json.Decoder(Checkpoint)
 
 
 class Guardrails:
-    """The state of one task in a loop of yours. All decisions are those of `forge.run` with the same workflow.
+    """The state of one task in your own loop. It decides as `forge.run` does with the same workflow.
 
-    `check` is given each reply of the model, `record` what became of the calls; both answer with what to do next:
-    `RunCalls`, `AskPerson`, `CallModel`, `Finished` or `Halted`. Give it a `Workflow`, or `tools` and options of one:
-    tools are functions (decorated or not), tools as the OpenAI or Anthropic API takes them, or names; arguments of a
-    mere name are not checked. `message` is what the user asks for: guards may look at it. Without `max_iterations`
-    your own loop counts the model calls.
+    Pass each reply of the model to `check`, and the results of calls to `record`; both return the next action:
+    `RunCalls`, `AskPerson`, `CallModel`, `Finished` or `Halted`. Create it with a `Workflow`, or with `tools` and
+    options of one: tools are functions (decorated or not), tools in the form of the OpenAI or Anthropic API, or names,
+    whose arguments are not checked. `message` is the user's message; guards may look at it. Without `max_iterations`,
+    your own loop must limit the model calls.
 
-    Raises DefinitionError, with every mistake at once.
+    Raises DefinitionError listing all mistakes.
     """
 
     @checked_options
@@ -84,7 +84,7 @@ class Guardrails:
         **options: Unpack[StepOptions],
     ) -> None:
         if workflow is not None and (tools or options or on_text != "nudge"):
-            raise TypeError("give Guardrails a workflow, or tools and options, not both: a workflow has its own")
+            raise TypeError("pass Guardrails a workflow, or tools and options, not both: a workflow has its own")
         options["optional_steps"] = optional_steps(options.get("optional_steps", ()), tools)
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), on_text=on_text, **options)
         if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
@@ -93,27 +93,27 @@ class Guardrails:
         self.reset(message)
 
     def reset(self, message: str = "") -> None:
-        """Begin another task: nothing is done, nothing is counted."""
+        """Start a new task, with nothing done and nothing counted."""
         self._now = begin(self._turn, self._workflow, message)
 
     @property
     def state(self) -> State:
-        """The task so far, as the value that forge's stages work on; its ledger has every count."""
+        """The state of the task, as forge's stages use it; its ledger has all counts."""
         return self._now.state
 
     @property
     def action(self) -> Action:
-        """What is to be done now, once more. ForgeError when the task was halted."""
+        """The current action again. ForgeError after the task was halted."""
         return self._typed(next_action(self._now))
 
     def hear(self, message: str) -> None:
-        """The user said something more. To be told before the model is called; guards may look at it."""
-        self._awaited(Send, "hear is for the time before a model call")
+        """Add a user message. Call it before the model is called; guards may look at the message."""
+        self._awaited(Send, "hear can only be called before a model call")
         self._now = heard(self._now, message)
 
     def check(self, response: object) -> Action:
-        """What to do about this response of the model: see `reply_of` for what it may be."""
-        self._awaited(Send, "check is for the model's replies")
+        """The next action after this response of the model; `reply_of` lists the accepted types."""
+        self._awaited(Send, "check can only be called when a reply is due")
         reply = reply_of(response)
         self._now = replied(self._now, reply)
         return self._go(Replied(reply=reply))
@@ -123,12 +123,12 @@ class Guardrails:
         results: Mapping[str, object] | None = None,
         failures: Mapping[str, Exception | str] | None = None,
     ) -> Action:
-        """What to do after the calls have run: `results` are what they returned, `failures` what they raised, by id.
+        """The next action after the calls have run; `results` are returned values, `failures` exceptions, by call id.
 
         A failure is the tool's exception (`ToolResolutionError` and `ToolFailed` are not counted) or a text. Without
-        either, all calls of the last action succeeded. ValueError for a call that is in neither or was not to be run.
+        arguments, all calls of the last action succeeded. ValueError for a call that is missing or was not to be run.
         """
-        effect = self._awaited(Execute, "record is for the results of RunCalls")
+        effect = self._awaited(Execute, "record can only be called after RunCalls")
         names = {call.id: self._now.ids.get(call.id, call.id) for call in effect.calls}
         if results is None and failures is None:
             results = dict.fromkeys(names.values())
@@ -139,12 +139,12 @@ class Guardrails:
         if strangers := given.keys() - known:  # before anything is recorded
             raise _not_to_run(strangers, now)
         if lacking := [name for name in names.values() if name not in given]:
-            raise ValueError(f"what became of {', '.join(lacking)}? Each call is a key of results or of failures")
+            raise ValueError(f"no result for {', '.join(lacking)}: each call must be a key of results or failures")
         outcomes = tuple(_result(call, names[call.id], results, failures) for call in effect.calls)
         action, left = self._go(Results(results=outcomes)), given.keys() - {*names.values()}
         if not left:
             return action
-        # The rest of what is given belongs to later calls of the same reply.
+        # The remaining results belong to later calls of the same reply.
         if isinstance(action, RunCalls) and {call.id for call in action.calls} <= left:
             return self.record(
                 {name: value for name, value in results.items() if name in left},
@@ -153,46 +153,48 @@ class Guardrails:
         raise _not_to_run(left, action)
 
     def approve(self, arguments: Mapping[str, object] | None = None) -> Action:
-        """A person said yes to the call of `AskPerson`, with arguments of their own if they changed them."""
-        ask = self._awaited(Ask, "approve is for the call of AskPerson")
+        """A person approved the call of `AskPerson`; pass `arguments` if they edited them."""
+        ask = self._awaited(Ask, "approve can only be called after AskPerson")
         edited = None if arguments is None else msgspec.json.encode(arguments).decode()
         return self._go(Approved(digest=ask.digest, edited=edited))
 
     def reject(self, reason: str) -> Action:
-        """A person said no to it."""
-        ask = self._awaited(Ask, "reject is for the call of AskPerson")
+        """A person rejected the call of `AskPerson`."""
+        ask = self._awaited(Ask, "reject can only be called after AskPerson")
         return self._go(Rejected(digest=ask.digest, reason=reason))
 
     def openai_tools(self) -> list[dict[str, object]]:
-        """The tools as the `tools` of a chat completion."""
+        """The tools as `tools` of a chat completion request."""
         return plain(openai.encode_tools(self._workflow.rules.tools))
 
     def anthropic_tools(self) -> list[dict[str, object]]:
-        """The tools as the `tools` of Anthropic's Messages API."""
+        """The tools as `tools` of a request to Anthropic's Messages API."""
         return plain(anthropic.encode_tools(self._workflow.rules.tools))
 
     def to_json(self) -> bytes:
-        """The state of the task as JSON: what `from_json` takes."""
+        """The state of the task as JSON, for `from_json`."""
         return msgspec.json.encode(replace(self._now, state=without_memory(self._now.state)))
 
     def from_json(self, saved: bytes | str) -> None:
-        """Go on from what `to_json` gave, in another process if you like, with the same rules.
+        """Continue from the result of `to_json`, possibly in another process, with the same rules.
 
-        ForgeError for what is no saved state of this version, or does not fit the rules.
+        ForgeError for data that is not a saved state of this version, or does not match the rules.
         """
         try:
             found = decode(_checkpoint, saved)
         except msgspec.DecodeError as error:
-            raise ForgeError(f"this is no state of Guardrails: {error}") from error
+            raise ForgeError(f"this is not a saved state of Guardrails: {error}") from error
         if found.version != VERSION:
-            raise ForgeError(f"this state of Guardrails has version {found.version}, and only {VERSION} is known")
+            raise ForgeError(
+                f"this state of Guardrails has version {found.version}; only version {VERSION} is supported"
+            )
         self._now = replace(found, state=accepted(self._workflow, found.state))
 
     def _awaited(self, kind: type[E], what: str) -> E:
         effect = awaited(self._now)
         if isinstance(effect, kind):
             return effect
-        now = "the task is over; begin the next with reset()" if effect is None else f"now: {_ADVICE[type(effect)]}"
+        now = "the task is over; start another with reset()" if effect is None else f"now: {_ADVICE[type(effect)]}"
         raise ForgeError(f"{what}; {now}", self.state)
 
     def _go(self, outcome: Outcome) -> Action:
@@ -205,8 +207,8 @@ class Guardrails:
 
 _ADVICE: dict[type, str] = {
     Send: "call the model and check its reply",
-    Execute: "record what became of the calls that were to be run",
-    Ask: "approve or reject the call that a person was to be asked about",
+    Execute: "record the results of the calls",
+    Ask: "approve or reject the call that a person was asked about",
 }
 
 
@@ -217,7 +219,7 @@ def _not_to_run(calls: Collection[str], now: Action) -> ValueError:
 def _result(
     call: ToolCall, name: str, results: Mapping[str, object], failures: Mapping[str, Exception | str]
 ) -> CallResult:
-    """What became of a call, which has this name at the caller's."""
+    """The result of a call, from the caller's dicts under its id there."""
     match failures.get(name):
         case None:
             return succeeded(call.id, results[name], tool=call.name)
@@ -227,28 +229,28 @@ def _result(
             return failed(call.id, error)
 
 
-# ResponseValidator: a reply judged by itself: a thin face over the stage `validate`.
+# ResponseValidator: judges a single reply, using the stage `validate`.
 
 
 class ValidationResult(Struct, frozen=True, kw_only=True):
-    """Calls that are right, or the nudges for those that are not, one a call; one alone for a reply without a call."""
+    """The valid calls, or nudges: one for each invalid call, or one for a reply without a call."""
 
     tool_calls: tuple[Call, ...] = ()
     nudges: tuple[Nudge, ...] = ()
 
     @property
     def needs_retry(self) -> bool:
-        """Whether the model is to be asked again."""
+        """Whether the model must be called again."""
         return not self.tool_calls
 
     @property
     def nudge(self) -> Nudge | None:
-        """The first nudge, None where all is right."""
+        """The first nudge; None if all calls are valid."""
         return self.nudges[0] if self.nudges else None
 
 
 class ResponseValidator:
-    """Finds the calls of a response, in its text too, and checks names and arguments. It remembers nothing."""
+    """Finds the calls of a response, also in its text, and checks names and arguments. It is stateless."""
 
     def __init__(self, tools: Sequence[AnyTool], *, rescue_enabled: bool = True) -> None:
         made = [one if isinstance(one, Tool) else tool(one) for one in tools_of(tools)]
@@ -262,7 +264,7 @@ class ResponseValidator:
         self._stage = validate(rules)
 
     def validate(self, response: object) -> ValidationResult:
-        """What is to be done with it; for what it may be, see `reply_of`."""
+        """The result for this response; `reply_of` lists the accepted types."""
         state: State = self._stage(State(history=()).to(Answered(reply=reply_of(response)))).unwrap()
         if not isinstance(state.phase, Vetted):
             return ValidationResult(nudges=nudges_of(state.history, Checkpoint(state=state)))
@@ -271,11 +273,11 @@ class ResponseValidator:
         )
 
 
-# StepEnforcer: steps and prerequisites of a task: a thin face over the guards.
+# StepEnforcer: steps and prerequisites of a task, using the guards.
 
 
 class StepCheck(Struct, frozen=True, kw_only=True):
-    """The nudges for calls that may not run yet, one a call; none: they may."""
+    """One nudge for each call that may not run yet; empty if all may."""
 
     nudges: tuple[Nudge, ...] = ()
 
@@ -286,12 +288,12 @@ class StepCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def nudge(self) -> Nudge | None:
-        """The first nudge, None where the calls may run."""
+        """The first nudge; None if the calls may run."""
         return self.nudges[0] if self.nudges else None
 
 
 class StepEnforcer:
-    """Required steps and prerequisites of one task: what was done, and what may be called now."""
+    """The required steps and prerequisites of one task: which are done, and which calls are allowed now."""
 
     def __init__(
         self,
@@ -326,11 +328,11 @@ class StepEnforcer:
         self._state = State(history=())
 
     def check(self, calls: Sequence[Call]) -> StepCheck:
-        """Whether a terminal tool is called too early; each time in a row is a mistake more, and a sterner nudge."""
+        """Check for premature calls of terminal tools. Each repetition counts, and makes the nudge sterner."""
         return self._ask(required_steps(self._rules), calls)
 
     def check_prerequisites(self, calls: Sequence[Call]) -> StepCheck:
-        """Whether a call lacks its prerequisites, judged before any of these calls has run."""
+        """Check for missing prerequisites, before any of these calls has run."""
         return self._ask(prerequisites(self._rules), calls)
 
     def _ask(self, guard: Guard, calls: Sequence[Call]) -> StepCheck:
@@ -349,16 +351,16 @@ class StepEnforcer:
         )
 
     def record(self, tool_name: str, args: Mapping[str, object] | None = None) -> None:
-        """The tool has succeeded with these arguments."""
+        """Note that the tool succeeded with these arguments."""
         done = Success(name=tool_name, arguments=msgspec.json.encode(args or {}).decode())
         self._state = self._state.note(successes=(*self._ledger.successes, done))
 
     def reset_premature(self) -> None:
-        """Forget how often a terminal tool was called too early."""
+        """Reset the count of premature terminal calls."""
         self._state = self._state.note(premature=0)
 
     def reset_prereq_violations(self) -> None:
-        """Forget how often prerequisites were lacking."""
+        """Reset the count of missing prerequisites."""
         self._state = self._state.note(prerequisite_violations=0)
 
     @property
@@ -367,7 +369,7 @@ class StepEnforcer:
 
     @property
     def premature_attempts(self) -> int:
-        """How often in a row a terminal tool was called too early."""
+        """How often in a row a terminal tool was called prematurely."""
         return self._ledger.premature
 
     @property
@@ -377,7 +379,7 @@ class StepEnforcer:
 
     @property
     def prereq_violations(self) -> int:
-        """How often in a row prerequisites were lacking."""
+        """How often in a row prerequisites were missing."""
         return self._ledger.prerequisite_violations
 
     @property
@@ -387,7 +389,7 @@ class StepEnforcer:
 
     @property
     def completed_steps(self) -> tuple[str, ...]:
-        """The tools that have succeeded, each once, in the order of their first success."""
+        """The tools that have succeeded, without duplicates, in the order of their first success."""
         return completed(self._ledger)
 
     def pending(self) -> tuple[str, ...]:
@@ -395,5 +397,5 @@ class StepEnforcer:
         return pending(self._rules, self._ledger)
 
     def is_satisfied(self) -> bool:
-        """Whether none is left."""
+        """Whether all required steps have succeeded."""
         return not self.pending()

@@ -1,4 +1,4 @@
-"""A reply judged by the rules, as an action for the loop that asked."""
+"""Judging replies for a foreign loop: the actions, and the pipeline that decides on them."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -25,11 +25,11 @@ from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
 
-# ErrorTracker: mistakes in a row.
+# ErrorTracker: consecutive mistakes.
 
 
 class ErrorTracker(Struct, kw_only=True):
-    """Counts mistakes in a row, and says when they are too many: one more than the limit."""
+    """Counts consecutive mistakes; more than the limit are too many."""
 
     max_retries: int = 3
     max_tool_errors: int = 2
@@ -37,20 +37,20 @@ class ErrorTracker(Struct, kw_only=True):
     tool_errors: int = 0
 
     def record_retry(self) -> None:
-        """A reply had no usable call."""
+        """Note a reply without a usable call."""
         self.retries += 1
 
     def reset_retries(self) -> None:
-        """A reply had one."""
+        """Note a reply with a usable call."""
         self.retries = 0
 
     def record_result(self, *, success: bool, is_soft_error: bool = False) -> None:
-        """A batch of calls ran. A soft error (`ToolResolutionError`) is not counted; a success sets nothing back."""
+        """Note a batch of calls. A soft error (`ToolResolutionError`) is not counted; a success resets nothing."""
         if not success and not is_soft_error:
             self.tool_errors += 1
 
     def reset_errors(self) -> None:
-        """A whole batch went well."""
+        """Note that a whole batch succeeded."""
         self.tool_errors = 0
 
     @property
@@ -64,11 +64,11 @@ class ErrorTracker(Struct, kw_only=True):
         return self.tool_errors > self.max_tool_errors
 
 
-# Actions: what a foreign loop has to do next, as values, and what it has to tell the model.
+# Actions: what a foreign loop does next, and its messages to the model.
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """A call that may run. `id` is the server's own where it gave one; `text` are the arguments as JSON text."""
+    """A call that may run. `id` is the server's own if it gave one; `text` is the arguments as JSON."""
 
     id: str
     name: str
@@ -81,10 +81,10 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class RunCalls(Struct, frozen=True, kw_only=True):
-    """Run `calls`, at the same time if you like, and `record` what came of them.
+    """Run `calls`, concurrently if you like, and `record` their results.
 
-    `rest` are the calls of the same reply that come after them: the next action asks for them, or says that they are
-    not to be run. A loop that runs a whole reply at once runs both, in this order, and records both.
+    `rest` are the later calls of the same reply; the next action says whether to run them. A loop that runs a whole
+    reply at once runs both, in this order, and records both.
     """
 
     calls: tuple[Call, ...]
@@ -92,9 +92,9 @@ class RunCalls(Struct, frozen=True, kw_only=True):
 
 
 class AskPerson(Struct, frozen=True, kw_only=True):
-    """A tool wants a person's yes: ask, then `approve` or `reject`.
+    """A tool needs a person's approval: ask, then `approve` or `reject`.
 
-    `problem`: what is wrong with the arguments that it was approved with a moment ago; to give such again is a no.
+    `problem`: what was wrong with the edited arguments of the last approval; invalid ones again count as a rejection.
     """
 
     call: Call
@@ -102,10 +102,10 @@ class AskPerson(Struct, frozen=True, kw_only=True):
 
 
 class Nudge(Struct, frozen=True, kw_only=True):
-    """A corrective message for the model. Seed: `Nudge`.
+    """A corrective message for the model.
 
-    `role` is `tool` for the answer to the call `call_id` of `tool`, `user` where there was no call. `tier` is how
-    often that kind of mistake was made in a row.
+    `role` is `tool` for an answer to the call `call_id` of `tool`, `user` if there was no call. `tier` is the number of
+    consecutive mistakes of this kind.
     """
 
     role: Literal["user", "tool"]
@@ -117,41 +117,41 @@ class Nudge(Struct, frozen=True, kw_only=True):
 
 
 class CallModel(Struct, frozen=True, kw_only=True):
-    """Call the model again, after these messages: its last reply, and the answers to it.
+    """Append these messages, the model's last reply and the answers to it, and call the model again.
 
-    `nudges` are those among the answers that correct it; empty where all went well.
+    `nudges` are the corrective ones among the answers; empty if there was no mistake.
     """
 
     added: History
     nudges: tuple[Nudge, ...] = ()
 
     def openai(self) -> list[dict[str, object]]:
-        """`added` as messages of the OpenAI chat completions protocol, to append to those of your request."""
+        """`added` as messages of OpenAI's chat completions, to append to your request's."""
         return plain(openai.encode_history(valid.valid_history(self.added)))
 
     def anthropic(self) -> list[dict[str, object]]:
-        """`added` as messages of Anthropic's Messages API, to append to those of your request."""
+        """`added` as messages of Anthropic's Messages API, to append to your request's."""
         return plain(anthropic.encode_history(self.added))
 
 
 def plain(encoded: object) -> list[dict[str, object]]:
-    """What is ready for a wire as dicts and lists, as client libraries take it."""
+    """Wire structs as dicts and lists, for client libraries."""
     return msgspec.json.decode(msgspec.json.encode(encoded), type=list[dict[str, object]])
 
 
 Action = RunCalls | AskPerson | CallModel | Finished | Halted
-"""What to do next. `Finished`: the task is done, `value` is the answer. `Halted`: it is over, and `halt` says why."""
+"""The next action. `Finished`: the task is done, `value` is the answer. `Halted`: it has failed, `halt` says why."""
 
 
 # Replies of foreign clients: plain text, dicts and SDK objects of several protocols, as a `Reply`.
 
 
 def reply_of(response: object) -> Reply:
-    """The reply that the response holds.
+    """The reply in a response.
 
-    It may be text; a `Reply`; or, as a dict or an SDK's object with `model_dump`: a chat completion or its assistant
-    message, a message of Anthropic's API, an answer of Ollama, a LangChain `AIMessage`. TypeError for anything else,
-    BackendError for one of these that is damaged.
+    A response is text, a `Reply`, or, as a dict or an SDK object with `model_dump`, a chat completion or its assistant
+    message, a message of Anthropic's API, an answer of Ollama, or a LangChain `AIMessage`. TypeError for anything else,
+    BackendError for a damaged one.
     """
     if isinstance(response, Reply):
         return response
@@ -164,7 +164,7 @@ def reply_of(response: object) -> Reply:
             raise _unknown(response)
         found = _decoded(fields)
     except (ValueError, RecursionError) as error:
-        found = Fault(kind="malformed", detail=f"the reply is no JSON: {error}")
+        found = Fault(kind="malformed", detail=f"the reply is not valid JSON: {error}")
     if isinstance(found, Fault):
         raise BackendError(found.detail, fault=found)
     return found
@@ -178,7 +178,7 @@ def _decoded(fields: Mapping[str, object]) -> Reply | Fault:
         content = fields.get("content")
         blocks = content if isinstance(content, list) else [content]
         texts = [b.get("text") if isinstance(b, Mapping) else b for b in blocks]
-        # Calls that LangChain could not read are there with their damaged text.
+        # LangChain keeps calls that it could not parse, with their damaged text.
         given = [fields.get(key) for key in ("tool_calls", "invalid_tool_calls")]
         calls = [call for some in given if isinstance(some, list) for call in some if isinstance(call, Mapping)]
         text = sound("\n\n".join(text for text in texts if isinstance(text, str)))
@@ -201,36 +201,36 @@ def _unknown(response: object) -> TypeError:
 
 def _read(decode: Callable[[bytes], Reply | Fault], fields: Mapping[str, object]) -> Reply | Fault:
     body = json.dumps(fields, ensure_ascii=False, default=_omitted)
-    # A client's own JSON reader lets halves of surrogate pairs through.
+    # A client's own JSON parser may let lone surrogates through.
     return decode(sound(body).encode())
 
 
 def _omitted(value: object) -> None:
-    """Clients keep dates and the like in their objects; none of it is the model's."""
+    """Omit values such as dates, which clients add to their objects."""
 
 
 def _langchain_call(call: Mapping[str, object]) -> RawCall:
     arguments = call.get("args")
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, default=_omitted)
     if text is not arguments and nested(text):
-        raise ValueError("a call is nested too deep")
+        raise ValueError("a call is nested too deeply")
     return RawCall(id=str(call.get("id") or ""), name=sound(str(call.get("name") or "")), arguments=sound(text))
 
 
-# The judge: forge's own pipeline from the reply on, with a foreign loop in the place of its interpreters. Pure.
+# The judge: forge's own pipeline from the reply on, with a foreign loop instead of interpreters. Pure.
 
 PATIENT: Final = 2**31
 """A limit that is never reached: where the caller's own loop counts, or looks at the counts."""
 
 VERSION: Final = 1
-"""Of a checkpoint's JSON form; a reader refuses another."""
+"""The version of a checkpoint's JSON; readers refuse others."""
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
-    """All that the middleware knows. `told`: so many messages of the history are known to the caller.
+    """The whole state of the middleware. `told` is the number of messages that the caller already has.
 
-    `ids` are the server's own ids of the calls of the last reply, by forge's; `mistakes` how many of each kind had
-    been made in a row before it.
+    `ids` maps forge's call ids to the server's, for the calls of the last reply. `mistakes` counts the mistakes in a row,
+    by kind, before that reply.
     """
 
     state: State
@@ -245,32 +245,32 @@ Step = tuple[Checkpoint, Action]
 
 @on(Ready)
 def _written(state: State, _: Ready) -> State:
-    """The request is the caller's own: nothing has to be written."""
+    """Write no request: the caller has its own."""
     return state.to(Prepared(request=Request()))
 
 
 def judge_of(workflow: Workflow) -> Stage:
-    """The pipeline of a foreign loop: the workflow's own, without what makes a request."""
+    """The workflow's pipeline without the stages that make a request."""
     return pipeline(_written, *judging(workflow.compiled).values())
 
 
 def begin(turn: Stage, workflow: Workflow, message: str) -> Checkpoint:
-    """The beginning of a task; `message` is what the user asks for, empty where that is not known."""
+    """The start of a task; `message` is the user's, empty if unknown."""
     asked = (User(text=sound(message)),) if message else ()
     state = State(history=asked, ledger=Ledger(budget=workflow.limits.budget(PATIENT)))
     return _onward(turn, Checkpoint(state=state, told=len(asked)))[0]
 
 
 def heard(before: Checkpoint, message: str) -> Checkpoint:
-    """The checkpoint after the user said something more; the caller knows of it."""
+    """The checkpoint after another user message, which the caller already has."""
     said = User(text=sound(message), turn=before.state.ledger.turn)
     return replace(before, state=before.state.say(said), told=before.told + 1)
 
 
 def replied(before: Checkpoint, reply: Reply) -> Checkpoint:
-    """The checkpoint that remembers how the server named the calls of this reply, where each has a name of its own.
+    """The checkpoint with the server's call ids of this reply, if they are distinct.
 
-    Calls are numbered in the order of the reply's, so that the n-th of it is forge's n-th from now on.
+    Forge numbers calls in the order of the reply, so its n-th new id is that of the n-th call.
     """
     given = [call.id for call in reply.calls]
     named = given if all(given) and len({*given}) == len(given) else []
@@ -284,7 +284,7 @@ def _mistakes(ledger: Ledger) -> dict[Counter, int]:
 
 
 def answered(turn: Stage, before: Checkpoint, outcome: Outcome) -> Step:
-    """The checkpoint after the outcome of what it waits for, and what to do next."""
+    """The checkpoint after the awaited outcome, and the next action."""
     delivered = deliver(before.state, outcome)
     if not isinstance(delivered, Success):
         return before, Halted(halt=delivered.failure(), state=before.state)
@@ -302,13 +302,13 @@ def _onward(turn: Stage, before: Checkpoint) -> Step:
 
 
 def awaited(checkpoint: Checkpoint) -> Send | Execute | Ask | None:
-    """What the task waits for; None once it is over."""
+    """The effect that the task is waiting for; None once it is over."""
     phase = checkpoint.state.phase
     return phase.effect if isinstance(phase, Awaiting) else None
 
 
 def next_action(checkpoint: Checkpoint) -> Action:
-    """What the caller has to do now."""
+    """The action for the caller."""
     state = checkpoint.state
     match state.phase:
         case Awaiting(effect=Send()):
@@ -322,7 +322,7 @@ def next_action(checkpoint: Checkpoint) -> Action:
         case Done(outcome=outcome):
             return Finished(outcome=outcome, state=state)
         case _:
-            raise ForgeError("the task is over; begin the next with reset()", state)
+            raise ForgeError("the task is over; start another with reset()", state)
 
 
 def _calls(calls: tuple[ToolCall, ...] | list[ToolCall], ids: Mapping[str, str]) -> tuple[Call, ...]:
@@ -340,7 +340,7 @@ def _renamed(message: Message, ids: Mapping[str, str]) -> Message:
 
 
 def nudges_of(added: History, checkpoint: Checkpoint) -> tuple[Nudge, ...]:
-    """The messages among these that correct the model."""
+    """The corrective messages among these."""
     before, now = checkpoint.mistakes, _mistakes(checkpoint.state.ledger)
     tier = max((count for counter, count in now.items() if count > before.get(counter, 0)), default=0)
     found = []

@@ -1,4 +1,4 @@
-"""Tools of foreign loops: functions, JSON Schemas in the form of a client, or bare names."""
+"""Tools for Guardrails: functions, API tool objects, or names."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -12,14 +12,14 @@ from stages.schema import SchemaError, checker
 from stages.tool import ToolSpec
 
 AnyTool = Tool[..., object] | Callable[..., object] | ToolSpec | Mapping[str, object] | str
-"""`@tool`, a function, a `ToolSpec`, a tool as the OpenAI or Anthropic API has it, or a name."""
+"""A `@tool`, a function, a `ToolSpec`, a tool in the form of the OpenAI or Anthropic API, or a name."""
 
 ANYTHING = Raw(b'{"type":"object"}')
-"""Parameters of which nothing is known but that they are an object."""
+"""Parameters of a tool without a schema: any object."""
 
 
 def tools_of(given: Sequence[AnyTool]) -> list[Tool[..., object] | Callable[..., object]]:
-    """The tools, as a workflow takes them. DefinitionError for dicts that are no tool, all of them at once."""
+    """The tools for a workflow. DefinitionError listing all dicts that are not tools."""
     made = [_tool(one) for one in given]
     if problems := tuple(one for one in made if isinstance(one, str)):
         raise DefinitionError(problems)
@@ -27,16 +27,16 @@ def tools_of(given: Sequence[AnyTool]) -> list[Tool[..., object] | Callable[...,
 
 
 def optional_steps(named: str | Sequence[str], given: Sequence[AnyTool]) -> tuple[str, ...]:
-    """The tools that are named as optional, and all that were given as a name or a dict.
+    """The named optional tools, and all tools given as a name or a dict.
 
-    Of those nobody could say whether they write, so that they may is no reason to withhold them.
+    Whether the latter write is unknown, which is no reason to withhold them.
     """
     foreign = [_tool(one) for one in given if isinstance(one, str | Mapping)]
     return (*several(named), *(one.name for one in foreign if isinstance(one, Tool)))
 
 
 def _tool(given: AnyTool) -> Tool[..., object] | Callable[..., object] | str:
-    """The tool, or what is wrong with it."""
+    """The tool, or an error message."""
     match given:
         case str(name):
             return Tool(_elsewhere, ToolSpec(name=name, description="", parameters=ANYTHING))
@@ -46,7 +46,7 @@ def _tool(given: AnyTool) -> Tool[..., object] | Callable[..., object] | str:
             try:
                 found = msgspec.json.decode(msgspec.json.encode(given.get("function", given)), type=_Wire)
             except (msgspec.ValidationError, TypeError) as error:
-                return f"a tool given as a dict is none of the OpenAI or Anthropic API ({error}): {dict(given)!r:.200}"
+                return f"a dict is not a tool of the OpenAI or Anthropic API ({error}): {dict(given)!r:.200}"
             schema = found.parameters if bytes(found.parameters) else found.input_schema
             return _elsewhere_run(ToolSpec(name=found.name, description=found.description or "", parameters=schema))
         case _:
@@ -54,7 +54,7 @@ def _tool(given: AnyTool) -> Tool[..., object] | Callable[..., object] | str:
 
 
 def _elsewhere_run(spec: ToolSpec) -> Tool[..., object]:
-    """The tool of a schema that somebody else wrote."""
+    """The tool for a schema that forge did not write."""
     try:
         checker(spec.parameters)
     except SchemaError as error:
@@ -65,12 +65,12 @@ def _elsewhere_run(spec: ToolSpec) -> Tool[..., object]:
 
 
 def _elsewhere(**_: object) -> None:
-    """Stand for a tool that the caller's own loop runs."""
-    raise ForgeError("this tool is run by your own loop; give its result to Guardrails.record")
+    """Stand in for a tool that the caller's loop runs."""
+    raise ForgeError("your own loop runs this tool; pass its result to Guardrails.record")
 
 
 class _Wire(msgspec.Struct):
-    """A tool of the Messages API, or the `function` of one of chat completions."""
+    """A tool of the Messages API, or the `function` of a chat completions tool."""
 
     name: str
     description: str | None = None

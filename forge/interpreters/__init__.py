@@ -13,12 +13,12 @@ Runner = Callable[[Execute], Awaitable[Results]]
 
 
 async def nobody(ask: Ask) -> Unanswered:
-    """The asker where there is nobody to ask: the run ends (fail-closed)."""
+    """The asker for runs without a person: the run ends (fail-closed)."""
     return Unanswered(digest=ask.digest, reason="nobody is there to ask")
 
 
 def interpreter(send: Sender, execute: Runner, ask: Asker = nobody) -> Interpreter:
-    """One interpreter for every effect, out of one for each kind; all text of outcomes is made sound."""
+    """One interpreter for all effects, made of one per kind; lone surrogates in outcomes are replaced."""
 
     async def perform(effect: Effect) -> Outcome:
         match effect:

@@ -1,7 +1,7 @@
-"""The official Anthropic SDK as a transport of httpx: what `Http` sends goes out through it, credentials and all.
+"""The official Anthropic SDK as an httpx transport: `Http` sends its requests through it, with the SDK's credentials.
 
-So retries, faults, streams and limits are forge's own, and any client of the SDK's will do, those of Bedrock and
-Vertex among them. The SDK is imported here alone, when it is first used: that takes a second.
+Retries, faults, streams and limits remain forge's, and any client of the SDK works, including those for Bedrock and
+Vertex. The SDK is imported only here, at its first use, because that takes a second.
 """
 
 from collections.abc import AsyncIterator
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from anthropic import APIRequest, AsyncAnthropic, AsyncAPIResponse, AsyncCallNext, RequestOptions
 
 _UNREAD: "RequestOptions" = {"headers": {"X-Stainless-Raw-Response": "stream", "accept-encoding": "identity"}}
-"""Has the SDK hand over a response before its body has come."""
+"""Makes the SDK return a response before reading its body."""
 
 
 def sdk_client(api_key: str, base_url: str) -> "AsyncAnthropic":
-    """The SDK's own client; without a key it looks where it always does. ForgeError where it is not installed."""
+    """The SDK's client; without a key, the SDK looks in its usual places. ForgeError if it is not installed."""
     try:
         from anthropic import AnthropicError, AsyncAnthropic  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:
         raise ForgeError(
             f"the Anthropic SDK is not installed here; {to_install('anthropic')}, "
-            'or do without it: Server("https://api.anthropic.com", profile="anthropic", model=…)'
+            'or use it without the SDK: Server("https://api.anthropic.com", profile="anthropic", model=…)'
         ) from None
     try:
         return AsyncAnthropic(api_key=api_key or None, base_url=base_url or None)
@@ -40,16 +40,16 @@ def sdk_client(api_key: str, base_url: str) -> "AsyncAnthropic":
 
 
 class ThroughSdk(httpx.AsyncBaseTransport):
-    """Sends each request through that client, once: its own retries are off, for forge's would multiply them."""
+    """Sends each request through the SDK once: its retries are off, because they would multiply with forge's."""
 
     def __init__(self, sdk: "AsyncAnthropic") -> None:
         self._sdk = sdk.with_options(max_retries=0, middleware=[_raise_unread, *sdk.middleware])
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The response, whatever its status. Raises what httpx would for a connection that fails."""
+        """The response, whatever its status. Raises httpx's exceptions for failed connections."""
         from anthropic import AsyncAPIResponse  # noqa: PLC0415
 
-        # The client's own address stands before the path; some of its kinds put the model and more into it.
+        # The SDK adds its own base path; some of its clients put the model into it, too.
         path = request.url.path.removeprefix(self._sdk.base_url.path.rstrip("/"))
         raw = AsyncAPIResponse[object]
         try:
@@ -74,7 +74,7 @@ class _ErrorStatus(Exception):  # noqa: N818 - nothing has gone wrong yet
 
 
 async def _raise_unread(request: "APIRequest", call_next: "AsyncCallNext") -> "AsyncAPIResponse[object]":
-    """The response, if it is a success. The SDK would read and unpack all of an error, so it never sees one."""
+    """The response if it is a success. The SDK would read and decompress a whole error body, so it never sees one."""
     response: AsyncAPIResponse[object] = await call_next(request)
     if not response.http_response.is_success:
         raise _ErrorStatus(response.http_response)
@@ -82,26 +82,26 @@ async def _raise_unread(request: "APIRequest", call_next: "AsyncCallNext") -> "A
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body of a response as it comes."""
+    """The body of a response, streamed."""
 
     def __init__(self, answer: "httpx2.Response", request: httpx.Request) -> None:
         self._answer = answer
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Bytes as they came: who reads them decides what becomes of a packed body."""
+        """The raw bytes, not decompressed."""
         with _as_httpx(self._request):
             async for chunk in self._answer.aiter_raw():
                 yield chunk
 
     async def aclose(self) -> None:
-        """Close the connection, or give it back."""
+        """Close or release the connection."""
         await self._answer.aclose()
 
 
 @contextmanager
 def _as_httpx(request: httpx.Request) -> "Iterator[None]":
-    """What the SDK, or what it stands on, raises of a connection, as httpx would."""
+    """Turn connection errors of the SDK into httpx's exceptions."""
     import httpx2  # noqa: PLC0415
     from anthropic import AnthropicError, APIConnectionError, APITimeoutError  # noqa: PLC0415
 
@@ -114,5 +114,5 @@ def _as_httpx(request: httpx.Request) -> "Iterator[None]":
     except httpx2.HTTPError as error:
         raise httpx.ReadError(str(error), request=request) from error
     except (AnthropicError, TypeError) as error:
-        # Without any credential the SDK raises a TypeError that says what it looked for.
+        # Without a credential, the SDK raises a TypeError that says where it looked.
         raise ForgeError(f"the Anthropic SDK refuses to send: {error}") from None

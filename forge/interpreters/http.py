@@ -1,4 +1,4 @@
-"""Interpreters that send over HTTP: bodies and streams read within limits, faults told apart."""
+"""The interpreter of `Send` over HTTP: reads bodies and streams within limits and classifies faults."""
 
 import asyncio
 import random
@@ -24,26 +24,26 @@ from stages.retry import Backoff, RetryPolicy, Tries
 from stages.wire.deltas import BODY_KEPT, Decoder, Ended, Piece, Retry, cut_body, gather_reply, reply_pieces
 from stages.wire.wires import OPENAI, Wire
 
-# Faults: what httpx raises, and answers with an error status, as values; nothing is retried here.
+# Faults: httpx's exceptions and error statuses as values, without retries.
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{0,6})?")
 
 _PAGES = ("<!doctype", "<html>")
 
 RAISED = (httpx.HTTPError, OSError)
-"""What a request may raise; some errors of the operating system come through httpx as they are."""
+"""The exceptions that a request may raise; httpx passes some OSErrors through."""
 
 
 def _shown_url(url: httpx.URL) -> str:
-    """The address as it may be shown: without user, password and query, which may be secret."""
+    """The URL without user, password and query, which may be secret."""
     return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
 
 def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
-    """The fault that an exception of a request to `where` stands for; `silence`: the seconds that were allowed."""
+    """The fault for an exception of a request to `where`; `silence` is the read time-out in seconds."""
     causes = tuple(_causes(error))
     if isinstance(error, httpx.ConnectTimeout):
-        return Fault(kind="unreachable", detail=f"{where} accepted no connection in time. Is the server running?")
+        return Fault(kind="unreachable", detail=f"connecting to {where} timed out. Is the server running?")
     if isinstance(error, httpx.ReadTimeout) and silence is not None:
         said = f"sent nothing for {silence:g} seconds; if it is only slow, allow more (timeout=…, --timeout)"
         return Fault(kind="timeout", detail=f"{where} {said}")
@@ -52,9 +52,11 @@ def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
     if trouble := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
         return Fault(kind="tls", detail=f"no TLS connection to {where}: {tls_reason(trouble)}")
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return Fault(kind="unreachable", detail=f"cannot connect to {where}: the name is not known here ({error})")
+        return Fault(
+            kind="unreachable", detail=f"cannot connect to {where}: the host name cannot be resolved ({error})"
+        )
     if isinstance(error, httpx.ProxyError):
-        return Fault(kind="unreachable", detail=f"the proxy on the way to {where} refused: {error}")
+        return Fault(kind="unreachable", detail=f"the forward proxy refused to connect to {where}: {error}")
     if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol):
         return Fault(kind="unreachable", detail=f"cannot connect to {where}: {error}. Is the server running?")
     return Fault(kind="interrupted", detail=f"the connection to {where} broke: {type(error).__name__}: {error}"[:500])
@@ -68,24 +70,24 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def tls_reason(error: ssl.SSLError) -> str:
-    """Why there is no TLS connection, and what can be done."""
+    """Why the TLS connection failed, and what to do."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted here ({error.verify_message}); have the client trust its issuer"
+        return f"its certificate is not trusted here ({error.verify_message}); add its issuer to the trusted ones"
     return f"{error.reason or error}; does the server speak https at all?"
 
 
 def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden = NOTHING) -> Fault:
-    """The fault of a status that is no success, with its body and what it says of when to come again.
+    """The fault for an error status, with the body and the time to wait before a retry.
 
-    What is `hidden` is taken out before anything is cut.
+    Secrets (`hidden`) are removed before anything is cut.
     """
     body = cut_body(hidden.cut_after(content, BODY_KEPT) if hidden else content)
     target = hidden.without(response.headers.get("location", ""))
-    hint = f" (it points to {target[:300]}; give that address)" if target and response.has_redirect_location else ""
+    hint = f" (it redirects to {target[:300]}; use that address)" if target and response.has_redirect_location else ""
     if response.status_code == httpx.codes.UNAUTHORIZED:
-        hint = " (it wants a key, or another one: api_key=…, on the command line --api-key-env)"
+        hint = " (it requires a key, or another one: api_key=…, on the command line --api-key-env)"
     words = body[:300] or "nothing more"
-    # A web page is written for a browser.
+    # A web page is of no use in an error message.
     if "html" in response.headers.get("content-type", "") or body.lstrip()[:9].lower() in _PAGES:
         words = "a web page. Is this the address of a model's server? It often ends in /v1"
     detail = f"{where} answered {response.status_code}{hint}: {words}"
@@ -93,32 +95,32 @@ def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden
 
 
 def status_fault(status: int, headers: Mapping[str, str], body: str, detail: str) -> Fault:
-    """The fault of a status that is no success, with what its headers say of coming again."""
+    """The fault for an error status, with the retry hints in its headers."""
     return Fault(
         kind="status",
         detail=detail,
         status=status,
         body=body,
         retry_after=retry_after(headers, time.time()),
-        # OpenAI's servers say it so, and its SDK goes by it.
+        # OpenAI's servers send it, and its SDK obeys it.
         retriable={"true": True, "false": False}.get(headers.get("x-should-retry", "")),
     )
 
 
 def _with_type(fault: Fault, response: httpx.Response, hidden: Hidden = NOTHING) -> Fault:
-    """The fault of an answer that cannot be read, with what the answer says it is, where that is no JSON."""
+    """The fault for an unreadable answer, with its content type if that is not JSON."""
     said = hidden.without(response.headers.get("content-type", ""))
     if fault.kind != "malformed" or "json" in said:
         return fault
-    hint = f"; it says that it is {said[:80]!r}: is a proxy, or another server, at that address?" if said else ""
+    hint = f"; its content type is {said[:80]!r}: is there a proxy or another server at that address?" if said else ""
     return replace(fault, detail=fault.detail + hint)
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that a server asks to wait: `retry-after-ms`, else Retry-After, a number or a date (RFC 9110, 10.2.3).
+    """Seconds to wait before a retry, from `retry-after-ms` or Retry-After (a number or a date; RFC 9110, 10.2.3).
 
-    A date counts from the server's own Date, for its clock may be another; from `now` (seconds since 1970) where it
-    gives none. None where nothing, or nothing readable, is asked.
+    A date is relative to the server's own Date header, because its clock may differ; without that header, to `now`
+    (seconds since 1970). None if there is no valid value.
     """
     milliseconds, text = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
     if milliseconds is not None:
@@ -144,18 +146,18 @@ def _date(text: str) -> float | None:
         return None
 
 
-# The body of an HTTP answer, read to a bound and never unpacked: packed, a body may hold a thousand times as much.
+# The body of an HTTP answer, read up to a limit and never decompressed: it could grow a thousandfold.
 
 IDENTITY = {"accept-encoding": "identity"}
-"""The header that asks a server not to pack its answer: answers are small, and a stream must not be held back."""
+"""Asks the server not to compress: answers are small, and compression would delay streams."""
 
 
 class TooLargeError(Exception):
-    """A body has more bytes than may be read."""
+    """A body exceeds its limit."""
 
 
 class _Bounded:
-    """The chunks of a body as they come over the wire. TooLargeError once there are more than `limit` bytes."""
+    """The raw chunks of a body. TooLargeError after more than `limit` bytes."""
 
     def __init__(self, chunks: AsyncIterator[bytes], limit: int) -> None:
         self._chunks = chunks
@@ -174,7 +176,7 @@ class _Bounded:
 
 
 class Body(Struct, frozen=True, kw_only=True):
-    """What was read of a body: nothing if it is `packed` (the coding's name), its beginning if it is not `whole`."""
+    """The part of a body that was read: nothing if it is `packed` (the encoding), its beginning if not `whole`."""
 
     content: bytes = b""
     whole: bool = True
@@ -182,38 +184,38 @@ class Body(Struct, frozen=True, kw_only=True):
 
 
 async def read_body(response: httpx.Response, limit: int) -> Body:
-    """The body of a response that nobody has read yet, to at most `limit` bytes."""
+    """The body of an unread response, at most `limit` bytes."""
     if packed := _packing(response):
         return Body(whole=False, packed=packed)
     chunks: list[bytes] = []
     try:
         async for chunk in _Bounded(response.aiter_raw(), limit):
-            chunks.append(chunk)  # noqa: PERF401 - what came before the bound is kept
+            chunks.append(chunk)  # noqa: PERF401 - chunks before the limit are kept
     except TooLargeError:
         return Body(content=b"".join(chunks), whole=False)
     return Body(content=b"".join(chunks))
 
 
 def _packing(response: httpx.Response) -> str:
-    """How the body is packed although nobody asked for that; empty where it is not."""
+    """The body's unrequested compression; empty if there is none."""
     packed: str = response.headers.get("content-encoding", "").strip().lower()
     return "" if packed == "identity" else packed[:40]
 
 
-# A streamed reply: read chunk by chunk, told to the watcher meanwhile, gathered into a Reply.
+# A streamed reply: read in chunks, passed to the watcher, gathered into a Reply.
 
 STREAM_LIMIT = 64 * 1024 * 1024
-"""Maximum bytes of a stream: some 250,000 tokens, as each arrives in JSON of its own."""
+"""Maximum bytes of a stream: about 250,000 tokens, since each arrives in its own JSON."""
 
 PIECES_LIMIT = 250_000
-"""Maximum pieces of a reply: as many tokens, as a server sends no smaller ones."""
+"""Maximum pieces of a reply: a piece holds at least a token."""
 
 _LINGER = 0.5
 """Seconds to wait for the end of the body after the end of the reply, so that the connection can be reused."""
 
 
 async def _read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: Watcher) -> Reply | Fault:
-    """The reply that a body streams, told to the watcher while it comes; or the fault at which it ended."""
+    """The streamed reply, passed to the watcher as it arrives; or the fault that ended it."""
     pieces: list[Piece | Fault] = []
     bounded = _Bounded(chunks, STREAM_LIMIT)
     try:
@@ -222,7 +224,7 @@ async def _read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: 
             if len(pieces) + len(added) > PIECES_LIMIT:
                 return Fault(kind="too_large", detail=f"the stream has more than {PIECES_LIMIT} pieces of a reply")
             if await _see(added, pieces, watcher):
-                # Read to the end of the body, for a moment: what goes wrong now takes nothing from the reply.
+                # Read to the end of the body for a moment; errors no longer matter to the reply.
                 with suppress(TimeoutError, httpx.HTTPError, OSError, TooLargeError):
                     async with asyncio.timeout(_LINGER):
                         async for _ in bounded:
@@ -235,7 +237,7 @@ async def _read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: 
 
 
 async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], watcher: Watcher) -> bool:
-    """Note and tell what was read; whether that was the end, one way or the other."""
+    """Store the pieces and pass them to the watcher; whether the reply or the stream has ended."""
     for piece in added:
         pieces.append(piece)
         if isinstance(piece, Fault):
@@ -246,10 +248,10 @@ async def _see(added: tuple[Piece | Fault, ...], pieces: list[Piece | Fault], wa
     return False
 
 
-# Send requests to a server over HTTP, with retries; every fault of the transport becomes a value.
+# Sending requests over HTTP with retries; transport faults are values.
 
 REPLY_LIMIT = 16 * 1024 * 1024
-"""Maximum bytes to read of a reply."""
+"""Maximum bytes of a whole reply."""
 
 TOTAL = 3600.0
 """Maximum seconds for one request and its reply, however slowly the bytes arrive."""
@@ -258,12 +260,11 @@ TOTAL = 3600.0
 class Http:
     """The interpreter of `Send`: posts to the wire's path below `base_url`, on a client that the caller closes.
 
-    The client brings what httpx knows of: TLS, proxies, limits, headers, and `timeout.read`, the seconds without a
-    byte after which a request is given up. `total` is the seconds that it may take in all, None without end.
-    `hidden` is taken out of what a refusal says before any of it is cut. `translate` is what the backend knows of its
-    faults: it hides what must not be shown, and names what it recognises; `clean` hides it in replies.
-    `transport` is what that client sends through, where nothing of the rest of it is wanted: redirects, cookies and
-    logins take a fifth of what a request to a server on this machine costs.
+    The client sets TLS, proxies, limits, headers, and `timeout.read`, the maximum seconds without a byte. `total` is
+    the maximum seconds per request, None for no limit. `hidden` secrets are removed from error messages before they are
+    cut. `translate` is the backend's function that masks and classifies its faults; `clean` masks replies. `transport`
+    bypasses the client for its transport alone: redirects, cookies and authentication are a fifth of the cost of a
+    request on this machine.
     """
 
     def __init__(
@@ -281,7 +282,7 @@ class Http:
     ) -> None:
         self._send = partial(client.send, stream=True) if transport is None else transport.handle_async_request
         self._wire = wire
-        # What does not change from request to request is put together once: httpx would merge it each time anew.
+        # Built once: httpx would merge these for every request.
         headers = {"content-type": "application/json", **IDENTITY}
         blank = client.build_request("GET", f"{base_url}{wire.path}", headers=headers)
         self._to, self._headers, self._extensions = blank.url, blank.headers, blank.extensions
@@ -293,7 +294,7 @@ class Http:
         self._clean = clean
 
     async def __call__(self, effect: Send, on_chunk: OnChunk | None = None) -> Replied | Undelivered:
-        """The reply, or the fault that the retry policy gave up at. With `on_chunk`, the reply is streamed to it."""
+        """The reply, or the fault after which the policy stopped retrying. `on_chunk` gets the reply as a stream."""
         began = time.monotonic()
         watcher = None if on_chunk is None else Watcher(on_chunk)
         body = effect.request.body if watcher is None else self._wire.streamed(effect.request)
@@ -329,12 +330,12 @@ class Http:
                     await response.aclose()
         except RAISED as error:
             if isinstance(error, TimeoutError) and limit.expired():
-                return Fault(kind="timeout", detail=f"{self._where} took longer than {self._total} seconds in all")
+                return Fault(kind="timeout", detail=f"{self._where} took longer than {self._total} seconds in total")
             return fault_of(error, self._where, self._silence)
 
     async def _answer(self, response: httpx.Response, watcher: Watcher | None) -> Reply | Fault:
         packed = _packing(response)
-        # A server that was asked for a stream may give the reply in one go, as some do.
+        # Some servers answer a request for a stream with a whole reply.
         whole = response.headers.get("content-type", "").startswith("application/json")
         if watcher is not None and response.is_success and not packed and not whole:
             answer = await _read_stream(response.aiter_raw(), self._wire.stream, watcher)
@@ -345,10 +346,12 @@ class Http:
         if not response.is_success:
             return refused(response, body.content, self._where, self._hidden)
         if packed:
-            return Fault(kind="malformed", detail=f"{self._where} answered in {packed}, and was asked not to pack")
+            return Fault(
+                kind="malformed", detail=f"{self._where} answered in {packed}, although no compression was requested"
+            )
         answer = self._wire.decode(body.content)
         if isinstance(answer, Fault):
-            # A fault holds parts of the answer that were cut off, so it is made anew from the masked answer.
+            # The fault quotes truncated parts of the answer, so decode it again from the masked answer.
             text = body.content.decode(errors="replace") if self._hidden else ""
             again = self._wire.decode(self._hidden.without(text).encode()) if text in self._hidden else answer
             return _with_type((again if isinstance(again, Fault) else replace(answer, body="")), response, self._hidden)

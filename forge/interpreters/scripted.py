@@ -19,11 +19,11 @@ from stages.wire.target import Mode
 Line = str | Reply | Fault
 
 TOLD = 2_000
-"""Characters of a message that a ScriptError shows."""
+"""Maximum characters of a message in a ScriptError."""
 
 
 class ScriptError(ForgeError):
-    """The run wanted more answers than the script has, or fewer."""
+    """The run needed more answers than the script has, or fewer."""
 
 
 def call(name: str, /, **arguments: object) -> Reply:
@@ -38,9 +38,9 @@ def calls(*made: tuple[str, Mapping[str, object]]) -> Reply:
 
 
 def worded(text: str, **likelier: float) -> Reply:
-    """A reply in text with its tokens, each word one: the named have that probability, the others are certain.
+    """A text reply with token probabilities, one token per word: the given ones for named words, 1 for the others.
 
-    Nothing is said of what could have come in their place: all that was offered shares what is left.
+    No alternatives are listed, so the other offered values share the rest.
     """
     words = _WORD.findall(text)
     tokens = (TokenProbability(word, log(likelier.get(word, 1.0))) for word in words)
@@ -53,8 +53,8 @@ _WORD = re.compile(r"\w+|\W")
 class Scripted:
     """A backend that gives these answers in turn: text, a whole `Reply` (see `call`), or a `Fault`.
 
-    `logprobs`: it is one that gives the probabilities of tokens (`Reply.tokens`, see `worded`).
-    `requests` are the bodies that it was sent. `assert_complete` fails if answers are left over.
+    `logprobs`: it supports token probabilities (`Reply.tokens`, see `worded`).
+    `requests` are the request bodies. `assert_complete` fails if answers are left over.
     """
 
     @checked_options
@@ -75,16 +75,16 @@ class Scripted:
         self._requests: list[Request] = []
 
     def __repr__(self) -> str:
-        """How far the script has been used."""
+        """How much of the script has been used."""
         return f"Scripted({len(self._requests)} of {quantity(len(self._script), 'answer')} used)"
 
     @property
     def requests(self) -> tuple[bytes, ...]:
-        """The bodies that the model was sent so far."""
+        """The request bodies so far."""
         return tuple(request.body for request in self._requests)
 
     async def __call__(self, effect: Send) -> Replied | Undelivered:
-        """The next answer of the script; ScriptError, saying what was asked, when there is none."""
+        """The next answer of the script. ScriptError with the last messages if there is none."""
         number = len(self._requests)
         self._requests.append(effect.request)
         if number >= len(self._script):
@@ -94,8 +94,8 @@ class Scripted:
             last = [*takewhile(lambda one: one.role != "assistant", written)][::-1]
             told = "\n".join(f"{one.role}: {short_repr(one.content, quoted=False, most=TOLD)}" for one in last)
             raise ScriptError(
-                f"the script has {has}, and the run asked for answer {number + 1} (turn {effect.turn}). "
-                f"The last that the model was told:\n{told}"
+                f"the script has {has}, but the run asked for answer {number + 1} (turn {effect.turn}). "
+                f"The last messages to the model:\n{told}"
             )
         line = self._script[number]
         if isinstance(line, Fault):
@@ -113,7 +113,7 @@ class Scripted:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Itself, as a backend."""
+        """The connection to itself."""
         known = Setup(
             mode=self._mode,
             model="scripted",

@@ -1,4 +1,4 @@
-"""Threads for sync tools: daemons, so that a tool that never returns blocks neither the loop nor the exit."""
+"""Daemon threads for sync tools: a tool that never returns blocks neither the event loop nor the exit."""
 
 import asyncio
 import contextvars
@@ -10,18 +10,18 @@ from functools import partial
 from queue import SimpleQueue
 
 Hear = Callable[[object], None]
-"""Told, on the loop, each value that a generator yields."""
+"""Called on the event loop with each value that a generator yields."""
 
 
 def unheard(value: object) -> None:
-    """For what nobody wants to hear."""
+    """Ignore the value."""
 
 
 async def in_thread(call: Callable[[], object], hear: Hear) -> object:
-    """What the call returns; of a generator, what it returned or yielded last. Raises what it raises.
+    """The result of the call; of a generator, its return value or last yielded value. Raises what the call raises.
 
-    Cancelled, this returns at once. A thread cannot be stopped: a plain function runs on to its end, unheard; a
-    generator is closed when it next yields.
+    Returns at once when cancelled. A thread cannot be stopped: a plain function runs to its end, and its result is
+    ignored; a generator is closed at its next yield.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[object] = loop.create_future()
@@ -31,7 +31,7 @@ async def in_thread(call: Callable[[], object], hear: Hear) -> object:
             settled()
 
     def report(value: object) -> bool:
-        """Have the value heard, and wait for it: whoever yields faster than is heard must not fill the memory."""
+        """Pass the value on and wait until it was handled, so that a fast generator does not fill the memory."""
         heard = threading.Event()
 
         def tell() -> None:
@@ -45,7 +45,7 @@ async def in_thread(call: Callable[[], object], hear: Hear) -> object:
     def work() -> None:
         try:
             value = _last_of(call(), report)
-        # Raised again where the call is awaited; SystemExit too, which must neither end the program nor be lost.
+        # Reraised where the call is awaited, including SystemExit, which must neither end the program nor be lost.
         except BaseException as error:  # noqa: BLE001
             caught = error
             if not isinstance(error, Exception) or isinstance(error, StopIteration):  # which no future can carry
@@ -59,7 +59,7 @@ async def in_thread(call: Callable[[], object], hear: Hear) -> object:
 
 
 def _last_of(value: object, report: Callable[[object], bool]) -> object:
-    """The value; of a generator, which is run to its end, what it returned, or else what it yielded last."""
+    """The value; a generator is run to its end, for its return value or last yielded value."""
     if not isinstance(value, Generator):
         return value
     last: object = None
@@ -74,7 +74,7 @@ def _last_of(value: object, report: Callable[[object], bool]) -> object:
 
 
 def _post(loop: asyncio.AbstractEventLoop, step: Callable[[], None]) -> bool:
-    """Have the loop do that. False where the loop is closed: then nobody waits for it."""
+    """Schedule the step on the loop. False if the loop is closed, when nobody waits any more."""
     try:
         loop.call_soon_threadsafe(step)
     except RuntimeError:
@@ -85,7 +85,7 @@ def _post(loop: asyncio.AbstractEventLoop, step: Callable[[], None]) -> bool:
 _Job = Callable[[], None]
 
 _idle: list[SimpleQueue[_Job]] = []
-"""One queue for each thread that waits for work: starting a thread costs as much as a turn of the loop does."""
+"""One queue per idle thread: starting a thread costs as much as a turn of a run."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_idle.clear)  # threads don't survive a fork

@@ -1,4 +1,4 @@
-"""Interpreters that run tools: results written down, times limited."""
+"""The interpreter of `Execute`: runs tools, renders their results, limits their time."""
 
 import asyncio
 import functools
@@ -50,18 +50,18 @@ from stages.repair.decoding import nested, sound
 from stages.retry import share_of, sum_of
 from stages.tool import RESULT_LIMIT, ToolSpec
 
-# What a tool returned or raised, as a value: rendered safely and truncated.
+# Results and exceptions of tools as values, rendered safely and truncated.
 
 _DEEPEST = 100
-"""Levels of nesting of a result: fewer than are decoded at all, for journals hold it within some of their own."""
+"""Maximum nesting of a result: less than the decoders' limit, because journals add levels around it."""
 
 
 class UnshownResultError(TypeError):
-    """A tool returned what is neither text nor JSON, and has no words of its own."""
+    """A tool returned a value that is neither text nor JSON and has no `__str__`."""
 
 
 def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
-    """What the model is told of a tool that raised, at most `limit` characters, and whether it counts."""
+    """The result for a tool that raised: its message of at most `limit` characters, and whether it counts."""
     words = words_of(error, limit)
     match error:
         case ToolResolutionError():
@@ -73,11 +73,11 @@ def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresol
 
 
 def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: str = "the tool") -> Succeeded:
-    """What the model is shown of what a tool returned, at most `limit` characters, and all of it as JSON.
+    """The result for a returned value: at most `limit` characters for the model, and the whole value as JSON.
 
-    Raises UnshownResultError for what would be shown as the name and the address of an object.
+    Raises UnshownResultError for an object that would be shown as its name and address.
     """
-    # The call's own arguments are in the history: what ended the run is not said twice.
+    # The call's arguments are in the history, so what ended the run is not repeated.
     ends = value if isinstance(value, NeedsInput | HandOff | Said) else None
     try:
         encoded = _json(value)
@@ -85,37 +85,37 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: s
         raise UnshownResultError(f"{tool} ran, but {error}") from None
     if ends is not None:
         return Succeeded(call_id=call_id, text=nudges.ended(ends), value=encoded, ends=ends)
-    # Plain text is what it says; any other has to be read back, for not all of it may have been JSON.
+    # ASCII text is its own result; other values are read back, because not everything may be valid JSON.
     text = value if type(value) is str and value.isascii() else _text(encoded)
     return Succeeded(call_id=call_id, text=_cut(text, limit), value=encoded, ends=ends)
 
 
 def progress_text(value: object, limit: int) -> str:
-    """The value as an observer is told it, at most `limit` characters."""
+    """The value as text for observers, at most `limit` characters."""
     try:
         return _cut(_text(_json(value)), limit)
-    # How a value shows itself is a user's code; what fails there must not end the tool.
+    # A value's __str__ is user code; its failure must not end the tool.
     except Exception:  # noqa: BLE001
         return f"(a {type(value).__name__} that cannot be shown)"
 
 
 def words_of(error: BaseException, limit: int) -> str:
-    """What the exception says, if it can say it."""
+    """The exception's message, if it can be rendered."""
     try:
         return _cut(sound(str(error)), limit)
-    # An exception's own __str__ is a user's code too.
+    # An exception's __str__ is user code, too.
     except Exception:  # noqa: BLE001
         return "(its message cannot be shown)"
 
 
 def _text(value: Raw) -> str:
-    """A string as it is, anything else as JSON."""
+    """A string unchanged, any other value as JSON."""
     text = bytes(value).decode()
     return msgspec.json.decode(value, type=str) if text.startswith('"') else text
 
 
 def _json(value: object) -> Raw:
-    """The value as JSON; what JSON cannot hold, or cannot be read back from it, becomes a string."""
+    """The value as JSON; values that JSON cannot represent, or that are nested too deeply, become a string."""
     try:
         encoded = msgspec.json.encode(value, enc_hook=_plain)
     except UnshownResultError:
@@ -145,10 +145,10 @@ def _cut(text: str, limit: int) -> str:
     return f"{text[:limit]}\n[Cut — {len(text) - limit} chars more]"
 
 
-# Time limits of tool calls: in all and without progress; the run goes on even if a tool cannot be cancelled.
+# Time limits of tool calls, in total and without progress; the run continues even if a tool cannot be cancelled.
 
 GRACE = 1.0
-"""Seconds that a call has to end once it was cancelled after a time-out."""
+"""Seconds that a timed-out call has to end after its cancellation."""
 
 _T = TypeVar("_T")
 
@@ -159,7 +159,7 @@ _left_behind: set[object] = set()
 
 
 class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
-    """A call took longer than it may; the text says than what. `stopped`: it has ended since."""
+    """A call exceeded a time limit, which the message names. `stopped`: it has ended since."""
 
     def __init__(self, why: str, *, stopped: bool) -> None:
         super().__init__(why)
@@ -167,7 +167,7 @@ class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
 
 
 class TimeLimit:
-    """The time limits of one call: in all, and between two signs of life. They start when this is made."""
+    """The time limits of one call, in total and between signs of progress, starting now."""
 
     def __init__(self, spec: ToolSpec) -> None:
         self._spec = spec
@@ -176,13 +176,13 @@ class TimeLimit:
         self._heard = self._now()
 
     def renew(self) -> None:
-        """There was a sign of life."""
+        """Note progress."""
         self._heard = self._now()
 
     async def bound(self, call: Coroutine[None, None, object]) -> object:
-        """What the call returns or raises. Overdue where it takes too long, even if it does not let itself be stopped.
+        """The result of the call. Overdue if it takes too long, even if it cannot be stopped.
 
-        What it returns all the same while it is being stopped counts.
+        A result that it returns while being cancelled counts.
         """
         task = asyncio.create_task(call, name=f"forge tool {self._spec.name}")
         try:
@@ -190,7 +190,7 @@ class TimeLimit:
                 await asyncio.wait({task}, timeout=left)
         except asyncio.CancelledError:
             task.cancel()
-            leave(task)  # whoever cancelled decides how long to wait
+            leave(task)  # the canceller decides how long to wait
             await asyncio.wait({task})
             if task.cancelled():
                 raise
@@ -202,7 +202,7 @@ class TimeLimit:
         task.cancel()
         await asyncio.wait({task}, timeout=GRACE)
         if not task.done():
-            _log.warning("%s %s and does not let itself be cancelled; the run goes on without it", self._spec.name, why)
+            _log.warning("%s %s and cannot be cancelled; the run continues without it", self._spec.name, why)
             leave(task)
             raise Overdue(why, stopped=False)
         with suppress(asyncio.CancelledError):
@@ -210,16 +210,13 @@ class TimeLimit:
         raise Overdue(why, stopped=True)
 
     def _next(self) -> float:
-        """When it is over, if nothing more is heard."""
+        """When the time is up, unless there is progress."""
         silent = None if self._spec.idle_timeout is None else self._heard + self._spec.idle_timeout
         return min(when for when in (silent, self._end, float("inf")) if when is not None)
 
 
 def leave(task: asyncio.Future[_T]) -> None:
-    """Wait for the task no more, not at the end of the loop either: `asyncio.run` would, for ever.
-
-    It goes on for as long as the loop does.
-    """
+    """Abandon the task, which `asyncio.run` would otherwise wait for at the end. It runs as long as the loop does."""
     if isinstance(task, asyncio.Task) and not task.done():
         _left_behind.add(task)
         asyncio.tasks._unregister_task(task)  # noqa: SLF001 - named so, and documented: docs.python.org, "Extending"
@@ -229,18 +226,18 @@ def leave(task: asyncio.Future[_T]) -> None:
 def _gone(task: asyncio.Task[_T]) -> None:
     _left_behind.discard(task)
     if not task.cancelled():
-        task.exception()  # what is never looked at would be reported as forgotten
+        task.exception()  # an exception that nobody retrieves would be logged
 
 
-# Run tools: async ones on the loop, others in threads; whatever they return or raise becomes a value.
+# Running tools: async ones on the loop, others in threads; results and exceptions become values.
 
 _PROGRESS_LIMIT = 2_000
-"""Characters of one piece of progress that an observer is told."""
+"""Maximum characters of a progress message."""
 
 _Function = Callable[..., object]
 
 Raised = Callable[[ToolCall, Exception], None]
-"""Told of each exception of a tool that the tool did not raise for the model to hear."""
+"""Called with each unexpected exception of a tool."""
 
 
 Around = Callable[[ToolCall, ToolSpec], Observed]
@@ -248,11 +245,11 @@ Around = Callable[[ToolCall, ToolSpec], Observed]
 
 
 def _untold(call: ToolCall, error: Exception) -> None:
-    """For those who want to hear of none."""
+    """Ignore the exception."""
 
 
 class Tools:
-    """The interpreter of `Execute`: the calls of an effect run at the same time."""
+    """The interpreter of `Execute`: runs the calls of an effect concurrently."""
 
     def __init__(self, functions: Mapping[str, _Function], specs: tuple[ToolSpec, ...] = ()) -> None:
         known = {spec.name: spec for spec in specs}
@@ -268,18 +265,18 @@ class Tools:
         journal: str | None = None,
         around: Around | None = None,
     ) -> Results:
-        """The results, in the order of the calls; a tool's exception is a result too. `heard` is told of progress.
+        """The results in the order of the calls; a tool's exception is a result, too.
 
-        `raised` is told of unexpected ones. `ask` and `journal` are the run's own, for tools that take a `Caller`.
-        `around` observes each call.
+        `heard` is called with progress, `raised` with unexpected exceptions. `ask` and `journal` are the run's own, for
+        tools that take a `Caller`. `around` observes each call.
         """
         if not effect.run and (keyed := [call.name for call in effect.calls if self._tools[call.name].keyed]):
             raise ForgeError(
-                f"{keyed[0]} wants an idempotency key, and the run has no id; give its first State a `run`"
+                f"{keyed[0]} needs an idempotency key, but the run has no id; set `run` in its first State"
             )
         began = time.monotonic()
         spent: list[Spending] = []
-        # Calls that spend of the run's budget share what is left of it.
+        # Calls that spend the run's budget share the rest of it.
         caller, delegating = None, sum(bool(self._tools[call.name].calling) for call in effect.calls)
         if delegating:
             share = share_of(effect.budget or Budget(calls=0), delegating)
@@ -289,7 +286,7 @@ class Tools:
         if around is not None:
             observed = zip(calls, effect.calls, strict=True)
             calls = [_observed(running, around(call, self._tools[call.name].spec)) for running, call in observed]
-        # A call alone, the most frequent case by far, needs no task of its own.
+        # A single call, by far the most frequent case, needs no task.
         results = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
         return Results(results=tuple(results), seconds=time.monotonic() - began, spent=sum_of(spent))
 
@@ -333,7 +330,7 @@ class Tools:
             if task is None or task.cancelling():
                 raise
             return Failed(call_id=call.id, error="CancelledError", message="what the tool waited for was cancelled")
-        # Whatever a user's tool raises is the model's to hear, never the run's end.
+        # Any exception of a user's tool is reported to the model and never ends the run.
         except Exception as error:  # noqa: BLE001
             if not isinstance(error, ToolResolutionError | ToolFailed):
                 raised(call, error)
@@ -347,7 +344,7 @@ async def _observed(running: Coroutine[None, None, CallResult], around: Observed
 
 
 class _Prepared(Struct, frozen=True):
-    """A function with what has to be found out about it only once."""
+    """A function with its properties, determined once."""
 
     function: _Function
     spec: ToolSpec
@@ -365,7 +362,7 @@ class _Prepared(Struct, frozen=True):
         return cls(function, spec, converter(function), keyed, calling, _is_async(function), limited)
 
     async def call(self, call: ToolCall, run: str, hear: Hear, caller: Caller | None) -> object:
-        """What the function returns; of a generator, what it yields last, all of which is heard."""
+        """The function's result; of a generator, its last value, with progress for each value."""
         calculating = self.spec.calculated
         values = self.convert(with_results(call.arguments, self.spec) if calculating else call.arguments)
         if self.keyed:
@@ -378,7 +375,7 @@ class _Prepared(Struct, frozen=True):
                 result = await result
         else:
             result = await in_thread(functools.partial(self.function, **values), hear)
-        # A wrapper around an async function looks like a sync one until it is called; an async one may forget to await.
+        # A wrapper around an async function may look sync until it is called; an async one may forget to await.
         if isinstance(result, AsyncGenerator):
             last: object = None
             async with aclosing(result):
@@ -392,7 +389,7 @@ class _Prepared(Struct, frozen=True):
 
 
 def _is_async(function: _Function) -> bool:
-    """Whether a call gives something to await or to iterate over: async `__call__`s and partials too."""
+    """Whether calling it returns an awaitable or async iterator, including async `__call__`s and partials."""
     if isinstance(function, functools.partial):
         return _is_async(function.func)
     own = type(function).__call__

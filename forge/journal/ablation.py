@@ -30,11 +30,11 @@ from stages.state import Answered, Awaiting, Edited, Executed, Ready
 
 Where = Literal["reply", "prompt", "offer", "values"]
 """What a guardrail acts on: the model's reply and its consequences, the prompt, the tools that a constraint offers, or
-the values that it lets their arguments have."""
+the values that it allows for arguments."""
 
 
 class Acted(Struct, frozen=True, kw_only=True):
-    """A turn in which a guardrail made a difference: what the run did, and what it would have done without it.
+    """A turn in which a guardrail made a difference: what the run did, and what it would have done otherwise.
 
     `turn` is the number of the model call, `step` the state that was decided on, as `states` counts. `ends`:
     without the guardrail the run would have ended here.
@@ -143,7 +143,7 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     add("retry nudges", "corrects a reply without a usable call", without_retries)
     without_errors = replace(rules, limits=replace(limits, max_tool_errors=0))
     add("tool error nudges", "lets the model try again after an error", without_errors)
-    asked = "asks once about an answer in words, where a call was possible"
+    asked = "asks once whether a text answer is final, if a call was possible"
     add("ask_once", asked, replace(rules, without=rules.without | {"ask_once"}))
     meant = "asks whether a call among words is meant, where its tool writes"
     add("ask_if_meant", meant, replace(rules, without=rules.without | {"ask_if_meant"}))
@@ -155,7 +155,7 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     add("order of calls", "offers what may come next", replace(rules, order=()), "offer")
     for name, does in _NARROWINGS.items():
         add(name, does, replace(rules, without=rules.without | {name}), "offer")
-    add("seen values", "holds grounded arguments to values that were seen", replace(rules, tools=ungrounded), "values")
+    add("seen values", "limits grounded arguments to values that were seen", replace(rules, tools=ungrounded), "values")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Bisection: the recorded outcomes in two pipelines at once, up to the first state in which they differ."""
+"""Bisection: feeds the recorded outcomes to two pipelines, up to the first state in which they differ."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ class Parting(Struct, frozen=True, kw_only=True):
     """Where two pipelines differ: the first stage after which their states differ, and what each made of `before`.
 
     `step` counts states as `states` does: that many states are the same. `turn` is the number of model calls
-    made before. A `Halt` in the place of a state is a run that ended there; then `found` is empty.
+    made before. A `Halt` instead of a state means that the run ended there; then `found` is empty.
     """
 
     step: int
@@ -40,13 +40,13 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
     """The first state in which the two differ, given the recorded outcomes; None if they never do.
 
     What would follow is unknown: the model was never asked what the second would have asked it. JournalError if both
-    do the same, and it is not what was recorded.
+    agree but differ from the recorded run.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     one, other = (_stages(record, given) for given in (first, second))
     try:
         for step in steps(record, pipeline(*one.values())):
-            # What awaits an outcome, or is over, is given to no stage.
+            # No stage acts on a state that awaits an outcome or is over.
             if step.halt is None and not isinstance(step.state.phase, Awaiting | Done):
                 parting = _parting(step.state, one, other, step.number + 1)
                 if parting is not None:
@@ -81,7 +81,7 @@ def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | N
                 before=before,
                 first=first,
                 second=second,
-                # A request is in the phase. The state keeps it for the next turn, too, which is said only if it is all.
+                # What the state keeps of the request repeats the phase: leave it out unless it is the only difference.
                 found=tuple(each for each in found if not each.path.startswith(_KEPT_OF_REQUESTS)) or found,
             )
         now = left
@@ -96,7 +96,7 @@ def _value(moved: Result[State, Halt]) -> State | Halt:
 
 
 def _order(one: list[str], other: list[str]) -> list[str]:
-    """The names of both in running order; a stage that only one of them has, in its place there."""
+    """The names of both in running order; a stage that only one has keeps its place."""
     merged: list[str] = []
     rest = list(other)
     for name in one:

@@ -1,4 +1,4 @@
-"""Journals as files: written while a run goes on, in parts, and read."""
+"""Journal files: their paths, and writing them during a run."""
 
 import errno
 import os
@@ -31,42 +31,42 @@ from forge.journal.records import (
 from forge.journal.redaction import Redactor
 from stages.effect import Effect, Execute, Outcome, Request, Send
 
-# The journals of one message: its first run's, those of the runs that went on from it, and of agents within it.
+# The journals of one message: that of its first run, of the runs that continued it, and of agents within it.
 #
-# `run.jsonl` goes on in `run.part-2.jsonl`, `run.part-3.jsonl` …; the work of an agent that one of its calls asked is
-# in `run.CALL.jsonl`, CALL being the id of the call; that of an agent that the message was handed to, in
-# `run.hop-2.jsonl`. Each is a whole journal.
+# `run.jsonl` is continued in `run.part-2.jsonl`, `run.part-3.jsonl` …. An agent that was called as a tool writes
+# `run.CALL.jsonl`, where CALL is the id of the call; an agent that the message was handed over to, `run.hop-2.jsonl`.
+# Each is a complete journal.
 
 
 def journal_parts(path: str | PathLike[str]) -> tuple[Path, ...]:
-    """The journals of a message that are there, in the order in which they were written: `path`, then its parts."""
+    """The existing journals of a message, in the order in which they were written: `path`, then its parts."""
     numbered = (_part(Path(path), number) for number in count(1))
     return tuple(takewhile(Path.exists, numbered))
 
 
 def next_part(path: str | PathLike[str]) -> Path:
-    """Where the next run of the message is recorded: `path` itself, or the first of its parts that is not there."""
+    """The path for the next run of the message: `path` itself, or the first part that does not exist."""
     return _part(Path(path), len(journal_parts(path)) + 1)
 
 
 def nested_journal(path: str | PathLike[str], call_id: str) -> Path:
-    """Where the work of an agent is recorded that a call asked, in the run with the journal `path`.
+    """The path for an agent that was called as a tool in the run with the journal `path`.
 
-    Of an id that is no plain word, as a server may give, only the plain characters are kept.
+    Only letters, digits, `-` and `_` of the call's id are used, because servers may send anything.
     """
     plain = re.sub(r"[^A-Za-z0-9_-]", "", call_id)[:_LONGEST] or "call"
     return next_part(_named(Path(path), plain))
 
 
 def hop_journal(path: str | PathLike[str], number: int) -> Path:
-    """Where the work of the agent is recorded that has a message as the `number`th, handed over by the one before."""
+    """The path for the `number`th agent that a message was handed over to."""
     return Path(path) if number == 1 else _named(Path(path), f"hop-{number}")
 
 
 def refuse_other_parts(path: str | PathLike[str]) -> None:
-    """JournalError where the journal is not there, and parts of another one are, which it would seem to go on in."""
+    """JournalError if the journal does not exist but parts of an earlier one do, which would seem to continue it."""
     if not Path(path).exists() and (second := _part(Path(path), 2)).exists():
-        raise JournalError(f"{second} is there already, and goes on from another {path}; write the journal elsewhere")
+        raise JournalError(f"{second} exists already and continues another {path}; write the journal elsewhere")
 
 
 def _part(path: Path, number: int) -> Path:
@@ -78,20 +78,20 @@ def _named(path: Path, what: str) -> Path:
 
 
 _LONGEST = 60
-"""Characters of an id in a file's name."""
+"""Maximum characters of an id in a file name."""
 
 
-# The file of a journal being written: each line is appended to what this run wrote, or refused.
+# The file of a journal being written: appends lines, unless the file was changed.
 
 if sys.platform != "win32":
     import fcntl
 
 _LARGEST_OUTCOME = 512 * 1024**2
-"""Maximum bytes of an outcome's line, which are reserved before an effect starts."""
+"""Maximum bytes of an outcome's line, reserved before an effect starts."""
 
 
 class JournalFile:
-    """The open file at `path`, locked for this run. `size` and `check` are those of the lines that are in it."""
+    """The open file at `path`, locked for this run. `size` and `check` describe the lines in it."""
 
     def __init__(self, path: Path, file: FileIO, size: int = 0, check: str = "") -> None:
         self._path = path

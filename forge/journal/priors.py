@@ -1,4 +1,4 @@
-"""What a model prefers whatever it is asked, from the journals of runs: no answers need to be known for it."""
+"""A model's prior preferences among values, measured from journals, without known answers."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,9 +13,9 @@ from stages.state import MAIN
 
 
 def measured_priors(journals: Iterable[Path]) -> MeasuredPriors:
-    """The priors of the model that these runs were made with, of each argument that is one of several values.
+    """The priors of these runs' model, for each argument with a fixed set of values.
 
-    ForgeError if the runs are of several models, or hold no probabilities. JournalError for a journal that is none.
+    ForgeError if the runs used several models, or recorded no probabilities. JournalError for an invalid journal.
     """
     calls: list[MeasuredCall] = []
     models: set[str] = set()
@@ -24,18 +24,18 @@ def measured_priors(journals: Iterable[Path]) -> MeasuredPriors:
         models.add(journal.header.setup.model)
         calls += _calls(journal)
     if len(models) > 1:
-        raise ForgeError(f"the journals are of several models: {', '.join(sorted(models))}; give those of one")
+        raise ForgeError(f"the journals are of several models: {', '.join(sorted(models))}; pass those of one")
     found = priors_of(calls)
     if not found:
         raise ForgeError(
-            "the journals hold no probability of a value: the runs have to measure it, with unsure=WhenUnsure(below=0, "
-            "then=()) in the workflow, and tools with an enum or a boolean"
+            "the journals contain no probabilities of values: measure them with unsure=WhenUnsure(below=0, then=()) in "
+            "the workflow, and tools with an enum or a boolean"
         )
     return MeasuredPriors(model=models.pop(), priors=found)
 
 
 def _calls(journal: Journal) -> Iterator[MeasuredCall]:
-    """The calls of its replies as the model's own tokens have them."""
+    """The calls of its replies, with the probabilities of their tokens."""
     tail = Raw(b"{}")
     for entry in journal.entries:
         match entry.effect, entry.outcome:

@@ -149,8 +149,7 @@ class Header(Struct, frozen=True, kw_only=True):
 
     `journal` is the version of the format. `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for
     people; nothing is computed from them. `redacted` says what is hidden in it (`forge.journal.redaction`).
-    `definition` is what the workflow says (`forge.journal.workflow_changes`), for words about what another says
-    differently.
+    `definition` describes the workflow (`forge.journal.workflow_changes`), to report changes since.
     """
 
     journal: int = JOURNAL_VERSION
@@ -340,7 +339,7 @@ _LINE: msgspec.json.Decoder[EffectLine | AgainLine | OutcomeLine] = msgspec.json
 
 
 def read_header(path: str | PathLike[str], line: bytes) -> Header:
-    """The first line. JournalError for one that is none, or was written by another version of forge."""
+    """The first line. JournalError if it is invalid or was written by another version of forge."""
     _refuse_other_version(path, line)
     try:
         header = decode(_HEADER, line)

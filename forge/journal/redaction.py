@@ -104,10 +104,10 @@ _OF_HEADERS = (
     "redacted",
 )
 PROTOCOL = frozenset((*_OF_MESSAGES, *_OF_HEADERS))
-"""Fields whose texts are forge's or a protocol's own; below `_DATA` every name is the user's."""
+"""Fields whose texts belong to forge or a protocol; inside `_DATA`, every name is the user's."""
 
 _FOREIGN = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "name", "finish", "model", "workflow"))
-"""Those fields in which a server or a user may have put anything."""
+"""Protocol fields in which a server or user may put anything."""
 
 _OWN_ID = re.compile(r"call_\d{9}")
 _FINISHES = frozenset(("", "stop", "length", "tool_calls", "tool_use", "end_turn", "max_tokens", "content_filter"))
@@ -353,7 +353,7 @@ class Redact(Struct, frozen=True, kw_only=True):
 
 
 def both(one: Redact | None, other: Redact | None, tools: Mapping[str, tuple[str, ...]]) -> Redact:
-    """What either hides. `other` is not made for one workflow: its rules for tools that there are not are left out."""
+    """The union of both. `other` is not specific to a workflow, so its rules for unknown tools are left out."""
     first, second = one or Redact(), other or Redact()
     rules = [rule for rule in (first.where, second.where) if rule]
     return Redact(
@@ -479,7 +479,7 @@ class Redactor:
 
 
 def _without_tokens(line: Struct) -> Struct:
-    """The line without the tokens of a reply: what is hidden in its text stands there in pieces."""
+    """The line without the tokens of a reply, which contain secrets of its text in pieces."""
     match line:
         case OutcomeLine(outcome=Replied(reply=Reply(tokens=[_, *_]) as reply) as replied):
             return replace(line, outcome=replace(replied, reply=replace(reply, tokens=())))

@@ -1,4 +1,4 @@
-"""Replay: a run gone through again from its journal, compared with what was recorded."""
+"""Replay: repeats a run from its journal and compares it with what was recorded."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ _Path = tuple[str | int, ...]
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """One place where two values differ, and both values as shortened JSON; None: not there."""
+    """One place where two values differ, with both values as shortened JSON; None: missing."""
 
     path: str
     before: str | None
@@ -66,7 +66,7 @@ def as_lines(found: tuple[Difference, ...], names: tuple[str, str], limit: int =
 
 
 def _said(text: str | None) -> str:
-    return "(not there)" if text is None else text
+    return "(missing)" if text is None else text
 
 
 def _json(value: object) -> Json:
@@ -132,11 +132,11 @@ def _shown(value: Json, start: int) -> str | None:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-# Followed: a journal's effects, compared one by one with those of a replay.
+# Followed: compares a journal's effects with those of a replay.
 
 
 class Followed:
-    """Compares each effect by what it adds to the previous one, so that a run takes time linear in its journal."""
+    """Compares each effect by what it adds to the previous one, which takes time linear in the journal."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -157,7 +157,7 @@ class Followed:
         return differences(self._journal.effect(number), effect, self._hidden)
 
 
-# Decisions: what a pipeline made of a state, in a word and a sentence.
+# Decisions: what a pipeline decided, as a word and a sentence.
 
 DecisionKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts", "offers"]
 
@@ -165,7 +165,7 @@ DecisionKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "
 class Decision(Struct, frozen=True, kw_only=True):
     """What happens next: calls run, a person or the model is asked, the model is corrected, or the run ends.
 
-    `offers` is what a constrained reply had to choose from.
+    `offers` lists the choices of a constrained reply.
     """
 
     kind: DecisionKind
@@ -197,7 +197,7 @@ def decision(before: State, after: State | Halt) -> Decision:
 
 
 def offer(tools: Sequence[ToolSpec]) -> Decision:
-    """What a constrained reply has to choose from: tools, and the values that an argument is limited to."""
+    """The choices of a constrained reply: tools, and the values that arguments are limited to."""
     return Decision(kind="offers", detail=", ".join(map(_choice, tools)) or "nothing")
 
 
@@ -235,16 +235,16 @@ def _call(call: ToolCall) -> str:
     return f"{call.name} {call.arguments}"
 
 
-# Replay: a recorded run again, offline, state by state, without calling a model or a tool.
+# Replay: repeats a recorded run offline, state by state, without calling a model or a tool.
 
 _R = TypeVar("_R")
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One state of a run, counted from 0, the state that it began with; and the events on the way to it, undated.
+    """One state of a run, counted from 0 for the initial one, and the events that led to it, without times.
 
-    `outcome` is what the world answered, where the state came of that, else it came of the pipeline. `halt` says
-    that the run ended here, and why: there is no further state.
+    `outcome` is set if the state follows from an outcome; otherwise it follows from the pipeline. `halt` is the reason
+    if the run ended here without reaching its goal.
     """
 
     number: int
@@ -280,7 +280,7 @@ def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterat
 
 
 def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Iterator[Step]:
-    """The same; a divergence also says how the workflow has changed since the run was recorded."""
+    """The steps; a divergence also reports how the workflow has changed since the run was recorded."""
     try:
         yield from made
     except DivergenceError as error:
@@ -308,15 +308,15 @@ def _trusting(check: Check) -> Check:
 
 
 def _hides_value(problem: Problem) -> bool:
-    """Whether a mark may be all that is wrong: it stands for a value, never for an argument that there is not."""
+    """Whether a mark explains the problem: it stands for a value, never for an unknown argument."""
     return problem.found.startswith('"') and bool(MARK.search(problem.found)) and problem.rule != "additionalProperties"
 
 
 @checked_options
 def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[_R]) -> Result[Finished[_R], Halted]:
-    """The end of a recorded run, reached again. Raises as `states`, and JournalError for an interrupted run.
+    """The result of a recorded run. Raises as `states`, and JournalError for an interrupted run.
 
-    That of a redacted run has its value as JSON alone: with marks in it, it is no instance of the workflow's `result`.
+    For a redacted run, the value is plain JSON: with marks in it, it may not match the workflow's `result` type.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     for step in states(record, workflow):
@@ -328,11 +328,11 @@ def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[_R]) -> Re
                 return Success(Finished(outcome=ending, state=state))
             return Success(workflow.typed(Finished(outcome=ending, state=state)))
     last = f"; started, never finished: {effect_name(record.pending)}" if record.pending else ""
-    raise JournalError(f"the journal ends after {len(record.entries)} effects, and the run goes on{last}")
+    raise JournalError(f"the journal ends after {len(record.entries)} effects, before the end of the run{last}")
 
 
 def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
-    """`states`, for a pipeline: the loop of `forge.runtime.loop`, with the journal in the place of the world."""
+    """`states` for a pipeline: the loop of `forge.runtime.loop` with recorded outcomes."""
     step = Step(number=0, state=journal.header.state)
     agent, sequence = journal.header.workflow, (step.state.ledger.effects, 0)
     yield step
@@ -344,7 +344,7 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
             _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))
         elif used < len(journal.entries) and (step.halt or isinstance(step.state.phase, Done)):
             entry = journal.entries[used]
-            sentence = f"the run ends after {used} effects; in the journal {effect_name(entry.effect)} follows"
+            sentence = f"the run ends after {used} effects; the journal continues with {effect_name(entry.effect)}"
             raise DivergenceError(sentence, used + 1, step, ())
         yield step
         match step.state.phase:
@@ -363,11 +363,13 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
 
 
 def delivered(state: State, outcome: Outcome, number: int) -> Result[State, Halt]:
-    """The state after a recorded outcome. JournalError for one that does not answer what was asked."""
+    """The state after a recorded outcome. JournalError if it does not belong to the effect."""
     try:
         return deliver(state, outcome)
     except ValueError as error:
-        raise JournalError(f"the outcome of effect {number} in the journal is another effect's: {error}") from None
+        raise JournalError(
+            f"the outcome of effect {number} in the journal belongs to another effect: {error}"
+        ) from None
 
 
 def step_after(
@@ -377,7 +379,7 @@ def step_after(
     sequence: tuple[int, int],
     outcome: Outcome | None = None,
 ) -> Step:
-    """The step from that one by what moved its state: the pipeline, or an outcome; `sequence` is its last event's."""
+    """The next step, after the pipeline or an outcome; `sequence` is that of the last event."""
     number = before.number + 1
     state = moved.value_or(before.state)
     halt = moved.failure() if isinstance(moved, Failure) else None
@@ -394,7 +396,7 @@ def step_after(
 
 
 def _refuse_another(journal: Journal, used: int, step: Step, found: tuple[Difference, ...]) -> None:
-    """DivergenceError if the state asks for another effect than the one that comes next in the journal."""
+    """DivergenceError if the state's effect is not the next one in the journal."""
     phase = step.state.phase
     if not found or not isinstance(phase, Awaiting):
         return
@@ -402,7 +404,7 @@ def _refuse_another(journal: Journal, used: int, step: Step, found: tuple[Differ
     which = f"effect {used + 1} ({effect_name(recorded)}) is not the recorded one"
     another = type(recorded) is not type(phase.effect)
     where = f" it is {effect_name(phase.effect)}" if another else f"\n{as_lines(found, ('recorded', 'now'))}"
-    why = f"\nThe journal is redacted ({', '.join(redacted)}): what is hidden there can be why." if redacted else ""
+    why = f"\nThe journal is redacted ({', '.join(redacted)}), which may be the reason." if redacted else ""
     raise DivergenceError(f"{which}:{where}{why}", used + 1, step, found)
 
 

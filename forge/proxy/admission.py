@@ -1,7 +1,7 @@
-"""Admission: which events of a streamed reply may be shown before the reply is whole. Pure.
+"""Admission: which events of a streamed reply may be shown before the reply is complete. Pure.
 
-Text is shown when it can no longer be part of a call, reasoning at once, calls when they have been judged. Events that
-add nothing (a block that begins or ends) go with the next that is shown, so that what forge adds itself fits behind.
+Reasoning is shown at once, text when it can no longer be part of a call, calls when they have been judged. Events
+without content (the begin or end of a block) are shown with the next event, so that forge can still insert its own.
 """
 
 import re
@@ -22,22 +22,19 @@ _PING = re.compile(rb"event: ?ping\b")
 
 
 class Admission(Struct, frozen=True):
-    """How far a reply has been admitted. Without `holding` nothing is held.
-
-    `silent`: all of the text is held.
-    """
+    """The state of admitting a reply. Without `holding`, nothing is held; `silent`: all text is held."""
 
     holding: Holding | None
     silent: bool = False
     held: tuple[Heard, ...] = ()
     free: int = 0
-    """Characters of the text that is held which may be shown."""
+    """Characters of the held text that may be shown."""
     begun: bool = False
     closed: bool = False
-    """Whether a call has begun, or the reply has ended: all that follows is held."""
+    """Whether a call has begun or the reply has ended: everything that follows is held."""
 
     def advance(self, heard: Heard) -> tuple[Self, tuple[Heard, ...]]:
-        """The next event, and those that may be shown now."""
+        """The state after the next event, and the events that may be shown now."""
         if self.holding is None:
             return self, (heard,)
         if not heard.pieces and _COMMENTS.fullmatch(heard.raw):
@@ -55,7 +52,7 @@ class Admission(Struct, frozen=True):
         return replace(self, holding=holding, held=held, free=self.free + free, begun=True).split()
 
     def split(self) -> tuple[Self, tuple[Heard, ...]]:
-        """What is still held, and the events that may be shown."""
+        """The state with what is still held, and the events that may be shown."""
         shown = spent = used = 0
         for number, heard in enumerate(self.held, start=1):
             used += len(_text(heard))
@@ -76,5 +73,5 @@ def shown_text(shown: tuple[Heard, ...]) -> str:
 
 
 def is_said(heard: Heard) -> bool:
-    """Whether the event says something to the client."""
+    """Whether the event has text or reasoning for the client."""
     return any(isinstance(piece, TextDelta | ReasoningDelta) for piece in heard.pieces)

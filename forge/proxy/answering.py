@@ -1,4 +1,4 @@
-"""Answering: a backend is asked until a client has its answer, whole or as a stream, by one loop for both."""
+"""Answering: one loop that asks the backend until the client has its answer, whole or streamed."""
 
 from contextlib import aclosing
 from typing import Protocol
@@ -20,27 +20,27 @@ from stages.wire.served import RequestError, WireAnswer
 
 
 class Sink(Protocol):
-    """Where an answer goes. `text` is what the client was shown of it already."""
+    """Where an answer goes. `text` is the part that the client has already seen."""
 
     text: str
 
     async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:
-        """What the backend replies; of the `first` reply as much may be shown as can be before it is judged.
+        """The backend's reply. Parts of the `first` reply may be shown before it is judged.
 
-        `observed` is told when a stream begins.
+        `observed` is notified when a stream begins.
         """
         ...
 
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
-        """Give the reply as the backend wrote it, where the client can read that."""
+        """Send the reply as the backend wrote it, if the client can read that."""
         ...
 
     async def tell(self, exchange: Exchange, reply: Reply) -> None:
-        """Give a reply in forge's own words."""
+        """Send a reply written by forge."""
         ...
 
     async def fail(self, error: RequestError, answer: WireAnswer) -> None:
-        """End with the error, by that answer where nothing was shown yet."""
+        """End with the error; `answer` is sent if nothing was shown yet."""
         ...
 
     async def end(self) -> None:
@@ -49,7 +49,7 @@ class Sink(Protocol):
 
 
 async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
-    """Ask until there is a reply, and give it to the client; `notes` are told how it came about."""
+    """Ask until there is a reply, and send it to the client; `notes` record how it came about."""
     post, notes.attempts = exchange.first, 0
     notes.compacted, notes.left_out = exchange.shaped.compacted, exchange.left_out
     asked = exchange.asked
@@ -79,7 +79,7 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
 async def _end(
     exchange: Exchange, sink: Sink, notes: Notes, got: Whole | Refusal, step: Accepted | Exhausted | None
 ) -> None:
-    """Give the client what came of it."""
+    """Send the client the result."""
     outcome: RequestOutcome = "passed"
     if isinstance(step, Exhausted):
         if not (step.reply.text.strip() or step.reply.calls or sink.text):
@@ -103,7 +103,7 @@ async def _end(
 
 
 class WholeAnswer:
-    """An answer in one piece, with headers that say how it came about."""
+    """A whole answer, with headers that say how it came about."""
 
     text = ""
 
@@ -115,7 +115,7 @@ class WholeAnswer:
         return await exchange.model.upstream.whole(post)
 
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
-        """The backend's own bytes, where they are of the client's protocol and lack nothing."""
+        """Use the backend's bytes if they are in the client's protocol and complete."""
         request, passed = exchange.request, exchange.wire.passed if exchange.same and got.raw else None
         several = request.n > 1 or request.logprobs
         bare = exchange.strips and bool(got.reply.reasoning)
@@ -125,27 +125,24 @@ class WholeAnswer:
             await self.tell(exchange, got.reply)
 
     async def tell(self, exchange: Exchange, reply: Reply) -> None:
-        """The reply in the client's protocol."""
+        """Write the reply in the client's protocol."""
         shown = replace(reply, reasoning="", sealed="") if exchange.strips else reply
         self._answer = WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope))
 
     async def fail(self, error: RequestError, answer: WireAnswer) -> None:  # noqa: ARG002 - see Sink
-        """Send the error's answer."""
+        """Send the answer with the error."""
         self._answer = answer
         await self.end()
 
     async def end(self) -> None:
-        """Send it."""
+        """Send the answer."""
         notes = self._out.notes
         told = (("x-forge-outcome", notes.outcome), ("x-forge-attempts", str(notes.attempts)))
         await self._out.answer(replace(self._answer, headers=(*self._answer.headers, *told)))
 
 
 class StreamedAnswer:
-    """An answer as a stream: shown as far as it may be while it comes, judged when it is whole, asked for again unseen.
-
-    `relay` is what writes it.
-    """
+    """A streamed answer: shown early where possible, judged when complete, retried unseen. `relay` writes it."""
 
     def __init__(self, exchange: Exchange, out: NotedOutlet) -> None:
         self._out = out
@@ -153,10 +150,10 @@ class StreamedAnswer:
         self.text = ""
         self._thought = self._first = False
         self._held: tuple[Heard, ...] = ()
-        """The events of the last reply that were not shown; `_first`: it is the first one."""
+        """The events of the last reply that were not shown. `_first`: that reply is the first one."""
 
     async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:
-        """The whole reply, some of it shown; of a retry, nothing is."""
+        """The whole reply. Parts of the first one are shown early; nothing of a retry is."""
         judged, admission = exchange.asked is not None, exchange.admission()
         pieces: list[Piece | Fault] = []
         ended = False
@@ -185,25 +182,25 @@ class StreamedAnswer:
         return Whole(reply)
 
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
-        """Show what was held of the first reply; a later one is told, since its events belong to another message."""
+        """Show the held part of the first reply. A later reply is rewritten: its events belong to another message."""
         if self._first:
             await self.relay.show(self._held)
         else:
             await self.tell(exchange, got.reply)
 
     async def tell(self, _: Exchange, reply: Reply) -> None:
-        """Show a reply of which some may have been shown, or one after it."""
+        """Show the rest of a partly shown reply, or a reply after it."""
         text = reply.text
         if self.text:
             rest = text[len(self.text) :] if text.startswith(self.text) else ("" if reply.calls else f"\n\n{text}")
             text = rest if text.strip() else ""
         if self._thought and (self._first or not reply.sealed):
-            # Of a retry's reasoning only what its server wants back with the calls goes to the client.
+            # Of a retry's reasoning, the client gets only what the server wants back with the calls.
             reply = replace(reply, reasoning="", sealed="")
         await self.relay.say(reply_pieces(replace(reply, text=text)))
 
     async def fail(self, error: RequestError, answer: WireAnswer) -> None:
-        """An event of an error, or the answer where the stream has not begun."""
+        """Send the error as an event, or as an answer if the stream has not begun."""
         await (self.relay.fail(error) if self._out.begun else self._out.answer(answer))
 
     async def end(self) -> None:

@@ -1,4 +1,4 @@
-"""The proxy's ASGI application: a request routed and answered, errors in the protocol of its client."""
+"""The proxy's ASGI application: routes and answers requests, with errors in the client's protocol."""
 
 import hmac
 import logging
@@ -24,7 +24,7 @@ _CORS_HEADERS = "authorization, content-type, x-api-key, anthropic-version, anth
 
 
 class NotedOutlet(Outlet):
-    """The answer to one request, with what is noted of it: in headers, and for the log."""
+    """The answer to one request, with notes for its headers and the log."""
 
     def __init__(self, send: Send, headers: Headers = ()) -> None:
         super().__init__(send, headers)
@@ -39,25 +39,25 @@ Handler = Callable[[Asked, NotedOutlet], Awaitable[None]]
 
 
 class Route(Struct, frozen=True):
-    """What answers a path, by method; `wire` is the protocol of its errors."""
+    """The handlers of a path by method; `wire` is the protocol of its errors."""
 
     handlers: Mapping[str, Handler]
     wire: ServerWire = CHAT
 
 
 def refuse_open_house(options: ProxyOptions) -> None:
-    """ForgeError for a proxy that other machines reach without a key, unless that is asked for by name."""
+    """ForgeError if other machines can reach the proxy without a key, unless `insecure` allows it."""
     if not (is_loopback(options.host) or options.api_key or options.insecure):
         raise ForgeError(
-            f"{options.host} can be reached from other machines, and anybody there could use the model. Give callers a "
-            "key (--api-key-env NAME, ProxyOptions(api_key=…)), or say --insecure"
+            f"{options.host} can be reached from other machines, so anyone there could use the model. Require a key "
+            "(--api-key-env NAME, ProxyOptions(api_key=…)), or pass --insecure"
         )
 
 
 class App:
-    """The application. `routes` are by path, without `/v1`; `below` answers paths below another.
+    """The application. `routes` are by path without `/v1`; `below` by the prefix of a path.
 
-    `watch` is told of each request when it is over; it must not take long.
+    `watch` is called with each finished request; it must return quickly.
     """
 
     def __init__(
@@ -99,11 +99,11 @@ class App:
         elif asked.method == "OPTIONS":
             await out.answer(WireAnswer(status=204, body=b""))
         elif route is None:
-            error = RequestError(message=f"there is nothing at {asked.path[:100]}", status=404)
+            error = RequestError(message=f"there is no endpoint {asked.path[:100]}", status=404)
             await out.answer(wire.encode_error(error))
         elif (handler := route.handlers.get(asked.method)) is None:
             allowed = ", ".join(route.handlers)
-            error = RequestError(message=f"{asked.path} takes {allowed}, not {asked.method[:20]}", status=405)
+            error = RequestError(message=f"{asked.path} accepts {allowed}, not {asked.method[:20]}", status=405)
             answer = wire.encode_error(error)
             await out.answer(replace(answer, headers=(*answer.headers, ("allow", allowed))))
         else:
@@ -115,14 +115,14 @@ class App:
             await handler(replace(asked, body=body), out)
 
     def _keyless(self, asked: Asked) -> RequestError | None:
-        """The error of a request without the key that it needs."""
+        """The error for a request without the required key."""
         own = self._options.api_key
         if not own or asked.method == "OPTIONS" or asked.path in ("/health", "/forge/health"):
             return None
         given = (asked.header("authorization").partition(" ")[2].strip(), asked.header("x-api-key").strip())
         if any(hmac.compare_digest(key.encode(), own.encode()) for key in given):
             return None
-        return RequestError(message="this server wants its API key, as a bearer token or in x-api-key", status=401)
+        return RequestError(message="this server requires its API key, as a bearer token or in x-api-key", status=401)
 
     def _route(self, path: str) -> Route | None:
         found = self._routes.get(path)
@@ -132,7 +132,7 @@ class App:
 
 
 def _observed(asked: Asked, route: Route | None) -> Observed | nullcontext[Observed]:
-    """The request, observed where it asks for what the model does: probes of health and metrics are not."""
+    """An observation of the request; only POST requests to endpoints are observed, not health checks and metrics."""
     requested = Requested(method=asked.method, route=f"/v1{asked.path}", headers=asked.headers)
     asks = route is not None and asked.method == "POST" and asked.method in route.handlers
     return Observed(requested) if asks else nullcontext(Observed(requested))
@@ -151,7 +151,7 @@ def _answered(out: NotedOutlet) -> Answered:
 
 
 def _path(path: str) -> str:
-    """The path as routes have it: without the version, and without a slash at its end."""
+    """The path as in the routes: without `/v1` and without a trailing slash."""
     trimmed = path.rstrip("/") or "/"
     return trimmed[3:] if trimmed.startswith("/v1/") else trimmed
 

@@ -1,8 +1,7 @@
-"""The client of an endpoint: its requests over connections that are kept.
+"""The HTTP client for an endpoint, with keep-alive connections.
 
-A small request and its answer cost a quarter of what they cost in aiohttp (docs/proxy.md). It knows as much of HTTP as
-a server of models needs: no redirects, cookies, unpacking or pipelining. Answers are read by httptools, as uvicorn
-reads requests.
+A small request costs a quarter of what it costs in aiohttp (docs/proxy.md). The client supports only what model servers
+need: no redirects, cookies, compression or pipelining. httptools parses the answers, as it parses uvicorn's requests.
 """
 
 import asyncio
@@ -23,21 +22,21 @@ from forge.connection import Endpoint
 from forge.door.asgi import Headers
 from forge.errors import ForgeError
 
-# The answer to one HTTP/1.1 request: what httptools reads of it, taken in chunks as they come.
+# The answer to one HTTP/1.1 request, parsed by httptools and consumed in chunks.
 
 HEAD_LIMIT = 64 * 1024
-"""Bytes without any of the body: a head, trailers, what else a server may put around chunks."""
+"""Maximum bytes without any of the body: a head, trailers, whatever else a server puts around chunks."""
 
 HELD = 256 * 1024
-"""Bytes of a body that may wait to be taken, before no more is read."""
+"""Bytes of a body that may be buffered before reading is paused."""
 
 
 class BrokenAnswerError(Exception):
-    """What came is no HTTP answer, or the connection was lost in its middle."""
+    """The answer is not valid HTTP, or the connection was lost in the middle of it."""
 
 
 class UnansweredError(Exception):
-    """The connection was closed before a byte of the answer came."""
+    """The connection was closed before the first byte of the answer."""
 
 
 class Pausable(Protocol):
@@ -51,10 +50,10 @@ class Pausable(Protocol):
 
 
 class HttpAnswer:
-    """An answer that is coming. `silence` and `total` are the seconds without a byte and in all that it may take.
+    """An answer being received. `silence` is the maximum seconds without a byte, `total` the maximum in all.
 
-    TimeoutError when it takes longer, BrokenAnswerError and UnansweredError where it does not come whole. One task
-    takes it.
+    TimeoutError if it takes longer, BrokenAnswerError or UnansweredError if it is incomplete. Only one task may read
+    it.
     """
 
     def __init__(self, reading: Pausable, silence: float, total: float | None) -> None:
@@ -80,7 +79,7 @@ class HttpAnswer:
             await self._more()
 
     async def chunk(self) -> bytes:
-        """The next bytes of the body; none at its end."""
+        """The next bytes of the body; empty at its end."""
         while not self._chunks:
             if self.ended:
                 return b""
@@ -94,7 +93,7 @@ class HttpAnswer:
         return found
 
     async def read(self, limit: int) -> bytes | None:
-        """The rest of the body; None where it has more bytes than that."""
+        """The rest of the body; None if it has more than `limit` bytes."""
         found, size = list[bytes](), 0
         while chunk := await self.chunk():
             size += len(chunk)
@@ -108,15 +107,15 @@ class HttpAnswer:
         self._timer.cancel()
 
     def feed(self, data: bytes) -> None:
-        """What the connection brings."""
+        """Receive data from the connection."""
         self._heard = self._loop.time()
         self._bare += len(data)
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
-            self.fail(BrokenAnswerError(f"no HTTP answer: {error}"))
+            self.fail(BrokenAnswerError(f"not a valid HTTP answer: {error}"))
         if self._bare > HEAD_LIMIT and not self.ended:
-            self.fail(BrokenAnswerError(f"no part of a body in {self._bare} bytes"))
+            self.fail(BrokenAnswerError(f"{self._bare} bytes without any of the body"))
         if self._held > HELD and not (self._paused or self.ended):
             self._paused = True
             self._reading.pause_reading()
@@ -132,26 +131,26 @@ class HttpAnswer:
         self._wake()
 
     def fail(self, error: Exception) -> None:
-        """No more will come."""
+        """End with an error."""
         self.reusable = False
         self._failed = self._failed or error
         self._wake()
 
     def on_message_begin(self) -> None:
-        """A callback of httptools. What comes after the answer was not asked for, and is not read."""
+        """A callback of httptools. Data after the answer was not requested, and is ignored."""
         self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer, which is of no use."""
+        """Store a header; trailers are ignored."""
         if not self._begun:
             self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """The head is whole; one of 1xx comes before that of the answer."""
+        """The head is complete; one with status 1xx precedes the answer's own."""
         if not self.ended:
             self.status = self._parser.get_status_code()
             if not 100 <= self.status < 600:
-                error = BrokenAnswerError(f"it answered {self.status}, which is no status of HTTP")
+                error = BrokenAnswerError(f"it answered {self.status}, which is not an HTTP status")
                 self.fail(error)
                 raise error  # httptools then reads no further
             self._begun = self.status >= 200
@@ -159,19 +158,19 @@ class HttpAnswer:
             self.headers.clear()
 
     def on_body(self, body: bytes) -> None:
-        """Bytes of the body."""
+        """Store bytes of the body."""
         if not self.ended:
             self._chunks.append(body)
             self._held += len(body)
             self._bare = 0
 
     def on_message_complete(self) -> None:
-        """The end, unless it was one of 1xx."""
+        """The end, unless the message had status 1xx."""
         self.reusable = self._begun and not self.ended and self._parser.should_keep_alive()
         self.ended = self._begun
 
     async def _more(self) -> None:
-        """Wait until something has come. What has come before a failure is taken first."""
+        """Wait for more data. Data received before a failure is read first."""
         if self._failed is None:
             self._waiter = self._loop.create_future()
             await self._waiter
@@ -187,7 +186,7 @@ class HttpAnswer:
             self._waiter.set_result(None)
 
     def _look(self) -> None:
-        """Fail if it takes too long; while a slow client has reading paused, only the total counts."""
+        """Fail if the answer takes too long; while reading is paused for a slow client, only the total counts."""
         now = self._loop.time()
         late = self._end if self._paused else min(self._end, self._heard + self._silence)
         if now >= late - 0.001:
@@ -200,30 +199,30 @@ class HttpAnswer:
 
 
 class HttpConnection(asyncio.Protocol):
-    """The connection. `since` is when its last answer ended, by the clock of the loop; `key` is its caller's."""
+    """A connection. `since` is the loop time at which its last answer ended; `key` is its caller's."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport
-        """Set by whoever has made the connection: asyncio tells a protocol of a wider type."""
+        """Set by the code that makes the connection: asyncio passes the protocol a wider type."""
         self.open = True
         self.since, self.key = 0.0, ""
         self._answer: HttpAnswer | None = None
 
     def ask(self, request: bytes, silence: float, total: float | None) -> HttpAnswer:
-        """Send a request; its answer is coming."""
+        """Send a request, and return its answer, still to be received."""
         self._answer = HttpAnswer(self.transport, silence, total)
         self.transport.write(request)
         return self._answer
 
     @property
     def reusable(self) -> bool:
-        """Whether it can take another request: the last was sent whole and answered whole."""
+        """Whether it can take another request: the last one was completely sent and answered."""
         answered = self._answer is not None and self._answer.reusable
         return self.open and answered and not self.transport.get_write_buffer_size()
 
     @property
     def quiet(self) -> bool:
-        """Whether it is open and nothing has come that no request asked for, read by the loop or not yet."""
+        """Whether it is open and no unrequested data has arrived, whether read by the loop or not."""
         if not self.open:
             return False
         descriptor = self.transport.get_extra_info("socket").fileno()
@@ -238,34 +237,34 @@ class HttpConnection(asyncio.Protocol):
         self._answer, self.since = None, asyncio.get_running_loop().time()
 
     def close(self) -> None:
-        """Close it at once: the server sees that nobody waits for more."""
+        """Close it immediately, so that the server stops working on the request."""
         self.open = False
         self.transport.abort()
 
     async def secure(self, tls: ssl.SSLContext, name: str) -> None:
-        """Speak TLS from now on, with the server of that name."""
+        """Start TLS with the server of that name."""
         self._answer = None
         loop = asyncio.get_running_loop()
         secured = await loop.start_tls(self.transport, self, tls, server_hostname=name)
         if secured is None:
-            raise ConnectionError("the connection was closed while TLS began")
+            raise ConnectionError("the connection was closed during the TLS handshake")
         self.transport = secured
 
     def data_received(self, data: bytes) -> None:
-        """A callback of asyncio's. After bytes that no request asked for, the connection cannot be used again."""
+        """A callback of asyncio. After unrequested data, the connection cannot be reused."""
         if self._answer is None:
             self.open = False
         else:
             self._answer.feed(data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """A callback of asyncio's."""
+        """A callback of asyncio."""
         self.open = False
         if self._answer is not None:
             self._answer.lost(error)
 
 
-# The way to a server: straight or through a forward proxy, with TLS or without.
+# Connecting to a server: directly or through a forward proxy, with or without TLS.
 
 _CONNECT_TIMEOUT = 10.0
 """Seconds."""
@@ -274,13 +273,13 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class UnreachableError(Exception):
-    """There is no connection to the server; the message says why."""
+    """Cannot connect to the server; the message says why."""
 
 
 class Connector(Struct, frozen=True, kw_only=True):
-    """How a server is reached. `proxy` is a forward proxy's address, empty for none.
+    """How to connect to a server. `proxy` is a forward proxy's address, empty for none.
 
-    `tls` is what certificates are checked with, the server's and the proxy's, where either has one.
+    `tls` verifies the certificates of the server and the proxy.
     """
 
     server: str
@@ -288,18 +287,18 @@ class Connector(Struct, frozen=True, kw_only=True):
     tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:
-        """ForgeError for a proxy of a kind that is not spoken here."""
+        """ForgeError for an unsupported kind of forward proxy."""
         if self.proxy and urlsplit(self.proxy).scheme not in _PORTS:
             kind = urlsplit(self.proxy).scheme
-            raise ForgeError(f"the forward proxy is a {kind} proxy; forge proxy goes through http and https proxies")
+            raise ForgeError(f"the forward proxy is a {kind} proxy; forge proxy supports only http and https proxies")
 
     @property
     def tunnelled(self) -> bool:
-        """Whether a proxy only hands bytes on; without TLS it reads the requests, which then name the server."""
+        """Whether a forward proxy only tunnels bytes. Without TLS it reads the requests, which then name the server."""
         return urlsplit(self.server).scheme == "https"
 
     def credentials(self) -> bytes:
-        """The header with the user and password of the proxy's address; none where it has none."""
+        """The header with the user and password in the forward proxy's address; empty if it has none."""
         at = urlsplit(self.proxy)
         if at.username is None:
             return b""
@@ -307,14 +306,14 @@ class Connector(Struct, frozen=True, kw_only=True):
         return b"proxy-authorization: Basic " + b64encode(pair) + b"\r\n"
 
     async def connect(self) -> HttpConnection:
-        """A connection. UnreachableError, or ssl.SSLError where it cannot be trusted."""
+        """A new connection. UnreachableError, or ssl.SSLError if it cannot be trusted."""
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 return await self._connected()
         except ssl.SSLError:
             raise
         except TimeoutError:
-            raise UnreachableError("no connection was accepted in time") from None
+            raise UnreachableError("the connection timed out") from None
         except OSError as error:
             raise UnreachableError(error.strerror or str(error)) from error
 
@@ -340,7 +339,7 @@ class Connector(Struct, frozen=True, kw_only=True):
         return connection
 
     async def _tunnel(self, connection: HttpConnection, server: SplitResult) -> None:
-        """Have the forward proxy hand on what follows."""
+        """Ask the forward proxy for a tunnel."""
         host = f"[{server.hostname}]" if ":" in (server.hostname or "") else server.hostname
         target = f"{host}:{server.port or _PORTS[server.scheme]}".encode()
         request = b"CONNECT %b HTTP/1.1\r\nhost: %b\r\n%b\r\n" % (target, target, self.credentials())
@@ -353,22 +352,22 @@ class Connector(Struct, frozen=True, kw_only=True):
             raise UnreachableError(f"the forward proxy answered {answer.status}")
 
 
-# The client of an endpoint: its requests over connections that are kept.
+# The client: requests over kept connections.
 
 _IDLE = 30.0
-"""Seconds for which a connection is kept that nobody needs."""
+"""Seconds for which an unused connection is kept."""
 
 _HEADS = 256
-"""Heads that are kept: clients may send any headers."""
+"""Maximum number of cached request heads: clients may send any headers."""
 
 _NAME = {"user-agent": "forge-proxy"}
-"""Some gateways refuse a client that has none."""
+"""Some gateways refuse clients without a user agent."""
 
 _USUAL = {"content-type": "application/json", "accept-encoding": "identity"}
 
 
 class EndpointClient:
-    """Asks an endpoint, with its headers and credential, or the client's own where it has none."""
+    """Sends requests to an endpoint, with its headers and its credential, or the client's if it has none."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -379,10 +378,10 @@ class EndpointClient:
     async def ask(
         self, method: str, url: str, key: str, body: bytes = b"", own: Headers = (), *, trace: Headers = ()
     ) -> "OpenRequest":
-        """A request whose answer has begun, to be closed by the caller; `own` are headers instead of the endpoint's.
+        """A request whose answer has begun; the caller must close it. `own` are headers that override the endpoint's.
 
-        `trace` are further ones, of this request alone.
-        UnreachableError, ssl.SSLError, TimeoutError, BrokenAnswerError or UnansweredError where there is none.
+        `trace` are further headers for this request only.
+        UnreachableError, ssl.SSLError, TimeoutError, BrokenAnswerError or UnansweredError if there is no answer.
         """
         request = b"%b%b%bcontent-length: %d\r\n\r\n%b" % (
             self._head(method, url, own),
@@ -395,7 +394,7 @@ class EndpointClient:
             try:
                 return await self._asked(kept, request)
             except (BrokenAnswerError, UnansweredError):
-                pass  # it was closed at the same moment, or what came is left of an earlier answer: once more
+                pass  # the server closed it at this moment, or sent the rest of an earlier answer: try a new one
         connection = await self._connector.connect()
         connection.key = key
         return await self._asked(connection, request)
@@ -411,15 +410,16 @@ class EndpointClient:
         return opened
 
     def close(self) -> None:
-        """Close the connections that are idle."""
+        """Close idle connections."""
         while self._idle:
             self._idle.pop().close()
 
     def _kept(self, key: str) -> HttpConnection | None:
-        """The connection that this caller used last, if there is one; those that nobody has needed for long are closed.
+        """The connection that this caller used last, if any; connections that were idle for too long are closed.
 
-        No other caller gets it: an answer that the server sends once too often can come at any time, and looks like one
-        to what was asked last. A new connection takes the place of another caller's, as servers may serve only so many.
+        Callers never share a connection: a duplicate answer from the server may arrive at any time, and would look like
+        the answer to the last request. A new connection replaces another caller's idle one, because servers may limit
+        their number.
         """
         before = asyncio.get_running_loop().time() - _IDLE
         while self._idle and self._idle[0].since < before:
@@ -434,7 +434,7 @@ class EndpointClient:
         return None
 
     def _head(self, method: str, url: str, own: Headers) -> bytes:
-        """All of a head but the credential and the size, put together once: the URLs are few, and so are clients."""
+        """The head without the credential and the size, cached because there are few URLs and few kinds of clients."""
         made = self._heads.get((method, url, own))
         if made is None:
             at = httpx.URL(url)
@@ -449,7 +449,7 @@ class EndpointClient:
         return made
 
     def _credential(self, key: str) -> bytes:
-        """The header with the client's credential, where the endpoint has none of its own."""
+        """The header with the client's credential, if the endpoint has none of its own."""
         if not key or self._endpoint.has_key:
             return b""
         name = self._endpoint.key_header
@@ -457,7 +457,7 @@ class EndpointClient:
 
 
 class OpenRequest:
-    """A request that is under way. Closed before its answer is whole, it closes the connection: the server stops."""
+    """A request in progress. Closing it before its answer is complete closes the connection, so the server stops."""
 
     def __init__(self, answer: HttpAnswer, connection: HttpConnection, idle: deque[HttpConnection]) -> None:
         self.answer, self._connection, self._idle = answer, connection, idle
@@ -482,7 +482,7 @@ class OpenRequest:
 
 @asynccontextmanager
 async def endpoint_client(endpoint: Endpoint) -> AsyncIterator[EndpointClient]:
-    """A client, closed at the end."""
+    """A client for the endpoint, closed at the end of the block."""
     client = EndpointClient(endpoint)
     try:
         yield client

@@ -1,4 +1,4 @@
-"""Errors that a client is told of: a backend's own where it can be handed on, and forge's."""
+"""Errors for clients: a backend's own, passed on where possible, and forge's."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -16,13 +16,13 @@ class _Body(Struct):
 
 
 _WRONG_MODEL = (400, 404, 422)
-"""Statuses with which servers refuse the name of a model."""
+"""Statuses with which servers refuse an unknown model."""
 
 _body = msgspec.json.Decoder(_Body)
 
 
 def refusal_answer(wire: ServerWire, refusal: Refusal, *, same: bool) -> WireAnswer:
-    """The answer for a fault before anything was sent: the backend's own body, if the client reads its protocol."""
+    """The answer for a fault before anything was sent: the backend's own body if the client reads its protocol."""
     error = request_error(refusal)
     own = same and bool(refusal.raw) and refusal.fault.status is not None and not error.code
     if own and _is_error(refusal.raw, wire):
@@ -31,25 +31,25 @@ def refusal_answer(wire: ServerWire, refusal: Refusal, *, same: bool) -> WireAns
 
 
 def nothing_usable(attempts: int) -> RequestError:
-    """The error of a turn whose attempts all failed, the last without a word: it would not help to ask again."""
+    """The error for a turn whose attempts all failed, the last with an empty reply. A client's retry would not help."""
     said = f"the model gave no usable reply in {attempts} attempts"
     return RequestError(message=said, status=502, code="no_usable_reply", retriable=False)
 
 
 def request_error(refusal: Refusal) -> RequestError:
-    """What the client is told of a refusal, in the backend's own words where it has any."""
+    """The client's error for a refusal, with the backend's message if there is one."""
     fault, overflow = refusal.fault, refusal.overflow
     error, words = error_of(fault), error_told(fault.body).message
     if overflow is None:
         return msgspec.structs.replace(error, message=words or error.message)
     told = too_long(overflow.tokens, overflow.maximum, at_least=overflow.at_least)
-    # Ollama gives no numbers; and a prompt below the maximum is too long with the reply that is wanted.
+    # Ollama reports no numbers; and a prompt below the maximum may be too long together with the requested reply.
     plain = overflow.tokens > overflow.maximum > 0
     return told if plain else msgspec.structs.replace(told, message=f"prompt is too long: {words}")
 
 
 def naming_a_model(refusal: Refusal) -> Refusal:
-    """The refusal of a server that lists no models: with how to name one, where it is about that."""
+    """The refusal with advice on naming a model, if it is about an unknown model."""
     fault = refusal.fault
     words = error_told(fault.body).message or fault.detail
     if fault.status not in _WRONG_MODEL or "model" not in words.lower():
@@ -59,7 +59,7 @@ def naming_a_model(refusal: Refusal) -> Refusal:
 
 
 def _is_error(raw: bytes, wire: ServerWire) -> bool:
-    """Whether the body is an error of that protocol; some servers of Anthropic's write OpenAI's."""
+    """Whether the body is an error in that protocol; some Anthropic-compatible servers write OpenAI's."""
     try:
         found = decode(_body, raw)
     except msgspec.DecodeError:

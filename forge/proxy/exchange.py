@@ -1,4 +1,4 @@
-"""An exchange: one request of a client, how the backend is asked for it, and what the answer says of itself."""
+"""An exchange: one client request and how the backend is asked for it. Pure."""
 
 import re
 
@@ -34,14 +34,14 @@ from stages.wire.valid import alternating_history, system_first, valid_history
 from stages.wire.wires import wire as wire_of
 
 _KIND = re.compile(r"[A-Za-z0-9_.-]+")
-"""Kinds that may stand in a header: the client's own word."""
+"""Kinds that are safe in a header: clients choose the word."""
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """A request on its way. `same`: the backend's bytes are the client's. `asked` is None where no reply is judged.
+    """A request in progress. `same`: backend and client speak the same protocol. `asked`: None if nothing is judged.
 
-    `envelope` is what an answer of forge's own says beside the reply, `shaped` what is made of the request for the
-    backend. `overflow` is the refusal after which it was compacted, `cuts` how many times it was.
+    `envelope` holds the client's request and the fields of forge's own answers; `shaped` is the request for the
+    backend. `overflow` is the refusal after which it was compacted, `cuts` the number of compactions.
     """
 
     wire: ServerWire
@@ -56,27 +56,27 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
     @property
     def given(self) -> ServerRequest:
-        """What the client asks for."""
+        """The client's request."""
         return self.envelope.request
 
     @property
     def request(self) -> ServerRequest:
-        """What the backend is asked."""
+        """The request for the backend."""
         return self.shaped.request
 
     def observed(self) -> Observed:
-        """A model call that it takes, to be observed."""
+        """An observation of one model call."""
         model, request = self.model, self.request
         name = model.name_for(request) or request.model or model.setup.model
         return Observed(ModelAsked(model=name, endpoint=model.endpoint, streamed=request.stream))
 
     @property
     def policy(self) -> ModelPolicy:
-        """What holds for its model."""
+        """The policy for its model."""
         return self.model.policy_for(self.given)
 
     def admission(self) -> Admission:
-        """What may be shown of a reply before it is judged: no text where words are no answer yet."""
+        """The initial admission of a streamed reply; silent while a text would not be an acceptable answer."""
         if self.asked is None:
             return Admission(None)
         guard = self.asked.turn.guard
@@ -85,39 +85,39 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
     @property
     def strips(self) -> bool:
-        """Whether the client is shown no reasoning; of several choices, or with probabilities, nothing is taken."""
+        """Whether reasoning is hidden from the client; never with several choices or log-probabilities."""
         several = self.request.n > 1 or self.request.logprobs
         return self.policy.reasoning_in_replies == "strip" and not several
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Kinds of what the backend gets a few words for, as it speaks another protocol."""
+        """The kinds of content that a backend of another protocol gets only as a note."""
         kinds = () if self.same else tuple(each.kind for each in self.given.foreign if each.fate == "noted")
         return tuple(dict.fromkeys(kind if _KIND.fullmatch(kind) else "other" for kind in kinds))[:8]
 
     async def sized(self, refusal: Refusal) -> Refusal:
-        """The refusal of its first request, with the size of the prompt where the server says only a lower bound."""
+        """The refusal with the exact size of the prompt, counted if the server gave only a lower bound."""
         overflow, count = refusal.overflow, self.model.count
         if overflow is None or not overflow.at_least or count is None:
             return refusal
         return replace(refusal, tokens=await count(self.first.body or self.first.request.body) or 0)
 
     def told(self, refusal: Refusal) -> Refusal:
-        """The refusal as the client is told of it: the size of a prompt that is too long is that of its own."""
+        """The refusal for the client: an overflow reports the size of the client's own prompt."""
         if self.overflow and overflow_of(refusal.fault):
             return self.overflow
         return refusal if self.model.name or self.model.setup.model else naming_a_model(refusal)
 
     def judged(self, asked: Again | None, reply: Reply) -> Step | None:
-        """What is made of the reply; None where it is not judged."""
+        """The step after the reply; None if replies are not judged."""
         return self._in_plain_words(judged(asked, reply)) if asked else None
 
     def unanswered(self, asked: Again | None, refusal: Refusal) -> Step | None:
-        """What follows where the backend has refused what was asked; None where the client is told of it."""
+        """The step after the backend refused the request; None if the client gets the error."""
         return self._in_plain_words(unanswered(asked, refusal.fault)) if asked else None
 
     def _in_plain_words(self, step: Step | None) -> Step | None:
-        """An answer by the tool that the client does not know of is a text."""
+        """The step with calls of the added `respond` tool turned into text."""
         if step is None or isinstance(step, Again) or not self.shaped.responds:
             return step
         plain = in_plain_words(step.reply)
@@ -126,13 +126,13 @@ class Exchange(Struct, frozen=True, kw_only=True):
         return Exhausted(plain) if isinstance(step, Exhausted) else replace(step, reply=plain, clean=False)
 
     def post(self, again: Again) -> Post:
-        """A further request of the same client."""
+        """The next request in this exchange."""
         body = again.request.body if self.same and not again.constrained else b""
         return Post(request=again.request, body=body, forwarded=self.first.forwarded)
 
 
 def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, forwarded: Forwarded) -> Exchange | RequestError:
-    """How the request is served; why it cannot be."""
+    """The exchange for a request, or the error if it cannot be served."""
     request = envelope.request
     model = model.asked_about(request)
     same = model.passes(request)
@@ -150,7 +150,7 @@ def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, forwarded: F
 def _exchange_for(
     wire: ServerWire, envelope: Envelope, shaped: Shaped, model: Model, forwarded: Forwarded, *, same: bool
 ) -> Exchange:
-    """The exchange in which the backend is asked what was made of what the client has given."""
+    """The exchange for an already shaped request."""
     request = shaped.request
     whole = request.n > 1 or request.logprobs
     judges = request.tools and request.choice.mode != "none" and not whole
@@ -171,9 +171,9 @@ def _exchange_for(
 
 
 def _first_asked(given: ServerRequest, request: ServerRequest, model: Model, *, same: bool) -> Again:
-    """The first request of a turn whose replies are judged; empty where the client's own body is sent as it came.
+    """The first request of a judged turn; empty if the client's own body is sent unchanged.
 
-    Rules look at the session as the client has it, of which the backend may be sent less.
+    The rules look at the client's whole session, even if the backend is sent less of it.
     """
     guard = model.guards.of(request, model.policy_for(given))
     ledger, cleared = guard.applied.ledger(given.history), guard.applied.record(given.history, request.history)
@@ -196,13 +196,13 @@ def _first_asked(given: ServerRequest, request: ServerRequest, model: Model, *, 
 
 
 def pinned(request: ServerRequest, name: str) -> ServerRequest:
-    """The request for that model, if one was asked for by name; all other fields stay as the client wrote them."""
+    """The request for that model, if one is configured; all other fields stay unchanged."""
     if not name or name == request.model:
         return request
     return with_fields(request, {"model": name})
 
 
-# After a refusal: what is asked instead of a request that the backend has refused.
+# After a refusal: the request that replaces one that the backend refused.
 
 _REFUSED = frozenset({400, 422, 500})
 """Statuses with which servers refuse a history: llama.cpp answers 500 where its chat template or parser fails."""
@@ -210,13 +210,13 @@ _REFUSED = frozenset({400, 422, 500})
 MOST_CUTS = 3
 """Maximum number of compactions for a server that stops counting tokens at its limit.
 
-Each raises the assumed tokens per character until what was sent is over the limit. By the third it is 1, the maximum;
-a fourth would cut nothing more.
+Each raises the assumed tokens per character until the last prompt's estimate exceeds the limit. After three, the rate
+has reached its maximum of 1, so a fourth would cut nothing more.
 """
 
 
 def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
-    """What is asked instead of a request that the backend has refused; None where that is the answer."""
+    """The exchange to try after the backend refused a request; None if the refusal is the answer."""
     if refusal.overflow is not None:
         return _with_less(exchange, refusal, refusal.overflow)
     if in_text := exchange.model.after_refusal(exchange.given, refusal.fault):
@@ -226,9 +226,9 @@ def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
 
 
 def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exchange | None:
-    """The exchange with a shorter conversation; None where the client is to be told that it does not fit.
+    """The exchange with a compacted conversation; None if the client gets the overflow error.
 
-    Once, where the server says how long it is; where it says that it has at least so many tokens, a few times.
+    Tried once if the server reports the size of the prompt, several times if it reports a lower bound.
     """
     model, given, policy = exchange.model, exchange.given, exchange.policy
     most = MOST_CUTS if overflow.at_least else 1
@@ -244,9 +244,10 @@ def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exch
 
 
 def _with_valid_history(exchange: Exchange) -> Exchange | None:
-    """The exchange with a history that strict servers and templates take; None where that is the client's own.
+    """The exchange with a history that strict servers and templates accept; None if the client's own is valid already.
 
-    A damaged call in it, and llama.cpp answers 500 to the conversation for good. What has no noun would be lost.
+    With a damaged call in the history, llama.cpp would answer 500 to the conversation forever. Not tried if the request
+    has content that forge does not model: it would be lost.
     """
     request = exchange.request
     if not exchange.same or any(foreign.fate != "dropped" for foreign in request.foreign):

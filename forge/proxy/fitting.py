@@ -1,4 +1,4 @@
-"""Fitting: a client's conversation compacted to a context; the rest of the request stays as it was written. Pure."""
+"""Fitting: compacting a client's conversation to a context size; the rest of the request stays unchanged. Pure."""
 
 from collections.abc import Iterator
 
@@ -39,18 +39,18 @@ whatever a client adds comes in its next request, which is measured anew.
 
 
 class Fitted(Struct, frozen=True):
-    """The shorter request, and how many of its client's messages were left out or shortened."""
+    """The compacted request, and how many of the client's messages were left out or shortened."""
 
     request: ServerRequest
     cut: int
 
 
 def fitted(request: ServerRequest, setup: Setup, tokens: int, *, same: bool, rate: float | None = None) -> Fitted:
-    """The request for a context of so many tokens, reply included; as it is where it fits, or cannot be made to.
+    """The request compacted to that many tokens, reply included; unchanged if it fits or cannot be made to.
 
-    `same`: its body goes to a backend of its protocol, so its messages are written there. `rate` are tokens for a
-    character; by default the server's own tokenizer's, as it was measured once: a rate that is learned from replies
-    would give the same history another beginning in the next turn.
+    `same`: the body goes to a backend of its protocol, so the messages in it are rewritten. `rate` is tokens per
+    character; the default was measured once with the server's tokenizer. A rate learned from replies would cut the same
+    history differently in the next turn.
     """
     history = request.history
     match compacted_conversation(history, _budget(request, setup, tokens, rate)):
@@ -68,10 +68,10 @@ def fitted(request: ServerRequest, setup: Setup, tokens: int, *, same: bool, rat
 def refitted(
     given: ServerRequest, sent: ServerRequest, setup: Setup, overflow: Overflow, limit: int, *, same: bool
 ) -> Fitted | None:
-    """The client's request compacted anew after what was sent overflowed; None where that makes it no shorter.
+    """The client's request compacted again after `sent` overflowed; None if that does not shorten it.
 
-    `limit` is a maximum of its own, 0: none. The server's count corrects forge's estimate; a lower bound can only
-    raise it.
+    `limit` is the policy's maximum, 0: none. The server's count corrects forge's estimate; a lower bound can only raise
+    it.
     """
     known = tuple(filter(None, (overflow.maximum or setup.context_tokens, limit)))
     if not known:
@@ -88,13 +88,13 @@ def refitted(
 
 
 def fits(request: ServerRequest, setup: Setup, tokens: int) -> bool:
-    """Whether request and reply fit into so many tokens, by forge's estimate."""
+    """Whether request and reply fit into that many tokens, by forge's estimate."""
     budget = _budget(request, setup, tokens, None)
     return estimate(request.history, budget) <= budget.tokens
 
 
 def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | None) -> ContextBudget:
-    """What the conversation may take beside the tools and a reply.
+    """The budget of the conversation, beside the tools and a reply.
 
     A reply reserves its limit, but at most a quarter of the context: clients ask for limits larger than that.
     """
@@ -109,7 +109,7 @@ def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | Non
 
 
 def _body(request: ServerRequest, kept: tuple[Placed, ...], setup: Setup) -> bytes:
-    """The client's body with these messages, in its own words as far as they are its own; empty: they would be lost."""
+    """The client's body with these messages, its own ones unchanged; empty if something would be lost."""
     spoken, sent = wire(setup.dialect), as_sent(request)
     history = tuple(each.message for each in kept)
     foreign = any(each.fate != "dropped" for each in request.foreign)
@@ -125,7 +125,7 @@ def _body(request: ServerRequest, kept: tuple[Placed, ...], setup: Setup) -> byt
 def _as_sent(
     kept: tuple[Placed, ...], request: ServerRequest, messages: tuple[Raw, ...], setup: Setup
 ) -> Iterator[Raw]:
-    """The client's own messages, each as it came; of a result that was cut, only the text is another."""
+    """The client's own messages, unchanged except for the text of shortened results."""
     for each in kept:
         if each.at < 0:
             yield from wire(setup.dialect).messages((each.message,))
@@ -137,25 +137,25 @@ def _as_sent(
 
 
 def _after_system(request: ServerRequest, history: History) -> History:
-    """The messages beside the field `system`; later ones of the system are said by the user."""
+    """The messages after the field `system`; later system messages become user messages."""
     held = "system" in fields(request) and bool(history) and isinstance(history[0], System)
     return tuple(User(text=m.text) if isinstance(m, System) else m for m in history[held:])
 
 
-# Growing context: the size that is asked for of a server which gives as much as it is asked for, as Ollama does.
+# Growing context: the context size requested from servers that allocate it on request, such as Ollama.
 
 
 class GrowingContext:
-    """Asks for enough context for each request, in doublings, up to a limit, and never less than before.
+    """Requests enough context for each request, doubling up to a limit and never shrinking.
 
-    Ollama loads the model anew for another size, so it grows seldom and does not shrink.
+    Ollama reloads the model when the size changes, so it should change rarely.
     """
 
     def __init__(self, tokens: int, limit: int) -> None:
         self.tokens, self.limit = tokens, limit
 
     def setup_for(self, setup: Setup, request: ServerRequest) -> Setup:
-        """The setup that asks for enough."""
+        """The setup with enough context for the request."""
         while self.tokens < self.limit and not fits(request, setup, self.tokens):
             self.tokens = min(self.limit, 2 * self.tokens)
         dialect = replace(setup.dialect, context_tokens=self.tokens)

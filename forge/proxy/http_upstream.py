@@ -1,4 +1,4 @@
-"""A server as the proxy asks it: bodies as they come, its faults as values."""
+"""HttpUpstream: a server as the proxy asks it; bodies unchanged, faults as values."""
 
 import asyncio
 import socket
@@ -36,20 +36,20 @@ from stages.wire.deltas import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
 _PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
-"""Encodings of a body, none of which is asked for."""
+"""Content encodings; the proxy requests none of them."""
 
 _EVENTS_LIMIT = 250_000
-"""Maximum events of a stream: as many tokens, as a server sends no smaller ones."""
+"""Maximum events of a stream: an event holds at least a token."""
 
 _EVENTS_AT_ONCE = 64
-"""Events after which other clients have their turn: a chunk may hold tens of thousands."""
+"""Events after which other tasks may run: a chunk may hold tens of thousands."""
 
 REQUEST_ERRORS = (BrokenAnswerError, OSError, TimeoutError, UnansweredError, UnreachableError)
-"""What a request may raise."""
+"""The exceptions that a request may raise."""
 
 
 class HttpUpstream:
-    """A server of that protocol. `verbatim`: events are kept as they came, for a client of the same protocol."""
+    """A server that speaks the protocol `wire`."""
 
     def __init__(self, client: EndpointClient, endpoint: Endpoint, wire: Wire) -> None:
         self._client, self._endpoint, self._wire = client, endpoint, wire
@@ -75,7 +75,7 @@ class HttpUpstream:
         return Whole(reply, raw)
 
     async def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
-        """The answer's events as they come; closing the iterator closes the connection, and so frees the slot."""
+        """The answer's events as they arrive; closing the iterator closes the connection, which frees the slot."""
         try:
             async with await self._posted(post, post.body or self._wire.streamed(post.request)) as answer:
                 if answer.status >= 300:
@@ -87,12 +87,12 @@ class HttpUpstream:
                 async for heard in self._events(answer):
                     yield heard
         except TooLongError:
-            yield Refusal(Fault(kind="too_large", detail=f"an event has more than {EVENT_LIMIT} bytes"))
+            yield Refusal(Fault(kind="too_large", detail=f"an event of the stream has more than {EVENT_LIMIT} bytes"))
         except REQUEST_ERRORS as error:
             yield Refusal(_fault_of(error, self._url))
 
     async def count(self, post: Post) -> int | Refusal | None:
-        """Tokens as the backend counts them; None where there is no such path, and for an answer that is none."""
+        """The backend's token count; None if it has no such endpoint or answers something else."""
         if self._wire.counts_at is None:
             return None
         url = self._endpoint.base + self._wire.counts_at
@@ -133,11 +133,11 @@ class HttpUpstream:
         return await self._client.ask("POST", self._url, post.forwarded.key, body, headers, trace=post.trace)
 
     def _packed(self, answer: HttpAnswer) -> Refusal | None:
-        """The refusal of a body that is packed, although none was asked for so."""
+        """The refusal of a compressed body, which was not requested."""
         encoding = answer.headers.get("content-encoding", "").strip().lower()
         if encoding not in _PACKINGS:
             return None
-        said = f"{self._url} answered with content-encoding: {encoding}, although identity was asked for"
+        said = f"{self._url} answered with content-encoding: {encoding}, although identity was requested"
         return Refusal(Fault(kind="malformed", detail=said))
 
     def _refused(self, answer: HttpAnswer, raw: bytes) -> Refusal:
@@ -149,14 +149,14 @@ class HttpUpstream:
 
 
 def _fault_of(error: BaseException, where: str) -> Fault:
-    """The fault that an exception of a request stands for."""
+    """The fault for an exception of a request."""
     match error:
         case ssl.SSLError():
             return Fault(kind="tls", detail=f"no TLS connection to {where}: {tls_reason(error)}")
         case TimeoutError():
             return Fault(kind="timeout", detail=f"{where} did not answer in time")
         case UnreachableError(__cause__=socket.gaierror()):
-            return Fault(kind="unreachable", detail=f"cannot connect to {where}: the name is not known here")
+            return Fault(kind="unreachable", detail=f"cannot connect to {where}: the host name cannot be resolved")
         case UnreachableError():
             return Fault(kind="unreachable", detail=f"cannot connect to {where}: {error}. Is the server running?")
         case UnansweredError():
@@ -169,20 +169,20 @@ _CREDENTIALS = tuple(name.encode() for name in sorted(HEADERS))
 _count = msgspec.json.Decoder(AnthropicCount)
 
 CARRIED = frozenset({"anthropic-version", "anthropic-beta", "openai-organization", "openai-project", "openai-beta"})
-"""The headers without which the backend would read a client's own body otherwise than it was meant."""
+"""The client's headers that affect how a backend reads its body."""
 
 _CARRIED = {name.encode(): name for name in CARRIED}
 
 
 def forwarded_of(headers: Mapping[bytes, bytes], key: str) -> Forwarded:
-    """Who asks, with that credential."""
+    """The credential and the headers to forward."""
     found = _CARRIED.keys() & headers.keys()
     carried = sorted((_CARRIED[name], headers[name].decode("latin-1")) for name in found)
     return Forwarded(key=key, headers=tuple(pair for pair in carried if pair[1]))
 
 
 def credential_of(headers: Mapping[bytes, bytes]) -> str:
-    """The client's credential: the word after Bearer, or that of another header that carries one."""
+    """The client's credential: the bearer token, or the value of another header for credentials."""
     for name in _CREDENTIALS:
         if value := headers.get(name, b"").decode("latin-1").strip():
             return value.rpartition(" ")[2]

@@ -1,4 +1,4 @@
-"""The endpoints that ask no model: what is served here, how it is, what was served, how many tokens a prompt takes."""
+"""The endpoints that do not call the model: models, health, metrics, usage, token counts."""
 
 import asyncio
 import math
@@ -29,20 +29,20 @@ from stages.wire.served import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 
 _PATIENCE = 10.0
-"""Seconds for a page of the backend."""
+"""Maximum seconds for a GET request to the backend."""
 
 
-# The counts of /metrics, of the requests that are over and of the model calls that they took.
+# The counts of /metrics: finished requests and their model calls.
 
 
 class Tally:
-    """What was served since the proxy began. `series` observes the model calls (`forge.observation`)."""
+    """The counts since the proxy started. `series` observes the model calls (`forge.observation`)."""
 
     def __init__(self) -> None:
         self.series = Metrics()
 
     def count(self, passage: Passage) -> None:
-        """Note a request that is over."""
+        """Count a finished request."""
         series, notes = self.series, passage.notes
         series.requests.labels(_known(passage.path), str(passage.status)).inc()
         if notes.outcome:
@@ -57,7 +57,7 @@ class Tally:
             series.compactions.inc()
 
     def metrics(self, waiting: int, working: int) -> str:
-        """The counts in the text format of Prometheus."""
+        """The counts in Prometheus' text format."""
         self.series.waiting.set(waiting)
         self.series.queue_depth.set(waiting)
         self.series.working.set(working)
@@ -68,7 +68,7 @@ _PATHS = frozenset({"/chat/completions", "/responses", "/messages", "/messages/c
 
 
 def _known(path: str) -> str:
-    """The path as a label: of those that clients make up there would be no end."""
+    """The path as a label; unknown paths are `other`, because clients may request any number of them."""
     return path if path in _PATHS else "other"
 
 
@@ -76,7 +76,7 @@ def _known(path: str) -> str:
 
 
 class _Listed(Struct):
-    """A model that is served; what else its server says of it is kept for clients of OpenAI's protocols."""
+    """A listed model. Clients of OpenAI's protocols get the server's whole object."""
 
     id: str
     created: int = 0
@@ -91,14 +91,14 @@ _listed = msgspec.json.Decoder(_Listed)
 
 
 class Info:
-    """What is known of the backend without asking its model."""
+    """The endpoints about the backend and the proxy."""
 
     def __init__(self, connection: Connection, client: EndpointClient | None, service: Service, tally: Tally) -> None:
         self.connection, self._client, self._service, self._tally = connection, client, service, tally
         self._began = int(time.time())
 
     async def models(self, asked: Asked, out: NotedOutlet) -> None:
-        """GET /v1/models, in Anthropic's form for its clients."""
+        """GET /v1/models, in Anthropic's form for Anthropic clients."""
         found = await self._models(asked)
         if b"anthropic-version" not in asked.headers:
             body = b'{"object":"list","data":[' + b",".join(map(bytes, found)) + b"]}"
@@ -117,11 +117,13 @@ class Info:
             if listed.id == name:
                 await (_tell(out, _anthropic(listed)) if anthropic else out.answer(WireAnswer(body=raw)))
                 return
-        error = RequestError(message=f"there is no model {name[:100]!r} here", status=404, code="model_not_found")
+        error = RequestError(
+            message=f"there is no model {name[:100]!r} on this server", status=404, code="model_not_found"
+        )
         await out.answer((MESSAGES if anthropic else CHAT).encode_error(error))
 
     async def _models(self, asked: Asked) -> list[bytes]:
-        """The models, as the backend lists them; else the one that it is."""
+        """The models that the backend lists; otherwise the one it runs."""
         status, body = await self._got("/v1/models", asked)
         try:
             found = [bytes(raw) for raw in decode(_list, body).data] if status == 200 else []
@@ -132,14 +134,14 @@ class Info:
         return found or [msgspec.json.encode({**own, "owned_by": "forge"})]
 
     async def health(self, asked: Asked, out: NotedOutlet) -> None:
-        """GET /health: the backend's, where it has one."""
+        """GET /health: the backend's answer, if it has that endpoint."""
         status, body = await self._got("/health", asked)
         if status in (0, 404):
             status, body = (503, b'{"status":"unreachable"}') if self._client and not status else (200, b"")
         await out.answer(WireAnswer(status=status, body=body or b'{"status":"ok"}'))
 
     async def props(self, asked: Asked, out: NotedOutlet) -> None:
-        """GET /props, of llama.cpp; else what forge knows of it."""
+        """GET /props: llama.cpp's answer; otherwise what forge knows."""
         status, body = await self._got("/props", asked)
         if status == 200:
             await out.answer(WireAnswer(body=body))
@@ -149,7 +151,7 @@ class Info:
         await _tell(out, {"default_generation_settings": generation, "total_slots": slots, "model_alias": setup.model})
 
     async def metrics(self, asked: Asked, out: NotedOutlet) -> None:
-        """GET /metrics: forge's own, and those of the backend after them."""
+        """GET /metrics: forge's metrics, then the backend's."""
         status, body = await self._got("/metrics", asked)
         own = self._tally.metrics(self._service.slots.waiting, self._service.slots.working).encode()
         await out.answer(WireAnswer(body=own + (body if status == 200 else b"")), "text/plain; version=0.0.4")
@@ -160,7 +162,7 @@ class Info:
         await _tell(out, {"status": "ok", "slots": slots.slots, "working": slots.working, "waiting": slots.waiting})
 
     async def usage(self, _: Asked, out: NotedOutlet) -> None:
-        """GET /forge/usage: the context that the last request took, or 204."""
+        """GET /forge/usage: the context used by the last request, or 204."""
         last = self._service.last
         if last is None:
             await out.answer(WireAnswer(status=204, body=b""))
@@ -172,7 +174,7 @@ class Info:
         await _tell(out, {**told, "model": last.model, "observed_at": at})
 
     async def _got(self, path: str, asked: Asked) -> tuple[int, bytes]:
-        """The backend's answer to a GET; status 0 where there is none."""
+        """The backend's answer to a GET request; status 0 if there is none."""
         endpoint = self.connection.endpoint
         if endpoint is None or self._client is None:
             return 0, b""
@@ -195,7 +197,7 @@ def _anthropic(listed: _Listed) -> dict[str, str]:
 
 
 def _limit(query: bytes) -> int:
-    """`?limit=`, as Anthropic's clients say it."""
+    """The parameter `limit`, which Anthropic's clients send."""
     for part in query.split(b"&"):
         name, _, value = part.partition(b"=")
         if name == b"limit" and value.isdigit():
@@ -203,7 +205,7 @@ def _limit(query: bytes) -> int:
     return 1000
 
 
-# POST /v1/messages/count_tokens: by the backend's own tokenizer where it can be asked, else estimated.
+# Token counts: by the backend's own tokenizer if it can be asked, otherwise estimated.
 
 
 async def count_tokens(service: Service, connection: Connection, asked: Asked, out: NotedOutlet) -> None:
@@ -230,11 +232,11 @@ async def count_tokens(service: Service, connection: Connection, asked: Asked, o
     await _tell(out, {"input_tokens": tokens})
 
 
-# Which paths there are, without `/v1`.
+# The routes, without `/v1`.
 
 
 def routes_of(service: Service, info: Info) -> dict[str, Route]:
-    """The paths."""
+    """The routes by path."""
     served = {wire.path: Route({"POST": partial(service.serve, wire)}, wire) for wire in (CHAT, MESSAGES, RESPONSES)}
     return {
         **served,
@@ -249,5 +251,5 @@ def routes_of(service: Service, info: Info) -> dict[str, Route]:
 
 
 def below_of(info: Info) -> dict[str, Route]:
-    """The paths of which only the beginning is fixed."""
+    """The routes by prefix of a path."""
     return {"/models/": Route({"GET": info.model})}

@@ -1,4 +1,4 @@
-"""Model: the backend as the proxy has it, and what holds for its requests."""
+"""Model: the proxy's view of its backend, and how requests to it are made."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -17,18 +17,18 @@ from stages.wire.served import ServerProtocol, ServerRequest
 from stages.wire.wires import WireName
 
 VERBATIM: dict[WireName, ServerProtocol] = {"openai": "chat", "anthropic": "messages"}
-"""The protocol of a client whose bodies such a backend takes as they are."""
+"""The client protocol whose bodies a backend of that wire accepts unchanged."""
 
 _MOST_NAMES = 256
-"""Maximum number of models remembered, the last ones: clients may send any name."""
+"""Maximum number of models remembered, the latest ones: clients may send any name."""
 
 log = logging.getLogger("forge.proxy")
 
 
 class ToolFallback:
-    """What is done where a backend refuses tools: they are written into the prompt. Remembers which models refused.
+    """Writes tools into the prompt for backends that refuse them. Remembers which models refused.
 
-    `words` are those of the refusal. `always`: the backend is known to take no tools at all.
+    `words` identify the refusal. `always`: the backend is known to refuse all tools.
     """
 
     def __init__(self, guards: Guards, words: tuple[str, ...], *, always: bool = False) -> None:
@@ -36,11 +36,11 @@ class ToolFallback:
         self._refused: dict[str, None] = {}
 
     def applies_to(self, model: str) -> bool:
-        """Whether that model is known to refuse tools."""
+        """Whether the model is known to refuse tools."""
         return self._always or model in self._refused
 
     def learns(self, model: str, fault: Fault) -> bool:
-        """Whether the fault is a refusal of tools, which is then remembered of that model."""
+        """Whether the fault is a refusal of tools; if so, it is remembered for the model."""
         if not refuses_tools(fault, self._words):
             return False
         if model not in self._refused:
@@ -52,9 +52,9 @@ class ToolFallback:
 
 
 class Model(Struct, frozen=True, kw_only=True):
-    """The backend as the proxy has it. `verbatim` is the protocol of which it takes bodies as they come.
+    """The proxy's view of its backend. `verbatim` is the protocol whose bodies it accepts unchanged.
 
-    `fallback` is None where tools are in the prompt anyway, or a refusal of them is to be told.
+    `fallback` is None if tools are in the prompt anyway, or if the client should see a refusal.
     """
 
     setup: Setup
@@ -63,20 +63,20 @@ class Model(Struct, frozen=True, kw_only=True):
     max_retries: int
     verbatim: ServerProtocol | None = None
     name: str = ""
-    """The model by which it was asked for; empty: the client's own choice goes through."""
+    """The configured model; empty: the client chooses."""
     constrains: bool = False
-    """Whether it can keep replies to legal calls, and is asked to where forge runs a workflow."""
+    """Whether it can constrain replies to legal calls."""
     policy: Policy = Policy()
     growing: GrowingContext | None = None
-    """For a server that gives as much context as it is asked for."""
+    """For servers that allocate the requested context."""
     fallback: ToolFallback | None = None
     count: Callable[[bytes], Awaitable[int | None]] | None = None
-    """Counts the tokens of a request by the server's own tokenizer, where it has one."""
+    """Counts the tokens of a request with the server's tokenizer, if it has one."""
     endpoint: Endpoint | None = None
 
     @property
     def window(self) -> int:
-        """Tokens of context that a conversation may have."""
+        """Maximum tokens of context."""
         return self.growing.limit if self.growing else self.setup.context_tokens
 
     def setup_for(self, request: ServerRequest) -> Setup:
@@ -84,33 +84,33 @@ class Model(Struct, frozen=True, kw_only=True):
         return self.growing.setup_for(self.setup, request) if self.growing else self.setup
 
     def passes(self, request: ServerRequest) -> bool:
-        """Whether the client's own body goes to the backend."""
+        """Whether the backend is sent the client's own body."""
         return request.protocol == self.verbatim and self.setup.mode == "native"
 
     def name_for(self, request: ServerRequest) -> str:
-        """The model that a request names which is written anew; empty: the server's own."""
+        """The model for a rewritten request; empty: the server's own."""
         return self.name or (request.model if request.protocol == self.verbatim else "")
 
     def asked_about(self, request: ServerRequest) -> "Model":
-        """The backend as it is asked: with the tools in the prompt where the model is known to refuse them."""
+        """The backend for this request: with tools in the prompt if the model is known to refuse them."""
         if self.fallback is None or request.choice.mode == "none":
             return self
         known = self.fallback.applies_to(self._sent_name(request))
         return (self.in_text(request) if known else None) or self
 
     def after_refusal(self, request: ServerRequest, fault: Fault) -> "Model | None":
-        """The backend as it is asked once it has refused the request's tools; None for another fault."""
+        """The backend for a retry after it refused the request's tools; None for other faults."""
         again = self.in_text(request)
         if again is None or self.fallback is None or not self.fallback.learns(self._sent_name(request), fault):
             return None
         return again
 
     def _sent_name(self, request: ServerRequest) -> str:
-        """The model that the backend is asked for."""
+        """The model that the backend is asked for, by name."""
         return self.name_for(request) or self.setup.model or request.model
 
     def in_text(self, request: ServerRequest) -> "Model | None":
-        """The backend with the request's tools in the prompt; None where there are none, or pictures would be lost."""
+        """The backend with the request's tools in the prompt; None if there are none, or pictures would be lost."""
         loses = self.passes(request) and any(foreign.fate != "dropped" for foreign in request.foreign)
         if self.fallback is None or not request.tools or loses:
             return None
@@ -118,5 +118,5 @@ class Model(Struct, frozen=True, kw_only=True):
         return replace(self, setup=setup, guards=self.fallback.guards, fallback=None)
 
     def policy_for(self, request: ServerRequest) -> ModelPolicy:
-        """What holds for the model of this request: as it was asked for by name, or by the client, or as it is."""
+        """The policy for this request's model: the configured one, the client's, or the server's."""
         return self.policy.of(self.name) if self.name else self.policy.of(request.model, self.setup.model)

@@ -1,4 +1,4 @@
-"""Options of a proxy, apart from its backend."""
+"""Options of the proxy."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,19 +13,18 @@ KEEP_ALIVE = 15.0
 """Maximum seconds of silence in a stream: some clients give up after 120."""
 
 BEGIN_AFTER = 2.0
-"""Seconds that a stream's own status is waited for, so that a refusal keeps it; then the stream begins with a ping."""
+"""Seconds to wait for the backend's status, so that a refusal keeps it; then the stream begins with a ping."""
 
 
 class ProxyOptions(Listening, frozen=True, kw_only=True):
-    """Options of a proxy, besides those of `forge.door.options.Listening`.
+    """Options of a proxy, besides those of `forge.door.options.Listening`. OptionError for values out of range.
 
-    `max_retries`: corrections of one reply that the client never sees. `rescue`: look for calls in text.
-    `slots`: maximum concurrent requests at the backend; 0: as many as it reports, else 4. `queue`: maximum requests
-    waiting for a slot, each for up to `queue_timeout` seconds. `body_limit`: at most 32 MiB.
-    `api_key`: the key that callers of the proxy need; without one the proxy listens on this machine only, at its
-    addresses and the hosts of `origins`, unless `insecure`.
-    `backend_api_key` is sent to the backend instead of the client's own key.
-    `policy` holds sessions to rules: a TOML file, or a Policy (docs/policies.md).
+    `max_retries`: corrections per reply, unseen by the client. `rescue`: whether text is searched for calls. `slots`:
+    concurrent requests at the backend; 0: as many as it reports, else 4. `queue`: maximum requests waiting for a slot,
+    each for at most `queue_timeout` seconds. `body_limit` is in bytes, at most 32 MiB. `api_key` is required from
+    callers; without one the proxy listens only on this machine, under its own addresses and the hosts of `origins`,
+    unless `insecure`. `backend_api_key` replaces the client's own key. `policy` sets rules for sessions: a TOML file,
+    or a Policy (docs/policies.md).
     """
 
     port: Annotated[int, Meta(ge=0, lt=1 << 16)] = 8081

@@ -1,4 +1,4 @@
-"""A passage: a request that is over, as the log, the metrics and the terminal tell of it. It holds no credential."""
+"""Passage: the record of a finished request for log, metrics and terminal, without credentials."""
 
 from typing import Literal
 
@@ -7,20 +7,20 @@ from msgspec import Struct
 from stages.effect import Usage
 
 RequestOutcome = Literal["", "passed", "clean", "repaired", "retried", "exhausted", "error", "left", "stopped"]
-"""What became of a request (docs/proxy.md); empty: the model was not asked."""
+"""The outcome of a request (docs/proxy.md); empty: the model was not called."""
 
 AGENT_LENGTH = 100
-"""Characters that are kept of a User-Agent."""
+"""Maximum characters kept of a User-Agent."""
 
 _TOLD = 5
-"""Maximum notes of one kind in a line: a reply may hold a thousand calls."""
+"""Maximum notes of one kind in a log line: a reply may hold a thousand calls."""
 
 
 class Notes(Struct):
-    """What those who serve a request note of it. `rescued` and `refused` name calls, never with what they were given.
+    """Notes on a request while it is served. `rescued` and `refused` name calls, never their arguments.
 
-    `compacted` is how the history was cut, as its header says it; `left_out` are kinds of what the backend does not get
-    of the conversation.
+    `compacted` says how the history was cut, as in the header; `left_out` are the kinds of content that the backend was
+    not sent.
     """
 
     outcome: RequestOutcome = ""
@@ -34,7 +34,7 @@ class Notes(Struct):
 
 
 class Passage(Struct, frozen=True):
-    """A request that is over. `at` are seconds since 1970; `path` is without `/v1`, `agent` as the client says it."""
+    """A finished request. `at` is in seconds since 1970, `path` without `/v1`; `agent` is the User-Agent."""
 
     at: float
     method: str
@@ -46,7 +46,7 @@ class Passage(Struct, frozen=True):
 
 
 def actions(notes: Notes) -> list[str]:
-    """What forge did: what was rescued, what was asked for again, what was cut."""
+    """What forge did: rescued calls, retries, compaction, content left out."""
     said = [f"rescued {_listed(notes.rescued)}"] if notes.rescued else []
     if notes.attempts > 1:
         times = "once" if notes.attempts == 2 else f"{notes.attempts - 1} times"
@@ -57,7 +57,7 @@ def actions(notes: Notes) -> list[str]:
 
 
 def summary_line(passage: Passage) -> str:
-    """The passage in one line of a log."""
+    """The passage as a log line."""
     notes = passage.notes
     said = "; ".join([notes.outcome, *actions(notes)] if notes.outcome else actions(notes))
     tokens = f" {notes.usage.prompt}+{notes.usage.completion} tokens" if notes.usage else ""
@@ -67,7 +67,7 @@ def summary_line(passage: Passage) -> str:
 
 
 def client_name(passage: Passage) -> str:
-    """The name of the client, of what it says of itself: `OpenAI/Python` of `OpenAI/Python 2.1.0 (…)`."""
+    """The client's name from its User-Agent: `OpenAI/Python` for `OpenAI/Python 2.1.0 (…)`."""
     return _safe(passage.agent.split(" ")[0], 40)
 
 
@@ -77,6 +77,6 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _safe(text: str, width: int = 200) -> str:
-    """The text within that width, without characters that could control a terminal or end a line."""
+    """The text cut to that width, with control characters escaped."""
     cut = text[:width]
     return cut if cut.isprintable() else cut.encode("unicode_escape").decode()

@@ -1,4 +1,4 @@
-"""Policies: the rules of a proxy, from a file, for each model."""
+"""Policies: rules for sessions and requests, by model."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
@@ -24,19 +24,19 @@ from stages.tool import Grounded, Prerequisite, ToolSpec
 from stages.wildcards import matches
 from stages.wire.served import NO_PARAMETERS
 
-# What a policy says: the rules of a session and how a model is asked, for all models and for some by name.
+# The contents of a policy: rules for sessions and requests, for all models and for models by name.
 
 Names = str | tuple[str, ...]
 """One name, or several."""
 
 ERRORS = ("Error:*", "Traceback (most recent call last)*")
-"""How results begin in the history of many clients when a tool has failed."""
+"""Patterns of results that many clients send when a tool has failed."""
 
 
 class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to be known of one tool, in the words of `@tool`.
+    """The properties of one tool, as in `@tool`.
 
-    `errors` are patterns of results that are errors, with `*` for anything; None: those of the model's policy.
+    `errors` are patterns of results that are errors, with `*` as wildcard; None: those of the model's policy.
     """
 
     effect: Literal["read", "write"] = "write"
@@ -47,25 +47,25 @@ class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PolicyLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Those of the `Limits` that a proxy can keep, as a table: the client's own loop decides on the others."""
+    """The `Limits` that a proxy can enforce, as a table; the others are the client's business."""
 
     max_tool_calls: AtLeastOne | None = None
     max_repeats: AtLeastOne | None = None
 
 
 class PolicyCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """That of the `Calls` which no client decides, as a table."""
+    """The field of `Calls` that clients do not decide, as a table."""
 
     on_violation: OnViolation = "block_all"
 
 
 class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
-    """What holds for a model, in the words of `Workflow`. A rule that is not written is not enforced.
+    """The policy for a model, in the terms of `Workflow`. Only rules that are set are enforced.
 
-    `required_steps` come before a call of a `terminal_tool`, and before an answer in words. `max_tool_calls` of the
-    `limits` is the number of calls that the client may have run. `errors` are patterns of results that are errors, with
-    `*` for anything. `scope` is what the rules look at: the whole `session`, or what came since the last `answer` in
-    words. How requests are shaped is in `Shaping`.
+    `required_steps` must precede a call of a `terminal_tool` and a text answer. `limits.max_tool_calls` is the maximum
+    number of calls that the client may run. `errors` are patterns of results that are errors, with `*` as wildcard.
+    `scope` is what the rules look at: the whole `session`, or everything since the last text `answer`. The options for
+    requests are in `Shaping`.
     """
 
     required_steps: Names = ()
@@ -82,25 +82,25 @@ NO_POLICY = ModelPolicy()
 
 
 class Policy(Struct, frozen=True):
-    """What holds for every model, and for those whose name matches a pattern; the first pattern counts."""
+    """The policy for all models, and policies for models whose name matches a pattern; the first match counts."""
 
     general: ModelPolicy = NO_POLICY
     models: tuple[tuple[str, ModelPolicy], ...] = ()
 
     def of(self, *names: str) -> ModelPolicy:
-        """What holds for the model of the first of these names that a pattern matches, in capitals or not."""
+        """The policy of the first of these names that a pattern matches, ignoring case."""
         found = (own for name in names for pattern, own in self.models if matches(pattern.casefold(), name.casefold()))
         return next(found, self.general)
 
 
 # The rules of a policy for the tools that a request offers, and the ledger of its session. Pure.
 #
-# Clients name their tools differently, and offer some in one request and others in the next. A rule that names a tool
-# which the request does not offer is left out: nobody could keep it.
+# Clients name their tools differently, and may offer different ones in each request. A rule about a tool that the
+# request does not offer is ignored: nobody could follow it.
 
 
 class Applied(Struct, frozen=True, kw_only=True):
-    """A policy for a set of tools. `absent` is what it names and they do not have: tools, and arguments."""
+    """A policy applied to a set of tools. `absent` are the tools and arguments that it names and they lack."""
 
     rules: Rules
     guards: tuple[Guard, ...]
@@ -108,7 +108,7 @@ class Applied(Struct, frozen=True, kw_only=True):
     absent: tuple[str, ...] = ()
 
     def among(self, names: Collection[str]) -> Rules:
-        """The rules of a reply that may call these tools alone, if any are named."""
+        """The rules for a reply that may call only these tools; an empty collection means all."""
         if not names:
             return self.rules
         tools = tuple(tool for tool in self.rules.tools if tool.name in names)
@@ -123,9 +123,9 @@ class Applied(Struct, frozen=True, kw_only=True):
         return recount(self.rules, counted, budget=budget, is_error=self._is_error)
 
     def record(self, given: History, sent: History) -> tuple[Cleared, ...]:
-        """The client's results, where the model is shown less of them and some values must come from them.
+        """The client's results, if the model is shown fewer of them and some arguments are grounded in them.
 
-        What was compacted away was seen all the same.
+        Values that were compacted away still count as seen.
         """
         if sent is given or not any(tool.grounded for tool in self.rules.tools):
             return ()
@@ -142,7 +142,7 @@ class Applied(Struct, frozen=True, kw_only=True):
 
 
 def applied(policy: ModelPolicy, rules: Rules) -> Applied:
-    """The policy over the request's own rules, which have all of its tools."""
+    """The policy applied to the request's own rules, which have all of its tools."""
     readable = replace(rules, tools=tuple(map(_readable, rules.tools)))
     known = {tool.name: tool for tool in readable.tools}
     ends = _several(policy.terminal_tool)
@@ -162,7 +162,7 @@ def applied(policy: ModelPolicy, rules: Rules) -> Applied:
 
 
 def contradictions(policy: ModelPolicy) -> tuple[str, ...]:
-    """What a workflow may not say either, a sentence each; found with tools as the policy takes them to be."""
+    """A sentence for each contradiction that a workflow would refuse, too; assumes that all named tools exist."""
     schema = Raw(msgspec.json.encode({"type": "object", "properties": {name: {} for name in _arguments(policy)}}))
     tools = (ToolSpec(name=name, description="", parameters=schema) for name in dict.fromkeys(_named(policy)))
     rules = applied(policy, Rules(tools=tuple(tools), on_text="accept")).rules
@@ -181,7 +181,7 @@ def _named(policy: ModelPolicy) -> Iterator[str]:
 
 
 def _lacking(policy: ModelPolicy, known: Mapping[str, ToolSpec]) -> Iterator[str]:
-    """The arguments that tools would have to agree in, and that one of them does not have."""
+    """The arguments that two tools must share, and that one of them lacks."""
     for name, own in policy.tools.items():
         for needed in _prerequisites(own) if name in known else ():
             both = (known[name], known[needed.tool]) if needed.tool in known and needed.match_arg else ()
@@ -219,14 +219,14 @@ def _prerequisites(own: ToolPolicy) -> Iterator[Prerequisite]:
 
 
 def _can_be_met(needed: Prerequisite | Change, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> bool:
-    """Whether there is the tool that it needs, and both have the argument in which they have to agree."""
+    """Whether the needed tool exists, and both tools have the argument that must match."""
     if needed.tool not in known or needed.match_arg is None:
         return needed.tool in known
     return all(needed.match_arg in parameters_of(one) for one in (tool, known[needed.tool]))
 
 
 def _sources(bound: Grounded, known: Mapping[str, ToolSpec]) -> tuple[str, ...] | None:
-    """The tools that the value may come from, none if from anywhere; None where it could only come from others."""
+    """The tools that the value may come from, empty for any; None if none of them is offered."""
     sources = tuple(name for name in bound.sources if name in known)
     return sources if sources or not bound.sources else None
 
@@ -249,7 +249,7 @@ class _Schema(Struct):
 
 
 def _readable(tool: ToolSpec) -> ToolSpec:
-    """The tool with a schema that guards can read: a client may have put anything there."""
+    """The tool with a readable schema: clients may send anything."""
     try:
         msgspec.json.decode(tool.parameters, type=_Schema)
     except (msgspec.DecodeError, UnicodeError):

@@ -1,4 +1,4 @@
-"""A policy read from a TOML file: every fault in it in one message, each with its table and key."""
+"""Reading a policy from a TOML file; one error lists every fault with its table and key."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,20 +9,20 @@ from forge.proxy.policy import ModelPolicy, Policy, contradictions
 from forge.toml_tables import joined, parse_toml, read_toml, refuse_faults
 
 _SIZE_LIMIT = 1 << 16
-"""Bytes of a policy file."""
+"""Maximum bytes of a policy file."""
 
 _MODELS_LIMIT = 100
-"""Tables of models: the rules of each are checked together with the general ones."""
+"""Maximum tables of models: each one's rules are checked together with the general ones."""
 
 
 class _File(ModelPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
-    """The whole file: what holds for all models, and a table for each pattern of names."""
+    """The whole file: the policy for all models, and a table for each pattern of names."""
 
     model: Mapping[str, ModelPolicy] = msgspec.field(default_factory=dict)
 
 
 def given_policy(given: Policy | Path | str) -> Policy:
-    """The policy that is meant by itself or by a file. ForgeError for a file that cannot be read, or is none."""
+    """The policy itself, or read from a file. ForgeError if the file cannot be read or is invalid."""
     return given if isinstance(given, Policy) else read_policy(Path(given))
 
 
@@ -43,9 +43,9 @@ def _policy(tables: Mapping[str, object], origin: str) -> Policy:
 
 
 def _contradictions(policy: Policy) -> Iterator[str]:
-    """What contradicts itself in the general rules, then in each model's, without what it has from the general ones."""
+    """The contradictions in the general rules, then those of each model that the general rules do not have."""
     if len(policy.models) > _MODELS_LIMIT:
-        yield f"model: there are {len(policy.models)} tables; there may be {_MODELS_LIMIT}"
+        yield f"model: there are {len(policy.models)} tables; the maximum is {_MODELS_LIMIT}"
         return
     general = contradictions(policy.general)
     yield from general
@@ -62,7 +62,7 @@ def _converted(tables: Mapping[str, object]) -> Policy:
 
 
 def _over(table: Mapping[str, object], general: Mapping[str, object]) -> dict[str, object]:
-    """A model's table with what it leaves to the general one; of `tools`, each table stands for itself."""
+    """A model's table merged with the general one; each table in `tools` is replaced as a whole."""
     inner = {name: {**_table(general, name), **_table(table, name)} for name in ("tools", "limits", "calls")}
     return {**general, **table, **inner}
 

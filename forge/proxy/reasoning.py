@@ -1,4 +1,4 @@
-"""Reasoning in a client's request: asked for or turned off by policy, and dropped from earlier replies. Pure."""
+"""Reasoning in requests: turned on or off by policy, and dropped from earlier replies. Pure."""
 
 from typing import Literal, assert_never
 
@@ -17,7 +17,7 @@ _text = msgspec.json.Decoder(str)
 
 
 def with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wire, *, same: bool) -> ServerRequest:
-    """The request that asks for reasoning or for none, unless its client says something of it."""
+    """The request with reasoning turned on or off, unless the client sets it."""
     if request.thinking != Thinking():
         return request
     asked = _thinking_fields(request, spoken, wanted=want == "on")
@@ -29,7 +29,7 @@ def with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wi
 def _thinking_fields(request: ServerRequest, spoken: Wire, *, wanted: bool) -> dict[str, object]:
     match spoken.name:
         case "openai":
-            # OpenAI itself has another word, and refuses those that it does not know.
+            # OpenAI has another option, and refuses unknown ones.
             if spoken.strict:
                 return {"reasoning_effort": "medium" if wanted else "none"}
             return {"chat_template_kwargs": {"enable_thinking": wanted}}
@@ -40,7 +40,7 @@ def _thinking_fields(request: ServerRequest, spoken: Wire, *, wanted: bool) -> d
             budget = (DEFAULT_MAX_TOKENS if limit is UNSET else limit) // 2
             if not wanted:
                 return {"thinking": {"type": "disabled"}}
-            # The API takes no budget below this.
+            # The API's minimum budget.
             return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _LEAST else {}
         case other:
             assert_never(other)
@@ -50,11 +50,11 @@ _LEAST = 1024
 
 
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
-"""What servers call the reasoning before a reply."""
+"""Servers' names for the field of a reply's reasoning."""
 
 
 def without_earlier_reasoning(request: ServerRequest, *, same: bool) -> ServerRequest:
-    """The request whose replies have no reasoning; to Anthropic's API it goes as it came, which does that itself."""
+    """The request without reasoning in its replies; unchanged for Anthropic's API, which drops it itself."""
     history = tuple(_bare(m) if isinstance(m, Assistant) else m for m in request.history)
     bare = request if history == request.history else replace(request, history=history)
     if not same or request.protocol != "chat":
@@ -68,7 +68,7 @@ def _bare(reply: Assistant) -> Assistant:
 
 
 def _text_alone(text: str) -> str:
-    """The text without what stands between the tags of reasoning, to the letter where nothing does."""
+    """The text without reasoning between tags; unchanged if there is none."""
     thought, rest = split_reasoning(text)
     return rest if thought else text
 

@@ -1,8 +1,7 @@
-"""Relay: the events of a stream to a client: the backend's own as they came, or forge's.
+"""Relay: the events of a stream to a client, either the backend's own or written by forge.
 
-A stream begins with the backend's events where these are of the client's protocol. Once clients would not take one as
-it is, or forge has to say something itself, such as the reply to a retry, all that follows is forge's, under the same
-id.
+A stream begins with the backend's events if they are in the client's protocol. Once clients would not accept one, or
+forge has to write something itself, such as the reply to a retry, forge writes the rest under the same id.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,20 +23,20 @@ class Relay:
 
     def __init__(self, exchange: Exchange, out: NotedOutlet) -> None:
         self._out, envelope = out, exchange.envelope
-        # Several choices, and what forge has no noun for: the backend's own events to the end.
+        # Forge does not model several choices and log-probabilities: the backend's own events, to the end.
         self._as_it_is = exchange.same and (exchange.request.n > 1 or exchange.request.logprobs)
         self._strips = exchange.strips
         same = exchange.same and not self._strips
         self._passed = exchange.wire.passed(envelope) if same and exchange.wire.passed else None
-        """What was passed on; None where forge writes."""
+        """The state of passing events on; None once forge writes them."""
         self._own = exchange.wire.events(envelope)
         self._bytes = False
-        """Whether bytes of the backend's were shown."""
+        """Whether bytes of the backend were sent."""
         self._cut = False
-        """Whether these end within an event, which forge's own words must not become a part of."""
+        """Whether they ended within an event; forge's own events must be separated from it."""
 
     async def show(self, shown: Sequence[Heard]) -> None:
-        """Show events: all as they came, or all in forge's words."""
+        """Send events: all unchanged, or all rewritten."""
         if not shown:
             return
         self._bytes = self._bytes or any(heard.raw for heard in shown)
@@ -54,7 +53,7 @@ class Relay:
         await self._out.write(raw)
 
     async def say(self, pieces: tuple[Piece, ...]) -> None:
-        """Show pieces in forge's words."""
+        """Send pieces as events written by forge."""
         events, written = self._events(), list[bytes]()
         told: Iterable[Piece] = filter(None, map(_without_reasoning, pieces)) if self._strips else pieces
         for piece in told:
@@ -64,7 +63,7 @@ class Relay:
         await self._write(b"".join(written))
 
     async def ping(self) -> None:
-        """Keep the stream alive."""
+        """Send a keep-alive event."""
         events = self._events()
         after, event = events.ping()
         if self._as_it_is:
@@ -79,27 +78,27 @@ class Relay:
         await self._out.end()
 
     async def _write(self, own: bytes) -> None:
-        """Show bytes of forge's own."""
+        """Send bytes written by forge."""
         await self._out.stream()
         if own:
             apart, self._cut = b"\n\n" * self._cut, False
             await self._out.write(apart + own)
 
     def _events(self) -> Events:
-        """What writes forge's own events where the stream is."""
+        """The writer of forge's events at this point of the stream."""
         return self._own if self._passed is None else self._passed.go_on()
 
     def _take_over(self, events: Events) -> None:
-        """From now on all events are forge's."""
+        """Let forge write all events from now on."""
         self._passed, self._own = None, events
 
 
 def _passed_on(passed: Passed, shown: Sequence[Heard]) -> Passed | None:
-    """After these events; None where clients would not take all of them as they are."""
+    """The state after these events; None if clients would not accept all of them unchanged."""
     for heard in shown:
         passed, fits = passed.advance(heard.raw)
         ended = any(isinstance(piece, Ended) for piece in heard.pieces)
-        # Pieces without bytes are those of a reply that did not come as a stream; its end may be that of the bytes.
+        # Pieces without bytes come from a reply that was not streamed, or from the end of the stream.
         lacks = not passed.over if ended else bool(heard.pieces) and not heard.raw
         if lacks or not fits:
             return None

@@ -1,4 +1,4 @@
-"""The endpoints that ask the model: a request of any protocol, served whole or as a stream."""
+"""The endpoints that call the model: requests in any protocol, answered whole or as a stream."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ from stages.wire.server_wires import ServerWire
 
 
 class Last(Struct, frozen=True):
-    """The tokens of the last reply and its prompt, and when it was, in seconds since 1970."""
+    """The tokens of the last prompt and reply together, and its time in seconds since 1970."""
 
     tokens: int
     model: str
@@ -31,7 +31,7 @@ class Last(Struct, frozen=True):
 
 
 class Service:
-    """A model behind its slots."""
+    """Serves a model's requests, limited by its slots."""
 
     def __init__(self, model: Model, slots: Slots, options: ProxyOptions) -> None:
         self.model, self.slots, self._options = model, slots, options
@@ -60,7 +60,7 @@ class Service:
         except FullError as full:
             await self._refuse(wire, full.error, out, stream)
         except asyncio.CancelledError:
-            # A client that has left does not hear it; one that waits for a proxy that stops does.
+            # If the proxy is stopping, the client is still there and gets the error.
             if stream is not None and out.begun and not out.ended:
                 await stream.relay.fail(STOPPING)
             raise
@@ -74,11 +74,11 @@ class Service:
             await out.answer(wire.encode_error(error))
 
     def forwarded_of(self, asked: Asked) -> Forwarded:
-        """What goes on to the backend of who asks."""
+        """The credential and headers to forward to the backend."""
         return forwarded_of(asked.headers, self.key_of(asked))
 
     def key_of(self, asked: Asked) -> str:
-        """The credential for the backend: the proxy's own, or the client's, unless that is the key to the proxy."""
+        """The credential for the backend: the proxy's, or the client's unless that is the key of the proxy."""
         if self._options.backend_api_key or self._options.api_key:
             return self._options.backend_api_key
         return credential_of(asked.headers)
@@ -86,7 +86,7 @@ class Service:
 
 @contextmanager
 def _pulse(out: NotedOutlet, relay: Relay) -> Iterator[None]:
-    """Ping the stream whenever it has been silent for too long, for as long as the block lasts."""
+    """Ping the stream whenever it has been silent for too long, until the block ends."""
 
     async def ping() -> None:
         wait = BEGIN_AFTER

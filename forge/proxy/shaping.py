@@ -1,4 +1,4 @@
-"""What the proxy changes in a request before the server sees it: what a policy says of it, and the changes. Pure."""
+"""Shaping: the changes that a policy makes to a request before the backend gets it. Pure."""
 
 from typing import Annotated, Literal
 
@@ -17,22 +17,21 @@ from stages.wire.served import RequestError, ServerRequest, with_missing_fields
 from stages.wire.wires import Wire, wire
 
 OVERFLOW = {"chat": "compact", "responses": "refuse", "messages": "refuse"}
-"""What is done about a prompt that is too long where the policy does not say it, by the client's protocol.
+"""The default for prompts that are too long, by the client's protocol.
 
-Codex and Claude Code compact by the error, better than forge could; clients of chat completions mostly give up.
+Codex and Claude Code compact on the error, better than forge could; clients of chat completions mostly give up.
 """
 
 
 class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How requests are shaped. What is not written leaves a request as it came.
+    """How requests are changed. Unset options leave requests unchanged.
 
-    `context_tokens`: the conversation is compacted to a context of so many tokens, reply included. `overflow`: whether
-    a prompt that the backend finds too long is compacted and sent once more, or refused.
-    `hide_tools`: tools that the model is not offered, with `*` for anything. `respond`: it is offered one more, to
-    answer with, whose calls its client gets as text.
-    `sampling`: options that the model's makers recommend. `thinking`: whether it is asked to reason first. Both only
-    where the client says nothing of it. Reasoning may be dropped from the history, and stripped from replies.
-    `volatile`: lines of system messages that are new in each request are made the same in all.
+    `context_tokens`: the conversation is compacted to a context of that many tokens, reply included. `overflow`:
+    whether a prompt that is too long for the backend is compacted and retried, or refused. `hide_tools`: tools that the
+    model is not offered, with `*` as wildcard. `respond`: the model is offered one more tool, for answers; the client
+    gets its calls as text. `sampling`: the options that the model's makers recommend. `thinking`: whether reasoning is
+    turned on or off. Both only where the client sets nothing. Reasoning may be dropped from the history and stripped
+    from replies. `volatile`: whether lines of system messages that change with each request are normalised.
     """
 
     context_tokens: Annotated[int, Meta(ge=512)] | None = None
@@ -46,14 +45,14 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     volatile: Literal["keep", "normalise"] = "keep"
 
     def compacts_overflow(self, request: ServerRequest) -> bool:
-        """Whether a prompt that is too long is compacted and sent once more."""
+        """Whether a prompt that is too long is compacted and retried."""
         return (self.overflow or OVERFLOW[request.protocol]) == "compact"
 
 
 class Shaped(Struct, frozen=True, kw_only=True):
-    """The request for the backend. `whole` is the same before `cut` of its messages were left out or shortened.
+    """The request for the backend. `whole` is the request before `cut` of its messages were left out or shortened.
 
-    `responds`: the model was offered a tool to answer with, of which the client knows nothing.
+    `responds`: the model was offered the tool `respond`, which the client does not know of.
     """
 
     request: ServerRequest
@@ -63,16 +62,16 @@ class Shaped(Struct, frozen=True, kw_only=True):
 
     @property
     def compacted(self) -> str:
-        """What was cut, in words; empty where nothing was."""
+        """What was cut, for the header; empty if nothing was."""
         return f"{self.cut} message{'s' * (self.cut > 1)}" if self.cut else ""
 
 
 def shaped_request(
     request: ServerRequest, shaping: Shaping, setup: Setup, names: tuple[str, ...], *, same: bool
 ) -> Shaped | RequestError:
-    """The request as the policy wants it; to the byte as it came where that asks for nothing.
+    """The request with the policy's changes; without any, the body is the same to the byte.
 
-    `same`: its body goes to a backend of its protocol. `names` are those that its model may have.
+    `same`: the body goes to a backend of its protocol. `names` are the possible names of the model.
     """
     left = without_hidden(request, _several(shaping.hide_tools), same=same) if shaping.hide_tools else request
     if isinstance(left, RequestError):
@@ -85,7 +84,7 @@ def shaped_request(
         left = with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
     if shaping.sampling is not None:
         if (options := _recommended(names)) is None:
-            said = f"no sampling is recommended for {' or '.join(names)}: sampling in the policy of this server"
+            said = f"no recommended sampling is known for {' or '.join(names)} (`sampling` in this server's policy)"
             return RequestError(message=said, retriable=False)
         left = _with_default_sampling(left, options, wire(setup.dialect), same=same)
     responds = shaping.respond and takes_respond(left)
@@ -105,14 +104,14 @@ def _several(names: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:
-    """The request with these options, under the client's own; `max_tokens` stays the client's affair."""
+    """The request with these options where the client sets none; `max_tokens` is left to the client."""
     options = replace(options, max_tokens=UNSET)
     sampled = replace(request, sampling=request.sampling.over(options))
     return with_missing_fields(sampled, {**_named(options, spoken), **options.extra}) if same else sampled
 
 
 def _named(options: Sampling, spoken: Wire) -> dict[str, object]:
-    """The options that are set, in the backend's words; those that it has not are left out."""
+    """The options that are set, under the backend's names; those that it lacks are left out."""
     names = OPTION_NAMES if spoken.name == "anthropic" else spoken.dialect.option_names
     given = ((names.get(name, name), value) for name, value in asdict(options).items() if name != "extra")
     return {name: value for name, value in given if name and value is not UNSET}

@@ -1,4 +1,4 @@
-"""Slots: as many requests at the backend as it works on at the same time, and a bounded queue before them."""
+"""Slots: a limit on concurrent requests at the backend, with a bounded queue."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,7 @@ from stages.wire.served import RequestError
 
 
 class FullError(Exception):
-    """No slot, and no room in the queue, or none in time; `error` is what the client is told."""
+    """The queue is full, or no slot became free in time; `error` is for the client."""
 
     def __init__(self, error: RequestError) -> None:
         super().__init__(error.message)
@@ -17,7 +17,7 @@ class FullError(Exception):
 
 
 class Slots:
-    """Slots, given in turn: first to the caller that has fewest of its own at work, then to who came first."""
+    """The slots. A free one goes to the waiting caller with the fewest requests in progress, then to the earliest."""
 
     def __init__(self, slots: int, queue: int, timeout: float) -> None:
         self._free, self._queue, self._timeout = slots, queue, timeout
@@ -37,7 +37,7 @@ class Slots:
 
     @asynccontextmanager
     async def slot(self, caller: str) -> AsyncIterator[None]:
-        """A slot for as long as the block lasts. FullError if there is none."""
+        """A slot until the end of the block. FullError if there is none."""
         if self._free and not self._waiting:
             self._free -= 1
         else:
@@ -70,7 +70,7 @@ class Slots:
             raise
 
     def _release(self) -> None:
-        """Give the slot to the next in the queue, if there is one."""
+        """Give the slot to the next waiting request, if any."""
         waiting = [entry for entry in self._waiting if not entry[1].done()]
         if not waiting:
             self._free += 1

@@ -1,4 +1,4 @@
-"""The tools that a model is offered, where they are not just its client's: some hidden, one to answer with. Pure."""
+"""Changes to the tools that a model is offered: hidden tools, and the tool `respond`. Pure."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -15,7 +15,7 @@ from stages.wire.wires import Wire
 _objects = msgspec.json.Decoder(list[Raw])
 
 RESPOND_TOOL = OfferedTool(spec=respond_tool().spec)
-"""A tool to answer in words with: small models choose better among tools than between a call and a text."""
+"""A tool for text answers: small models choose better among tools than between a call and text."""
 
 
 class _Tool(Struct):
@@ -33,7 +33,7 @@ _message = msgspec.json.Decoder(_Message)
 
 
 def without_hidden(request: ServerRequest, patterns: tuple[str, ...], *, same: bool) -> ServerRequest | RequestError:
-    """The request without the tools that are hidden from the model. RequestError where its client demands one."""
+    """The request without hidden tools. RequestError if the client requires a call of one."""
     hidden = {tool.spec.name for tool in request.tools if any(matches(pattern, tool.spec.name) for pattern in patterns)}
     if not hidden:
         return request
@@ -52,7 +52,7 @@ def without_hidden(request: ServerRequest, patterns: tuple[str, ...], *, same: b
 
 
 def _name(raw: Raw, request: ServerRequest) -> str | None:
-    """The name under which the model knows the tool."""
+    """The model's name for the tool."""
     if request.protocol != "chat":
         return decode(_tool, bytes(raw)).name
     tool = decode(_chat_tool, bytes(raw))
@@ -61,13 +61,13 @@ def _name(raw: Raw, request: ServerRequest) -> str | None:
 
 
 def takes_respond(request: ServerRequest) -> bool:
-    """Whether the model may be offered a tool to answer with: it has tools, and its client leaves it the choice."""
+    """Whether `respond` may be offered: the request has tools, and the client leaves the choice to the model."""
     free = request.choice.mode == "auto" and not request.choice.tools and request.format is None
     return bool(request.tools) and free and all(tool.spec.name != RESPOND_TOOL.spec.name for tool in request.tools)
 
 
 def with_respond(request: ServerRequest, spoken: Wire, *, same: bool) -> ServerRequest:
-    """The request with that tool."""
+    """The request with the tool `respond`."""
     offered = replace(request, tools=(*request.tools, RESPOND_TOOL))
     if not same:
         return offered
@@ -78,7 +78,7 @@ def with_respond(request: ServerRequest, spoken: Wire, *, same: bool) -> ServerR
 
 
 def in_plain_words(reply: Reply) -> Reply:
-    """The reply as its client may see it: a call of that tool is the text, or nothing beside other calls."""
+    """The reply for the client: a call of `respond` becomes the text, or is dropped beside other calls."""
     calls = tuple(call for call in reply.calls if call.name != RESPOND_TOOL.spec.name)
     if len(calls) == len(reply.calls):
         return reply

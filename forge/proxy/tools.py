@@ -1,4 +1,4 @@
-"""What a request's tools make: the stages that judge replies, kept by what the client wrote."""
+"""Guards: the stages that judge the replies to a request, cached by the request's tools."""
 
 import logging
 from collections import OrderedDict
@@ -30,19 +30,19 @@ from stages.wire.target import Mode, Target
 log = logging.getLogger("forge.proxy")
 
 _UNLIMITED = 2**31
-"""Mistakes of one kind: what bounds them is the number of a turn's requests."""
+"""Maximum mistakes of one kind; the number of requests in a turn is the real limit."""
 
 _KEPT = 64
-"""Sets of tools that are remembered: a client has two or three."""
+"""Maximum number of cached tool sets: a client has two or three."""
 
 
 Reading = Callable[[], ReplyRead]
 
 
 class Guard:
-    """The policy and the rules of a request, what judges a reply to it, and what holds a text back.
+    """A request's policy and rules, the stages that judge its replies, and the parser that holds text back.
 
-    `applied` knows all of its tools, `rules` those of which the client takes a call.
+    `applied` has all of the request's tools, `rules` only those that may be called.
     """
 
     def __init__(
@@ -53,30 +53,30 @@ class Guard:
 
     @cached_property
     def read(self) -> ReplyRead:
-        """Which calls a reply holds, and what is wrong with each; made for the first turn that fails."""
+        """Finds a reply's calls and what is wrong with each; made for the first failed turn."""
         return self._reading()
 
     @cached_property
     def sift(self) -> Sift:
-        """Which of them only repeat what the model was shown."""
+        """Finds the calls that only repeat what the model was shown."""
         return sieve(self.tools, self._openers.families)
 
     @cached_property
     def holding(self) -> Holding:
-        """Made for the first stream."""
+        """Decides which text may be part of a call; made for the first stream."""
         return Holding(self._openers.anywhere, name_search([tool.name for tool in self.rules.tools]))
 
 
 @on(Vetted)
 def _hand_over(state: State, phase: Vetted) -> State:
-    """The calls are the client's to run: what came of them is in its next request."""
+    """Hand the calls over to the client, whose next request has their results."""
     refused = {refused.call_id for refused in phase.refused}
     calls = tuple(call for call in phase.calls if call.id not in refused)
     return state.to(Awaiting(effect=Execute(calls=calls), batch=phase.batch))
 
 
 class Guards:
-    """Guards by the tools that they are for; schemas are compiled when a call of theirs is first judged."""
+    """A cache of guards by tools; a schema is compiled when the first call of its tool is judged."""
 
     def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
         self._kept: OrderedDict[tuple[object, ...], Guard] = OrderedDict()
@@ -85,7 +85,7 @@ class Guards:
         self._openers = openers(rescue.FAMILIES if search_text else ())
 
     def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> Guard:
-        """The guard of this request under that policy."""
+        """The guard for this request under that policy."""
         tools = tuple((spec.name, bytes(spec.parameters), spec.description) for spec in request.specs)
         key = (policy, tools, request.choice.mode, request.choice.tools, request.parallel)
         found = self._kept.get(key)
@@ -122,7 +122,7 @@ class Guards:
         return Guard(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:
-        """Say once of each tool that the policy names and a request does not offer that its rules do not hold."""
+        """Log, once for each tool, that the policy names it and the request does not offer it."""
         offered = [spec.name for spec in request.specs]
         for name in absent:
             if name not in self._told:
@@ -132,13 +132,13 @@ class Guards:
 
 
 def _judged_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls that go on: what rules of order cost grows with the square of the calls of a reply."""
+    """The calls to judge, limited in number: rules of order take time quadratic in the calls of a reply."""
     kept, told = kept_calls(rules, state, calls)
     return kept[: rules.calls.max_calls_per_reply], told
 
 
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:
-    """The names of its parameters; none where a client has put something else there."""
+    """The names of its parameters; empty if the client's schema is invalid."""
     try:
         return parameters_of(spec)
     except msgspec.DecodeError:
@@ -146,9 +146,9 @@ def _parameters(spec: ToolSpec) -> tuple[str, ...]:
 
 
 class _LazyCheck:
-    """The check of a tool's arguments, compiled when it is first asked. A schema that is none asks for nothing.
+    """A check of a tool's arguments, compiled at its first use. An invalid schema accepts any object.
 
-    What it does not check is logged, unless it was `told`.
+    Parts of the schema that are not checked are logged, once for each text in `told`.
     """
 
     def __init__(self, spec: ToolSpec, told: set[str]) -> None:

@@ -1,7 +1,7 @@
-"""One guarded turn: what is made of a reply to a client's request, and what the model is asked instead. Pure.
+"""One guarded turn: judging the reply to a client's request, and retrying with corrections. Pure.
 
-The client has asked already: its request is the turn's first `Send`. Where the backend speaks the client's protocol,
-it is sent as it came, and a retry adds messages to it; for any other it is written anew from forge's nouns.
+The client's request is the turn's first `Send`. If the backend speaks the client's protocol, it is sent unchanged, and
+a retry appends messages to it; otherwise it is rewritten.
 """
 
 from collections.abc import Sequence
@@ -33,23 +33,23 @@ from stages.wire.wires import wire
 _NEW = Ledger()
 
 _UNBOUND = send(Rules(tools=(), on_text="accept"))
-"""Rules of order may leave no tool to call; there is still the answer in words."""
+"""Accepts text: rules of order may leave no tool to call, but a text answer is still possible."""
 
 
 class Accepted(Struct, frozen=True):
-    """The reply that the client gets. `clean`: as the model gave it; otherwise with calls found or repaired."""
+    """The reply for the client. `clean`: unchanged; otherwise with calls found in text or repaired."""
 
     reply: Reply
     clean: bool
     rescued: tuple[str, ...] = ()
-    """The calls that were found in the text or repaired: each one's name, and what it took."""
+    """The calls that were found in text or repaired: name and repairs of each."""
 
 
 class Again(Struct, frozen=True, kw_only=True):
-    """What the model is asked next, with what is wrong in its history. `refused`: the calls, or `a text`.
+    """The next request to the model, with the corrections in its history. `refused` names the calls, or `a text`.
 
-    `turn` is what goes on with the reply. `last` is what the client gets if there is none; None before the first.
-    `constrained`: the request was written from forge's nouns, whatever the client's protocol.
+    `last` is what the client gets if no reply comes; None before the first reply. `constrained`: the request was
+    rewritten, whatever the client's protocol.
     """
 
     turn: "Turn"
@@ -61,7 +61,7 @@ class Again(Struct, frozen=True, kw_only=True):
 
 
 class Exhausted(Struct, frozen=True):
-    """Every attempt failed: what the client gets of the last."""
+    """Every attempt failed. `reply` is the last one, as the client gets it."""
 
     reply: Reply
 
@@ -70,10 +70,10 @@ Step = Accepted | Again | Exhausted
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What a turn goes by. `given` is what the client asks for, `request` what the backend is asked.
+    """The inputs of a turn. `given` is the client's request, `request` the one for the backend.
 
-    `same`: the client's own body is sent, and retries add to it; if not, each request is written for the backend's own
-    protocol and the `model`. `constrains`: retries are held to calls where words are no answer.
+    `same`: the client's own body is sent, and retries append to it; otherwise each request is written for the backend's
+    protocol and `model`. `constrains`: retries are constrained to calls if a text is not an acceptable answer.
     """
 
     given: ServerRequest
@@ -86,7 +86,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 def _asking(turn: Turn) -> Stage:
-    """What writes a request of the turn."""
+    """The stages that write a request of the turn."""
     if not turn.same:
         return _written(turn, turn.guard.rules, turn.setup)
 
@@ -100,13 +100,14 @@ def _asking(turn: Turn) -> Stage:
 
 
 def _constraining(turn: Turn, state: State) -> Stage | None:
-    """What writes a retry anew in the mode constrained, where words are no answer; None where it is not to be.
+    """The stages that write a constrained retry, for turns in which text is not an answer; None to retry unconstrained.
 
-    So is the first request where tools are in the prompt already.
+    The first request is constrained too if tools are in the prompt already.
 
-    While steps are pending, the model can call nothing but what they need: one that has skipped a step skips it again
-    whatever it is told. Where the client demands a call, it can make no more than a call: servers take the demand and
-    do not enforce it. The reply is text, so calls must be looked for there; what has no noun would be lost.
+    While steps are pending, the model can call only the tools that they need: a model that has skipped a step skips it
+    again, whatever it is told. If the client requires a call, the model can only make a call: servers accept that
+    requirement but do not enforce it. Constrained calls arrive as text, so rescue must be on. Requests with content
+    that forge does not model are not constrained, because rewriting would lose it.
     """
     guard, request, setup = turn.guard, turn.request, turn.setup
     if not (turn.constrains and guard.rules.calls.rescue_enabled):
@@ -128,7 +129,7 @@ def _written(turn: Turn, rules: Rules, setup: Setup) -> Stage:
 
 
 def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Ledger = _NEW) -> State:
-    """The state in which a turn of the session begins. `asked`: the client's own body is the first request."""
+    """The initial state of a turn. `asked`: the client's own body is the first request."""
     budget = replace(ledger.budget, calls=max_retries + (0 if asked else 1))
     ledger = replace(ledger, budget=budget, turn=ledger.turn + asked)
     phase = Awaiting(effect=Send(request=Request(), turn=ledger.turn)) if asked else Ready()
@@ -136,7 +137,7 @@ def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Le
 
 
 def ask(turn: Turn, state: State) -> Again | None:
-    """What the model is asked; None where the turn's attempts are used up."""
+    """The next request; None if the turn has no attempts left."""
     constraining = _constraining(turn, state)
     match advance(constraining or _asking(turn), state):
         case Success(State(phase=Awaiting(effect=Send(request=request))) as asked):
@@ -146,7 +147,7 @@ def ask(turn: Turn, state: State) -> Again | None:
 
 
 def judged(asked: Again, reply: Reply) -> Step:
-    """What is made of the reply to what was asked."""
+    """The step after a reply."""
     turn, state = asked.turn, asked.state
     match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.guard.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
@@ -155,7 +156,7 @@ def judged(asked: Again, reply: Reply) -> Step:
                 return Accepted(reply, clean)
             return Accepted(_with_calls(reply, calls, batch.said.text), clean, _rescued(calls))
         case Success(State(phase=Done())):
-            # Where a call was asked about and was not meant, the first reply is the answer.
+            # If the model was asked whether it meant a call, and it did not, the first reply is the answer.
             first = asked.last if state.ledger.asked_about is not None else None
             answer = first or reply
             answer = _without_refused(turn.guard, state, answer) or answer
@@ -172,14 +173,14 @@ def judged(asked: Again, reply: Reply) -> Step:
 
 
 def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
-    """What follows where the backend has refused what was asked; None where its error is the client's concern.
+    """The step after the backend refused a request; None if the client should get the error.
 
-    A prompt that only corrections have made too long ends the turn. The schema of a constrained retry, which no client
-    has asked for, may not be taken: from then on the turn has none.
+    If corrections made the prompt too long, the turn ends. If the backend refused the schema of a constrained retry,
+    which no client asked for, the turn continues without constraints.
     """
     if overflow_of(fault):
         return Exhausted(asked.last) if asked.last else None
-    refused = 400 <= (fault.status or 0) < 500 and fault.status not in (408, 429)  # those say: later
+    refused = 400 <= (fault.status or 0) < 500 and fault.status not in (408, 429)  # timeouts and rate limits
     if not (refused and asked.constrained):
         return None
     plain = replace(asked.turn, constrains=False)
@@ -190,9 +191,9 @@ def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
 
 
 def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:
-    """Whether these are the reply's own calls, as it has them; ids are the answer's concern.
+    """Whether these are the reply's own calls, unchanged except for ids.
 
-    Agents run no call of a reply that says that it was cut off, so where all calls are whole it must not say so.
+    Agents run no calls of a truncated reply, so if all calls are complete its finish reason must not be `length`.
     """
     own = len(calls) == len(reply.calls) and all(call.origin == "native" and not call.repairs for call in calls)
     return own and reply.finish != "length"
@@ -218,13 +219,13 @@ def _refused(added: History) -> tuple[str, ...]:
 _REPEATS = "a call in words that only repeats what was shown is not run"
 
 _NO_ARGUMENTS = "{}"
-"""The arguments of a call whose own cannot be read."""
+"""Replaces unreadable arguments."""
 
 
 def _with_calls(reply: Reply, calls: Sequence[ToolCall], text: str) -> Reply:
-    """The reply with the calls as they may run, under the server's own ids where it gave any.
+    """The reply with the judged calls, under the server's own ids if it gave any.
 
-    A limit of tokens that it ended at has cut off none of them: they were found whole.
+    They are complete even if the reply ended at a token limit.
     """
     ids = [call.id for call in reply.calls] if reply.calls else [""] * len(calls)
     made = (RawCall(id=i, name=c.name, arguments=c.arguments) for i, c in zip(ids, calls, strict=False))
@@ -232,9 +233,9 @@ def _with_calls(reply: Reply, calls: Sequence[ToolCall], text: str) -> Reply:
 
 
 def _last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply) -> Reply:
-    """The last attempt as the client gets it: all of its calls, or none and its calls told in the text.
+    """The last attempt for the client: with all of its calls, or with all of them as text.
 
-    `state` is the one in which it was judged. What a limit of tokens has cut off is told in words.
+    `state` is the one in which it was judged. Calls of a reply that ended at a token limit become text.
     """
     reading = guard.read(reply)
     sifted = guard.sift(state, reading)
@@ -249,7 +250,7 @@ def _last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply
     repeats = bool(sifted.repeated) and not own
     refusal = _REPEATS if repeats else _refusal(guard, state, [*going, *shown]) if going or shown or said else ""
     if refusal:
-        # A call that was found in the text must not be found there again.
+        # The client must not find a call in the text again.
         return _told_as_refused(reply, reading.said.text, reading.calls, refusal)
     if not going or len(going) < len(calls) or reply.finish == "length":
         return _in_words(reply)
@@ -257,9 +258,9 @@ def _last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply
 
 
 def _without_refused(guard: Guard, state: State, reply: Reply) -> Reply | None:
-    """An answer in words whose calls, if they are meant, the session must not run: they are told in the text.
+    """A text answer with its refused calls marked as such; None if there are none.
 
-    A client that looks for calls in the text itself would run them. None where there is nothing to refuse.
+    Clients that search text for calls themselves would run them otherwise.
     """
     reading = guard.read(reply) if guard.applied.guards else None
     shown = _shown(reading.calls) if reading else []
@@ -269,13 +270,13 @@ def _without_refused(guard: Guard, state: State, reply: Reply) -> Reply | None:
 
 
 def _told_as_refused(reply: Reply, text: str, calls: Sequence[Judged | ToolCall], why: str) -> Reply:
-    """The reply with these calls told as refused beside the text around them."""
+    """The reply with these calls as refused ones in its text."""
     told = tuple(RawCall(name=call.name, arguments=call.arguments) for call in calls)
     return _in_words(replace(reply, text=text, calls=told), f"[refused: {why}]")
 
 
 def _shown(calls: Sequence[Judged]) -> list[ToolCall]:
-    """The calls among words, which may merely be shown."""
+    """The calls surrounded by text, which may only be mentioned."""
     return [
         ToolCall(id=call_id(number), name=call.name, arguments=call.arguments, origin=call.origin)
         for number, call in enumerate(calls, start=1)
@@ -284,7 +285,7 @@ def _shown(calls: Sequence[Judged]) -> list[ToolCall]:
 
 
 def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged) -> ToolCall | None:
-    """The call as it goes on; None where it must not."""
+    """The call for the client; None if it must not be passed on."""
     call = ToolCall(id=call_id(number), name=judged.name, arguments=judged.arguments, origin=judged.origin)
     empty = replace(call, arguments=_NO_ARGUMENTS)
     match judged.wrong:
@@ -307,16 +308,16 @@ def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged
 
 
 def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
-    """Why the calls may not run, or the words be the answer where there are none; empty where they may."""
+    """Why the calls may not run or, without calls, the text may not be the answer; empty if they may."""
     if not calls:
         left = pending(guard.rules, state.ledger)
         return f"first complete {', '.join(left)}" if left else ""
-    # A tool that does not exist is no guard's concern. The model is spoken to as if for the first time.
+    # Guards do not judge unknown tools. Without counts, they word the reason as for a first mistake.
     known = tuple(call for call in calls if call.name in guard.tools.specs)
     calm = state.note(premature=0, prerequisite_violations=0)
     for rule in guard.applied.guards if known else ():
         match rule(calm, known):
-            case Stop():  # the guard of the session's calls alone stops here
+            case Stop():  # only the guard of `max_tool_calls` stops
                 return f"the session may run {guard.applied.policy.limits.max_tool_calls} calls, and has"
             case [objection, *_]:
                 return unprefixed(objection)
@@ -326,7 +327,7 @@ def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
 
 
 def _in_words(reply: Reply, *more: str) -> Reply:
-    """The reply with its calls told in its text: they must not be run."""
+    """The reply with its calls turned into text, so that they are not run."""
     told = map(call_as_text, reply.calls)
     text = "\n".join(filter(None, (reply.text, *told, *more)))
     return replace(reply, text=text, calls=(), finish="length" if reply.finish == "length" else "stop")

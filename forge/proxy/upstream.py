@@ -1,4 +1,4 @@
-"""Upstream: how the proxy asks a backend, over HTTP or through the backend's own connection, and hears its answer."""
+"""Upstream: the interface to a backend, and the reader of its answers. Pure but for the connection."""
 
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator
@@ -14,31 +14,31 @@ from stages.wire.wires import Wire
 
 
 class Forwarded(Struct, frozen=True, kw_only=True):
-    """What goes on to the backend of who asks: the credential, and headers that say how to read the body."""
+    """What is forwarded of a client: its credential, and headers that affect how its body is read."""
 
     key: str = ""
     headers: tuple[tuple[str, str], ...] = ()
 
 
 class Post(Struct, frozen=True, kw_only=True):
-    """What is sent. `body` is the client's own, where that is sent as it came."""
+    """A request to a backend. `body` is the client's own, if that is sent unchanged."""
 
     request: Request
     body: bytes = b""
     forwarded: Forwarded = Forwarded()
     trace: tuple[tuple[str, str], ...] = ()
-    """Headers that say which trace it belongs to."""
+    """Headers for distributed tracing."""
 
 
 class Whole(Struct, frozen=True):
-    """A whole answer as it reads, and as it came; `raw` is empty where there are no bytes of a protocol."""
+    """A whole answer, decoded and raw; `raw` is empty if it did not come over a protocol."""
 
     reply: Reply
     raw: bytes = b""
 
 
 class Refusal(Struct, frozen=True):
-    """A fault, and the body that told of it. `tokens` are the prompt's, where the backend was asked to count them."""
+    """A fault and the body that reported it. `tokens` is the size of the prompt, if it was counted."""
 
     fault: Fault
     raw: bytes = b""
@@ -46,36 +46,36 @@ class Refusal(Struct, frozen=True):
 
     @property
     def overflow(self) -> Overflow | None:
-        """What it tells of a prompt that is too long; None where it is about something else."""
+        """The reported overflow; None for other faults."""
         told = overflow_of(self.fault)
         return replace(told, tokens=self.tokens, at_least=False) if told and self.tokens else told
 
 
 class Heard(Struct, frozen=True):
-    """The next event of a stream, as it came and as it reads."""
+    """An event of a stream, raw and decoded."""
 
     raw: bytes
     pieces: tuple[Piece | Fault, ...]
 
 
 class Upstream(Protocol):
-    """A backend as the proxy asks it."""
+    """A backend."""
 
     async def whole(self, post: Post) -> Whole | Refusal:
         """The whole answer."""
         ...
 
     async def count(self, post: Post) -> int | Refusal | None:
-        """How many tokens the body's prompt has, as the backend counts them; None where it does not."""
+        """The backend's token count of the body's prompt; None if it does not count."""
         ...
 
     def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
-        """The answer's events as they come. A Refusal is the last; close the iterator to cancel the request."""
+        """The answer's events as they arrive; a Refusal is the last one. Close the iterator to cancel the request."""
         ...
 
 
 class ConnectionUpstream:
-    """A backend that is no server, asked through its connection: its replies come in one go."""
+    """A backend that is not an HTTP server, asked through its connection; replies arrive whole."""
 
     def __init__(self, connection: Connection) -> None:
         self._send = connection.send
@@ -86,7 +86,7 @@ class ConnectionUpstream:
         return Whole(outcome.reply) if isinstance(outcome, Replied) else Refusal(outcome.fault)
 
     async def count(self, _: Post) -> int | Refusal | None:
-        """None: it takes no requests of a client's own."""
+        """None: it accepts no client bodies."""
         return None
 
     async def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
@@ -99,17 +99,17 @@ class ConnectionUpstream:
             yield Heard(b"", (piece,))
 
 
-# Server-sent events cut out of a stream, each as it came with the blank line that ends it.
+# Cutting a stream into server-sent events, each including the blank line that ends it.
 
 EVENT_LIMIT = 16 * 1024 * 1024
-"""Bytes of one event: a server may give the whole reply in it."""
+"""Maximum bytes of one event: a server may send the whole reply in it."""
 
 
 _END = re.compile(rb"\n\r?\n")
 
 
 class TooLongError(Exception):
-    """An event has more bytes than are kept."""
+    """An event has more than `EVENT_LIMIT` bytes."""
 
 
 class EventCutter:
@@ -119,7 +119,7 @@ class EventCutter:
         self._held = bytearray()
 
     def cut(self, chunk: bytes) -> list[bytes]:
-        """The events that are whole now. TooLongError for one that does not end."""
+        """The complete events. TooLongError if one does not end."""
         searched = max(0, len(self._held) - 2)
         self._held += chunk
         events: list[bytes] = []
@@ -133,18 +133,18 @@ class EventCutter:
         return events
 
     def rest(self) -> bytes:
-        """What the end of the stream has cut off."""
+        """The incomplete last event."""
         return bytes(self._held)
 
 
-# What a backend answers, read event by event.
+# Reading an answer event by event, whatever its content type says: events or a whole reply.
 
 _LINE = re.compile(rb"^(?:data)?:", re.MULTILINE)
-"""The beginning of a line that says something to a client, or of a comment."""
+"""The beginning of a line with data, or of a comment."""
 
 
 class Hearing:
-    """Chunks in, events out. An answer that begins as an object is a whole reply, except for Ollama's lines."""
+    """Chunks in, events out. An answer that begins with `{` is a whole reply, except for Ollama's lines."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire, self._decoder, self._cutter = wire, wire.stream, EventCutter()
@@ -152,7 +152,7 @@ class Hearing:
         self._begun = self._ended = False
 
     def hear(self, chunk: bytes) -> Iterator[Heard]:
-        """The events that are whole now, each read when it is taken. TooLongError for one that does not end."""
+        """The complete events, decoded lazily. TooLongError if one does not end."""
         if not self._begun:
             chunk = chunk.lstrip()
             self._begun = bool(chunk)
@@ -160,12 +160,12 @@ class Hearing:
         if self._whole is not None:
             self._whole.append(chunk)
             return
-        # Ollama's events are lines, and nobody is sent them as they came.
+        # Ollama's events are lines, and no client is sent them unchanged.
         for raw in chunk.splitlines(keepends=True) if self._wire.name == "ollama" else self._cutter.cut(chunk):
             yield self._heard(raw)
 
     def end(self) -> Iterable[Heard | Refusal]:
-        """What the end of the answer adds."""
+        """The events that the end of the answer adds."""
         if self._whole is not None:
             raw = b"".join(self._whole)
             reply = self._wire.decode(raw)
@@ -177,14 +177,14 @@ class Hearing:
         return [Heard(last.raw, pieces)] if last.raw or pieces else []
 
     def _heard(self, raw: bytes) -> Heard:
-        """The event, without bytes of which a client would read none: they would hide what comes next."""
+        """The event, without bytes that clients would ignore: those would hide what follows."""
         self._decoder, pieces = self._decoder.advance(raw)
         self._ended = self._ended or any(isinstance(piece, Ended) for piece in pieces)
         return Heard(raw if pieces or _LINE.search(raw) or raw.isspace() else b"", pieces)
 
 
 def streamed_reply(wire: Wire, answer: bytes) -> Reply | None:
-    """The reply of a server that streams although it was asked for all at once; None for an answer that is none."""
+    """The reply in a streamed answer to a request for a whole one; None if the answer is invalid."""
     decoder, pieces = wire.stream.advance(answer)
     ended = any(isinstance(piece, Ended) for piece in pieces)
     reply = gather_reply((*pieces, *(() if ended else decoder.finish())))

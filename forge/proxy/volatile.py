@@ -1,6 +1,6 @@
-"""Volatile lines: what agents write into the system prompt anew with each request, so that no cache of it holds. Pure.
+"""Volatile lines: parts of the system prompt that agents change in each request, which defeats prompt caches. Pure.
 
-Only system messages are looked at, and in them lines that begin as below; all others stay to the letter.
+Only lines of system messages that begin as below are changed.
 """
 
 import re
@@ -19,7 +19,7 @@ _objects = msgspec.json.Decoder(list[Raw])
 _text = msgspec.json.Decoder(str)
 
 _BILLING = re.compile(r"^x-anthropic-billing-header:[^\n]{0,500}\n{0,3}", re.MULTILINE)
-"""Claude Code's line for the accounts of Anthropic's own API."""
+"""Claude Code's line for billing by Anthropic's API."""
 
 _NOW = re.compile(
     r"^[ \t*#<>-]{0,8}(?:(?:the )?(?:current |today's |local |system )?(?:date and time|date & time|datetime|date|time|"
@@ -30,20 +30,20 @@ _CLOCK = re.compile(
     r"(?:(?<=\d)T|,? at |, | )?(?<![\d:.])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
     r"(?: ?[AaPp]\.?[Mm]\b\.?)?(?: ?(?:Z\b|(?:UTC|GMT)?[+-]\d{2}:?\d{2}\b|UTC\b|GMT\b))?"
 )
-"""A time of day, with what joins it to the date before it and the zone after it."""
+"""A time of day, with the separator before it and the time zone after it."""
 
 
 _LINES = 64
-"""Lines of one message that are changed."""
+"""Maximum lines of one message that are changed."""
 
 
 def _steady(text: str) -> str:
-    """The text with the date alone in lines that tell the time, and without Claude Code's line for accounts."""
+    """The text with only the date in lines that tell the time, and without Claude Code's billing line."""
     return _NOW.sub(lambda line: _CLOCK.sub("", line[0]), _BILLING.sub("", text, _LINES), _LINES)
 
 
 def without_volatile_lines(request: ServerRequest, *, same: bool) -> ServerRequest:
-    """The request with steady system messages; a list of texts becomes one text: agents write either."""
+    """The request with stable system messages; a list of texts becomes one text, because agents write either."""
     history = tuple(replace(m, text=_steady(m.text)) if isinstance(m, System) else m for m in request.history)
     steadily = replace(request, history=request.history if history == request.history else history)
     return _in_body(steadily) if same else steadily
@@ -53,7 +53,7 @@ _SYSTEM = frozenset({b'"system"', b'"developer"'})
 
 
 def _in_body(request: ServerRequest) -> ServerRequest:
-    """The same in the client's own body, which stays as it is where that changes nothing."""
+    """The request with the client's body changed likewise; unchanged if nothing volatile is in it."""
     given = fields(request)
     join = "\n".join if request.protocol == "chat" else _paragraphs
     changes = changed_messages(request, lambda message: _steady_message(message, join))
@@ -63,7 +63,7 @@ def _in_body(request: ServerRequest) -> ServerRequest:
 
 
 _Join = Callable[[list[str]], str]
-"""How a protocol's texts are one text, as forge reads them."""
+"""Joins the texts of a message, as the protocol's decoder does."""
 
 
 def _paragraphs(texts: list[str]) -> str:
@@ -77,7 +77,7 @@ def _steady_message(message: dict[str, Raw], join: _Join) -> dict[str, Raw]:
 
 
 def _content(content: Raw, join: _Join) -> Raw:
-    """A text, or the texts of a list as one; parts with marks for a cache stay parts, each with a steady text."""
+    """A text, or the texts of a list joined; parts with cache marks stay separate."""
     given = bytes(content)
     if given.startswith(b'"'):
         text = decode(_text, given)

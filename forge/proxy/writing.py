@@ -1,4 +1,4 @@
-"""Requests that are written for a backend from forge's nouns, as the stages write them. Pure."""
+"""Requests rewritten for a backend of another protocol, by the stages of a run. Pure."""
 
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
@@ -17,12 +17,12 @@ from stages.wire.wires import demandable, demanding, wire
 
 
 def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
-    """A request whose reply is not judged, for a backend of another protocol: no call may be made."""
+    """A request for a backend of another protocol whose reply is not judged: it offers no tools."""
     return _written(request, Rules(tools=(), on_text="accept"), setup, model)[0]
 
 
 def counted_request(request: ServerRequest, setup: Setup, model: str) -> tuple[Request, int]:
-    """The request as the backend would be sent it, and the characters of its prompt."""
+    """The request that the backend would be sent, and the characters of its prompt."""
     return _written(request, Rules(tools=request.specs, on_text="accept"), setup, model)
 
 
@@ -36,11 +36,11 @@ def _written(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> 
 
 
 def writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> tuple[Stage, ...]:
-    """The stages from a Ready state to its request."""
+    """The stages that turn a Ready state into a request."""
     spoken = wire(setup.dialect)
     sampling = translated_sampling(request, spoken).over(setup.sampling)
     if sampling.max_tokens is UNSET:
-        # The client set no limit, so only a runaway reply is stopped. Nothing is reserved by it (see `fitting`).
+        # Without a client's limit, only a runaway reply is stopped. This reserves nothing; `fitting` does.
         sampling = replace(sampling, max_tokens=max(1024, setup.context_tokens // 2))
     target = Target(
         mode=setup.mode,
@@ -55,12 +55,12 @@ def writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> t
 
 @on(Folded)
 def _system_first(state: State, phase: Folded) -> State:
-    """Many templates take system messages at the beginning alone; clients put reminders where they are due."""
+    """Move later system messages into user messages: many templates accept them only at the beginning."""
     return state.to(replace(phase, view=system_first(phase.view)))
 
 
 def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: Sampling) -> Stage:
-    """A stage that adds what the request demands of the reply: a call, a form."""
+    """A stage that adds what the request requires of the reply: a call, or a format."""
     spoken = wire(setup.dialect)
     demanded = request.choice.mode == "required" and setup.mode == "native" and demandable(spoken, sampling)
 

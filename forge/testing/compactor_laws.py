@@ -53,15 +53,15 @@ def assert_compactor_laws(
 def input_unchanged(trial: Trial) -> None:
     """The compactor does not change its input."""
     if input_json(trial.history, trial.budget) != trial.before:
-        remedy = "make new messages with msgspec.structs.replace; never write into those that you are given"
-        raise trial.broken("the input is not changed", "a message or the budget is another than before", remedy)
+        remedy = "make new messages with msgspec.structs.replace; never modify the given ones"
+        raise trial.broken("the input is not changed", "a message or the budget has changed", remedy)
 
 
 def deterministic(trial: Trial) -> None:
     """The same history and budget give the same answer."""
     if (again := attempt(trial.compactor, trial.history, trial.budget).result) != trial.result:
         found = f"asked a second time, it answered {_short(again)}"
-        remedy = "decide by the history and the budget alone: no clock, no randomness, no count of earlier calls"
+        remedy = "decide by the history and the budget alone: no clock, no randomness, no memory of earlier calls"
         raise trial.broken("the same input gives the same answer", found, remedy)
 
 
@@ -95,11 +95,11 @@ def names_and_ids_kept(trial: Trial) -> None:
             if call.id not in calls or call.name != calls[call.id].name:
                 raise trial.broken(law, f"there was no call {call.id!r} of {call.name!r}", remedy)
             if call.arguments != calls[call.id].arguments and not _is_object(call.arguments):
-                raise trial.broken(law, f"the arguments of {call.id} are no JSON object any more", remedy)
+                raise trial.broken(law, f"the arguments of {call.id} are no longer a JSON object", remedy)
 
 
 def calls_answered(trial: Trial) -> None:
-    """Each call is answered right after the message that made it, and each answer answers one."""
+    """Each call is answered right after its message, and each answer belongs to a call."""
     if found := parted_call(trial.shorter):
         remedy = "cut at `stages.compaction.history.exchanges`: a reply and the answers to its calls go together"
         raise trial.broken("a call is never parted from its result", found, remedy)
@@ -118,7 +118,7 @@ def order_kept(trial: Trial) -> None:
             raise trial.broken(law, f"this message was not in the history: {line(message)}", remedy)
         if known not in keys[position:]:
             remedy = "return the messages that you keep in the order in which they came, each once"
-            raise trial.broken(law, f"this message stands too late, or twice: {line(message)}", remedy)
+            raise trial.broken(law, f"this message is too late, or repeated: {line(message)}", remedy)
         position = keys.index(known, position) + 1
 
 
@@ -137,9 +137,9 @@ def progress_or_stop(trial: Trial) -> None:
         return
     law, phase = "strict progress or stop", trial.result.phase
     if phase == 0 and trial.shorter != trial.history:
-        raise trial.broken(law, "phase is 0, and the history is another", "say how far you went: phase=1 or more")
+        raise trial.broken(law, "phase is 0, but the history has changed", "return phase=1 or more")
     if phase != 0 and weight(trial.shorter, trial.budget) >= weight(trial.history, trial.budget):
-        found = f"phase is {phase}, and the history is no smaller"
+        found = f"phase is {phase}, but the history is no smaller"
         remedy = "where there is nothing left to cut, return Compacted(history=history, phase=0), or CannotFit(…)"
         raise trial.broken(law, found, remedy)
 
@@ -171,7 +171,7 @@ def idempotent(trial: Trial) -> None:
     known = None if meter.sizes is None else unsized.measured(trial.shorter).sizes
     again = attempt(trial.compactor, trial.shorter, replace(budget, meter=replace(meter, sizes=known))).result
     if not isinstance(again, Compacted) or again.history != trial.shorter:
-        found = f"given its own answer, it answered {_short(again)}"
+        found = f"given its own result, it returned {_short(again)}"
         remedy = "skip what an earlier cut has marked, and keep cutting until nothing is left to cut"
         raise trial.broken("compacted once is compacted", found, remedy)
 

@@ -25,11 +25,10 @@ def assert_guard_laws(
     arguments: SearchStrategy[str] | None = None,
     max_examples: int = 200,
 ) -> None:
-    """Try every law on so many states and batches; BrokenLawError, on the smallest that shows it, for one that breaks.
+    """Test every law on `max_examples` states and batches. BrokenLawError for the first broken one, minimised.
 
-    `tools` are the names of the tools that are called: name those that the guard is about. `arguments` are JSON
-    texts of objects, those of every call in the batch, the history and the ledger: name your own where the guard looks
-    into them.
+    `tools` are the names of the called tools: pass those that the guard is about. `arguments` generates JSON objects as
+    text for every call in the batch, the history and the ledger: pass your own if the guard looks into them.
     """
 
     @st.composite
@@ -57,7 +56,7 @@ class GuardTrial(Struct, frozen=True, kw_only=True):
     verdict: Verdict
 
     def broken(self, law: str, found: str, remedy: str) -> BrokenLawError:
-        """The report on a law."""
+        """The report on a broken law."""
         return BrokenLawError(
             law, found, remedy, f"verdict: {self.verdict!r}", *_given(self.guard, self.state, self.calls)
         )
@@ -78,16 +77,16 @@ def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> GuardT
 
 
 def guard_input_unchanged(asked: GuardTrial) -> None:
-    """The state and the calls that go in are the same afterwards."""
+    """The guard does not change the state or the calls."""
     if _encoded(asked.state, asked.calls) != asked.before:
-        remedy = "a guard only looks: what it has to say goes into its objections, and enforce counts them"
-        raise asked.broken("the input is not changed", "the state or a call is another than before", remedy)
+        remedy = "a guard only reads; it returns objections, and enforce counts them"
+        raise asked.broken("the input is not changed", "the state or a call has changed", remedy)
 
 
 def guard_deterministic(asked: GuardTrial) -> None:
     """The same state and calls give the same verdict."""
     if (again := ask_guard(asked.guard, asked.state, asked.calls).verdict) != asked.verdict:
-        remedy = "decide by the state and the calls alone; what was refused before is counted in the ledger"
+        remedy = "decide by the state and the calls alone; the ledger counts earlier refusals"
         raise asked.broken("the same input gives the same verdict", f"asked a second time, it said {again!r}", remedy)
 
 

@@ -66,7 +66,7 @@ def apply_stage(stage: Stage, state: State) -> Move:
     try:
         result = as_result(stage(state), stage)
     except Exception as error:
-        remedy = "return a State or a Halt; @on(Phase) hands on the states of other phases by itself"
+        remedy = "return a State or a Halt; @on(Phase) passes states in other phases through"
         raise BrokenLawError(law, f"it raised {error!r}", remedy, *_given(stage, state)) from error
     after = result.unwrap() if isinstance(result, Success) else result.failure()
     return Move(stage=stage, state=state, before=before, after=after)
@@ -76,29 +76,29 @@ def stage_input_unchanged(moved: Move) -> None:
     """The stage does not change its input."""
     if msgspec.json.encode(moved.state) != moved.before:
         remedy = "make the next state with state.to, state.say, state.note or msgspec.structs.replace"
-        raise moved.broken("the input is not changed", "the state is another than before", remedy)
+        raise moved.broken("the input is not changed", "the state has changed", remedy)
 
 
 def stage_deterministic(moved: Move) -> None:
     """The same state gives the same next state, so that runs can be replayed."""
     if apply_stage(moved.stage, moved.state).after != moved.after:
         remedy = "decide by the state alone: no clock, no random number, nothing remembered from the last call"
-        raise moved.broken("the same input gives the same state", "a second time, another came back", remedy)
+        raise moved.broken("the same input gives the same state", "the second time, it returned another state", remedy)
 
 
 def survives_json(moved: Move) -> None:
     """The next state can be saved and loaded."""
-    law, remedy = "the state can be saved", "keep to the types that the fields of State and of its phases have"
+    law, remedy = "the state can be saved", "use only the declared types of the fields of State and its phases"
     try:
         loaded = msgspec.json.decode(msgspec.json.encode(moved.reached), type=State)
     except (msgspec.MsgspecError, TypeError) as error:
         raise moved.broken(law, f"it cannot: {error}", remedy) from error
     if loaded != moved.reached:
-        raise moved.broken(law, "what is loaded is another state", remedy)
+        raise moved.broken(law, "the loaded state is different", remedy)
 
 
 def history_answered(moved: Move) -> None:
-    """Every call of the history, and of the view, is answered directly after its message; servers refuse all else."""
+    """Every call of the history and the view is answered directly after its message, as servers require."""
     reached, law, remedy = moved.reached, "a call is never parted from its result", "keep the two together"
     if found := parted_call(reached.history):
         raise moved.broken(law, found, remedy)

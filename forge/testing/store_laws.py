@@ -1,4 +1,4 @@
-"""Laws of stores: of sessions and of facts."""
+"""The laws of session stores and fact stores."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from stages.memory import Fact, ranked, title
 from stages.saved import load, save
 from stages.state import State
 
-# The laws of fact stores, tested by many series of operations.
+# The laws of fact stores, tested by sequences of operations.
 
 _TEXTS = (
     "Ada drinks tea.",
@@ -42,7 +42,7 @@ class FactStep(Struct, frozen=True, kw_only=True):
 
 
 def assert_fact_store_laws(open_store: Callable[[], FactStore], *, max_examples: int = 50) -> None:
-    """Try series of operations on the facts of the store; as `assert_session_store_laws`."""
+    """Test sequences of operations on the facts of the store, as `assert_session_store_laws` does."""
     steps = st.builds(
         FactStep,
         do=st.sampled_from(("remember", "remember", "recall", "recall", "forget")),
@@ -61,7 +61,7 @@ def assert_fact_store_laws(open_store: Callable[[], FactStore], *, max_examples:
 
 
 class _Spaces:
-    """The facts that the store should hold, beside those that it does hold."""
+    """A model of the store's facts, compared with the store."""
 
     def __init__(self, open_store: Callable[[], FactStore]) -> None:
         self._open = open_store
@@ -80,7 +80,7 @@ class _Spaces:
                 case "recall":
                     found = await self._open().recall(space, step.query, limit=step.number)
                     if found != (wanted := ranked(kept, step.query, len(kept), step.number)):
-                        remedy = "hand all facts that share a word to stages.memory.ranked, and what it returns on"
+                        remedy = "pass all facts that share a word to stages.memory.ranked, and return its result"
                         raise self._broken("recall finds what ranked does", f"{found}, not {wanted}", remedy)
                 case "forget":
                     fact = kept[step.number % len(kept)].id if kept and step.number else -1
@@ -106,13 +106,13 @@ class _Spaces:
         kept.append(fact)
 
 
-# The laws of session stores, which an agent's memory relies on, tested by many series of operations.
+# The laws of session stores, which an agent's memory relies on, tested by sequences of operations.
 
 _NAMES = ("monday", "Monday", "monday ", "a'; DROP TABLE session; --", "../../%s", "größer 漢字 🙂", 'NULL"\\')
 
 
 class SessionStep(Struct, frozen=True, kw_only=True):
-    """One operation on a session. `stale`: a save that follows no more, from so many saves before."""
+    """One operation on a session. `stale`: the number of saves by which a save is out of date."""
 
     do: Literal["save", "race", "load", "delete", "list"]
     name: str
@@ -121,10 +121,10 @@ class SessionStep(Struct, frozen=True, kw_only=True):
 
 
 def assert_session_store_laws(open_store: Callable[[], SessionStore], *, max_examples: int = 50) -> None:
-    """Try series of operations on the store; BrokenLawError, with the shortest that shows it, for a law it breaks.
+    """Test sequences of operations on the store. BrokenLawError for a broken law, with the shortest such sequence.
 
-    `open_store` opens the same store each time, as another process would; it may return the same object. What is in
-    the store stays: names of the trial begin with a part that nobody else uses.
+    `open_store` opens the same store each time, as another process would; it may return the same object. Existing data
+    is not touched: the names used in the test have a unique prefix.
     """
     steps = st.builds(
         SessionStep,
@@ -143,7 +143,7 @@ def assert_session_store_laws(open_store: Callable[[], SessionStore], *, max_exa
 
 
 class _Sessions:
-    """What the store should hold, beside what it does hold."""
+    """A model of the store, compared with the store."""
 
     def __init__(self, open_store: Callable[[], SessionStore], states: list[State]) -> None:
         self._open = open_store
@@ -182,7 +182,7 @@ class _Sessions:
         follows = after == self._revision(name)
         saved = await _tried(self._open(), name, state, after)
         if (saved is not None) != follows:
-            law = "a save follows what it was made from, or is refused"
+            law = "a save with an outdated revision is refused"
             found = f"after {after}, with the session at {self._revision(name)}, {'refused' if follows else 'taken'}"
             remedy = "compare the revision and write in one transaction; raise SessionChangedError for another"
             raise self._broken(law, found, remedy)
@@ -195,7 +195,7 @@ class _Sessions:
         taken = [one for one in saved if one is not None]
         if len(taken) != 1:
             remedy = "compare the revision and write in one transaction"
-            raise self._broken("of saves at the same time, one is taken", f"{len(taken)} of 3 were", remedy)
+            raise self._broken("of concurrent saves, exactly one succeeds", f"{len(taken)} of 3 were", remedy)
         self._note(name, state, taken[0])
 
     def _note(self, name: str, state: State, revision: int) -> None:
@@ -210,7 +210,7 @@ class _Sessions:
         found, kept = await self._open().load(name), self._kept.get(name)
         if found != kept:
             remedy = "keep what stages.saved.save gives, byte for byte, and commit before save returns"
-            raise self._broken("what is loaded is what was saved last", f"{found!r}, and {kept!r} was saved", remedy)
+            raise self._broken("load returns what was saved last", f"{found!r}, and {kept!r} was saved", remedy)
 
     async def _delete(self, name: str) -> None:
         gone = await self._open().delete(name)
@@ -227,7 +227,7 @@ class _Sessions:
 
 
 async def _tried(store: SessionStore, name: str, state: State, after: int) -> int | None:
-    """The revision of the save; None: it was refused."""
+    """The revision of the save; None if it was refused."""
     try:
         return await store.save(name, state, after=after)
     except SessionChangedError:

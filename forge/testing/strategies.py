@@ -71,7 +71,7 @@ from stages.wire.target import Target
 # Strategies for texts, tool calls, messages, valid histories, and budgets that fit them tightly.
 
 TOOL_NAMES = ("look", "write", "finish")
-"""The tools that are called where you name none."""
+"""The default tools."""
 
 _POOL = st.sampled_from(("", "7", "Fine.", "größer, 漢字 🙂", "two\nlines", '{"a": [1]}', "\\\"'`</think>"))
 _SMALL = _POOL | st.text(max_size=20)
@@ -94,7 +94,7 @@ def arguments() -> SearchStrategy[str]:
 
 
 _any_arguments = arguments
-"""By a name that no parameter hides."""
+"""An alias that no parameter shadows."""
 
 
 @st.composite
@@ -117,7 +117,7 @@ _ARGUMENTS = arguments()
 
 
 def messages(tools: Sequence[str] = TOOL_NAMES) -> SearchStrategy[Message]:
-    """One message by itself: of each role and each kind."""
+    """Single messages of every role and kind."""
     turns, pinned = st.integers(0, 20), st.booleans()
     said = st.sampled_from((Kind.USER_INPUT, *_SAID_BY_FORGE))
     answers = st.sampled_from((Kind.TOOL_RESULT, *sorted(NUDGES)))
@@ -138,7 +138,7 @@ def histories(
     max_turns: int = 8,
     arguments: SearchStrategy[str] | None = None,
 ) -> History:
-    """A whole conversation as forge writes it down, valid for every server.
+    """A whole conversation as forge records it, valid for every server.
 
     Batches of one to four calls with an answer each, batches refused with every kind of nudge, bare texts with
     a correction and with an answer of the user, reasoning, several turns of the user, warnings, summaries, pins.
@@ -188,7 +188,7 @@ _STATUS = st.sampled_from(_STATUSES)
 
 @st.composite
 def budgets(draw: st.DrawFn, history: History) -> ContextBudget:
-    """A budget for that history: from next to nothing to more than enough, most of them somewhat too small."""
+    """A budget for that history: from almost nothing to more than enough, mostly a little too small."""
     meter = Meter(overhead=draw(st.sampled_from((0, 0, 400))), tokens_per_character=draw(st.sampled_from((0.25, 0.4))))
     options = ContextBudget(
         tokens=1,
@@ -205,7 +205,7 @@ def budgets(draw: st.DrawFn, history: History) -> ContextBudget:
 
 
 _SHARES = (100, 130, 105, 110, 120, 125, 200, 97, 95, 90, 85, 80, 70, 60, 50, 40, 20, 0)
-"""Of what a history takes, in hundredths; from 100 to 133 it fits and is over the usual threshold."""
+"""Percentages of the history's size; from 100 to 133 it fits but is over the usual threshold."""
 
 
 # Strategies for replies: calls in the grammars of many families, damage to them, chunks.
@@ -233,7 +233,7 @@ GRAMMARS: Mapping[str, tuple[str, str]] = {
     "pythonic": ("[NAME(EACH)]", 'KEY="VALUE",'),
     "react": ("Thought: I need it.\nAction: NAME\nAction Input: JSON", ""),
 }
-"""How families write a call, and each argument if they do not write one JSON object."""
+"""How families write a call, and each argument unless they write one JSON object."""
 
 
 def call_text(family: str, name: str, values: Mapping[str, object]) -> str:
@@ -264,7 +264,7 @@ _DAMAGE: Mapping[str, Callable[[str], str]] = {
     "in a sentence": lambda text: f"Of course! {text}\n\nLet me know if there is more.",
     "twice": lambda text: f"{text}\n{text}",
 }
-"""Kinds of damage to a call, by name; besides, characters are lost and ends cut off."""
+"""Kinds of damage to a call, by name; in addition, characters are dropped and ends cut off."""
 
 _VALUES = st.dictionaries(
     st.sampled_from(("what", "text", "n")),
@@ -367,7 +367,7 @@ def ledgers(
 
 
 def results(call: ToolCall) -> SearchStrategy[CallResult]:
-    """All outcomes of a call."""
+    """Every kind of result of a call."""
     return st.sampled_from(
         (
             Succeeded(call_id=call.id, text="fine", value=Raw(b'"fine"')),
@@ -412,7 +412,7 @@ _ENDINGS: tuple[Ending, ...] = (
 
 
 def _prepared(folded: Folded) -> Prepared:
-    """The request for that view, as forge writes it where there are no tools."""
+    """The request for that view, as forge writes it without tools."""
     write = serialize(Rules(tools=()), Target(model="model"))
     phase = write(State(history=folded.view, phase=folded)).unwrap().phase
     if not isinstance(phase, Prepared):
@@ -426,14 +426,14 @@ def _underway(said: Assistant) -> SearchStrategy[Awaiting]:
 
 
 def _edited(said: Assistant, arguments: SearchStrategy[str]) -> SearchStrategy[Edited]:
-    """The first call was approved with other arguments, which may or may not fit its tool."""
+    """The first call, approved with other arguments, which may or may not match its tool."""
     ask = Ask(call=said.calls[0], digest=call_digest(said.calls[0]))
     written = arguments | texts()
     return written.map(lambda text: Edited(batch=Batch(said=said), ask=ask, arguments=text))
 
 
 def _executed(said: Assistant) -> SearchStrategy[Executed]:
-    """The first of the calls have come back, or all of them."""
+    """The results of the first calls, or of all."""
     back = st.integers(1, len(said.calls)).flatmap(lambda number: st.tuples(*map(results, said.calls[:number])))
     heard = st.sampled_from([(), ("Stop after this.",)])
     return st.builds(lambda came, words: Executed(batch=Batch(said=said, results=came, heard=words)), back, heard)

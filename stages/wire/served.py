@@ -1,4 +1,4 @@
-"""What all server wires share: requests as data, what a reply is written with, and how one passes unchanged."""
+"""What all server wires share: requests as data, the parts of answers and streams, and errors."""
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -311,6 +311,11 @@ def headers_of(error: RequestError) -> tuple[tuple[str, str], ...]:
     return (*after, *again)
 
 
+def error_answer(error: RequestError, body: object) -> WireAnswer:
+    """The whole answer for an error with that body."""
+    return WireAnswer(status=error.status, headers=headers_of(error), body=_encode(body))
+
+
 # Blocks: a reply as a sequence of parts, for protocols whose streams have one part open at a time.
 #
 # Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. Once a call has begun,
@@ -571,6 +576,16 @@ class BadRequest(Exception):  # noqa: N818 - it never leaves the decoders: `deco
         self.error = RequestError(message=said, param=param, status=status, code=code)
 
 
+def decoded_request(
+    decoder: msgspec.json.Decoder[T], body: bytes, served: Callable[[T, bytes], ServerRequest]
+) -> ServerRequest | RequestError:
+    """The request that `served` makes of the decoded body; a RequestError names the wrong field."""
+    try:
+        return served(read(decoder, body), body)
+    except BadRequest as bad:
+        return bad.error
+
+
 def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """The decoded body. BadRequest if it is too large, too deeply nested, too crowded, or a field has a wrong type."""
     if len(body) > BODY_LIMIT:
@@ -618,8 +633,13 @@ def _located(error: str) -> tuple[str, str]:
 def sampling(called: Mapping[str, str], stop: Sequence[str] = (), **given: float | None) -> Sampling:
     """The options that are set, checked against their ranges. `called` has the client's names where they differ.
 
-    An empty stop text would stop every reply, so it is left out.
+    An empty stop text would stop every reply, so it is left out. Clients of llama.cpp send a token limit of -1 for
+    none. A `top_p` of 0 means the likeliest token only, but servers require more than 0.
     """
+    if (limit := given.get("max_tokens")) is not None and limit < 0:
+        del given["max_tokens"]
+    if given.get("top_p") == 0:
+        given["top_p"] = 1e-6
     chosen = tuple((name, value) for name, value in given.items() if value is not None)
     stops = tuple(filter(None, stop))
     try:
@@ -693,16 +713,6 @@ def worded_choice(word: str | None) -> Choice:
             raise BadRequest(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
 
 
-def above_zero(limit: int | None) -> int | None:
-    """A token limit; clients of llama.cpp send -1 for none."""
-    return None if limit is None or limit < 0 else limit
-
-
-def share(value: float | None) -> float | None:
-    """`top_p`; clients send 0 for the likeliest token only, but servers require more than 0."""
-    return 1e-6 if value == 0 else value
-
-
 def offered(tool: OfferedTool, at: str, parameters: str = "parameters") -> OfferedTool:
     """The tool. BadRequest if its name is empty or too long, or its parameters are not a JSON Schema object."""
     if not tool.spec.name.strip() or len(tool.spec.name) > _NAME_LIMIT:
@@ -715,6 +725,20 @@ def spec(name: str, description: str | None, parameters: Raw) -> ToolSpec:
     """A client's tool as a `ToolSpec`."""
     given = NO_PARAMETERS if bytes(parameters) == b"null" else parameters
     return ToolSpec(name=name, description=description or "", parameters=given)
+
+
+def openai_format(kind: str, schema: Raw, name: str, at: str, *, strict: bool) -> Format | None:
+    """The text format of OpenAI's protocols; None for plain text. BadRequest for an unknown type. `at` is its path."""
+    match kind:
+        case "text":
+            return None
+        case "json_object":
+            return Format()
+        case "json_schema":
+            return Format(schema=schema_of(schema, f"{at}.schema"), name=name, strict=strict)
+        case _:
+            said = f"it is {kind[:50]!r}; it must be text, json_object or json_schema"
+            raise BadRequest(said, f"{at.removesuffix('.json_schema')}.type")
 
 
 def schema_of(given: Raw, at: str) -> Raw | None:

@@ -87,10 +87,10 @@ class OldestFirst(InProcessStore):
 @pytest.mark.parametrize(
     ("wrong", "law"),
     [
-        (LastOneWins, "a save follows|one is taken"),
+        (LastOneWins, "outdated revision|exactly one succeeds"),
         (RevisionsBySession, "higher revision|is refused"),
         (SaysYes, "delete says whether"),
-        (Forgetful, "what is loaded is what was saved last"),
+        (Forgetful, "load returns what was saved last"),
         (OldestFirst, "the last saved first"),
     ],
 )

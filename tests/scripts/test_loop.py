@@ -420,7 +420,7 @@ def test_run_or_raise_raises_the_halt_under_its_seed_name(script: list[Line], er
 
 
 def test_a_script_that_runs_dry_says_what_was_asked() -> None:
-    with pytest.raises(ScriptError, match=r"the script has 1 answer, and the run asked for answer 2 \(turn 2\)"):
+    with pytest.raises(ScriptError, match=r"the script has 1 answer, but the run asked for answer 2 \(turn 2\)"):
         run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK]))
 
 

@@ -282,7 +282,7 @@ def test_a_tool_that_ignores_cancellation_is_left_behind_when_its_time_is_over(
     assert ("TimeoutError" in shown[0]) is (effect == "read")
     assert ("[InDoubt] stubborn was begun" in shown[0]) is (effect == "write")
     assert "stubborn" in caplog.text
-    assert "does not let itself be cancelled" in caplog.text
+    assert "cannot be cancelled; the run continues" in caplog.text
 
 
 def test_a_tool_that_answers_while_it_is_being_stopped_has_answered() -> None:

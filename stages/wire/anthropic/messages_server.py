@@ -33,19 +33,17 @@ from stages.wire.served import (
     ServerRequest,
     Thinking,
     WireAnswer,
-    above_zero,
     chosen,
     close_block,
+    decoded_request,
     distinct,
+    error_answer,
     event,
-    headers_of,
     kept,
     offered,
-    read,
     read_part,
     sampling,
     schema_of,
-    share,
     spec,
 )
 from stages.wire.valid import call_as_text, is_object
@@ -323,8 +321,7 @@ def error_object(error: RequestError) -> dict[str, object]:
 
 def encode_error(error: RequestError) -> WireAnswer:
     """The error as a whole answer."""
-    body = msgspec.json.encode(error_object(error))
-    return WireAnswer(status=error.status, headers=headers_of(error), body=body)
+    return error_answer(error, error_object(error))
 
 
 # Requests of Anthropic's API, read as a server: https://platform.claude.com/docs/en/api/messages.
@@ -372,24 +369,21 @@ _request = msgspec.json.Decoder(_Request)
 
 def decode_request(body: bytes) -> ServerRequest | RequestError:
     """The client's request; a RequestError names the wrong field and what it must be."""
-    return _decoded(body, limited=True)
+    return decoded_request(_request, body, _served_with_limit)
 
 
 def decode_count_request(body: bytes) -> ServerRequest | RequestError:
     """The prompt whose tokens are to be counted: a request without `max_tokens`."""
-    return _decoded(body, limited=False)
+    return decoded_request(_request, body, _served)
 
 
-def _decoded(body: bytes, *, limited: bool) -> ServerRequest | RequestError:
-    try:
-        return _served(read(_request, body), body, limited=limited)
-    except BadRequest as refused:
-        return refused.error
-
-
-def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
-    if limited and asked.max_tokens is None:
+def _served_with_limit(asked: _Request, body: bytes) -> ServerRequest:
+    if asked.max_tokens is None:
         raise BadRequest("it is missing", "max_tokens")
+    return _served(asked, body)
+
+
+def _served(asked: _Request, body: bytes) -> ServerRequest:
     if bytes(asked.thread) != b"null":
         said = "this server keeps no threads; send the full conversation without it"
         raise BadRequest(said, "thread", code=_THREAD)
@@ -410,10 +404,10 @@ def _served(asked: _Request, body: bytes, *, limited: bool) -> ServerRequest:
         sampling=sampling(
             {},
             temperature=asked.temperature,
-            top_p=share(asked.top_p),
+            top_p=asked.top_p,
             top_k=asked.top_k,
             stop=asked.stop_sequences or (),
-            max_tokens=above_zero(asked.max_tokens),
+            max_tokens=asked.max_tokens,
         ),
         stream=bool(asked.stream),
         usage_in_stream=True,
@@ -499,7 +493,7 @@ def _stop_of(finish: str, *, called: bool) -> str:
 
 
 def usage_object(usage: Usage) -> dict[str, object]:
-    """Tokens, as clients count them: what was read from the cache is no part of the input."""
+    """Token counts in the API's form, where cache reads are not part of the input."""
     return {
         "input_tokens": max(0, usage.prompt - usage.cached),
         "cache_creation_input_tokens": 0,

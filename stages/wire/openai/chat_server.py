@@ -36,20 +36,18 @@ from stages.wire.served import (
     ServerRequest,
     Thinking,
     WireAnswer,
-    above_zero,
     as_arguments,
     chosen,
     custom_names,
+    decoded_request,
     distinct,
+    error_answer,
     event,
-    headers_of,
     kept,
     offered,
-    read,
+    openai_format,
     read_part,
     sampling,
-    schema_of,
-    share,
     spec,
     texts_of,
     worded_choice,
@@ -301,10 +299,7 @@ _request = msgspec.json.Decoder(_Request)
 
 def decode_request(body: bytes) -> ServerRequest | RequestError:
     """The client's request; a RequestError names the wrong field and what it must be."""
-    try:
-        return _served(read(_request, body), body)
-    except BadRequest as refused:
-        return refused.error
+    return decoded_request(_request, body, _served)
 
 
 def _served(asked: _Request, body: bytes) -> ServerRequest:
@@ -339,7 +334,7 @@ def _sampling(asked: _Request) -> Sampling:
     return sampling(
         {"max_tokens": "max_completion_tokens" if newer else "max_tokens"},
         temperature=asked.temperature,
-        top_p=share(asked.top_p),
+        top_p=asked.top_p,
         top_k=asked.top_k,
         min_p=asked.min_p,
         repeat_penalty=asked.repeat_penalty,
@@ -347,25 +342,17 @@ def _sampling(asked: _Request) -> Sampling:
         frequency_penalty=asked.frequency_penalty,
         seed=asked.seed,
         stop=stops,
-        max_tokens=above_zero(asked.max_completion_tokens if newer else asked.max_tokens),
+        max_tokens=asked.max_completion_tokens if newer else asked.max_tokens,
     )
 
 
 def _format(given: _Format | None) -> Format | None:
-    match given:
-        case None | _Format(type="text"):
-            return None
-        case _Format(type="json_object"):
-            return Format()
-        case _Format(type="json_schema", json_schema=_Schema(schema=schema, name=name, strict=strict)):
-            return Format(
-                schema=schema_of(schema, "response_format.json_schema.schema"), name=name, strict=bool(strict)
-            )
-        case _Format(type="json_schema"):
-            raise BadRequest("it is missing", "response_format.json_schema")
-        case _Format(type=kind):
-            said = f"it is {kind[:50]!r}; it must be text, json_object or json_schema"
-            raise BadRequest(said, "response_format.type")
+    if given is None:
+        return None
+    if given.type == "json_schema" and given.json_schema is None:
+        raise BadRequest("it is missing", "response_format.json_schema")
+    own = given.json_schema or _Schema()
+    return openai_format(given.type, own.schema, own.name, "response_format.json_schema", strict=bool(own.strict))
 
 
 def _untold(asked: _Request) -> Iterator[Foreign]:
@@ -454,8 +441,7 @@ def error_object(error: RequestError) -> dict[str, object]:
 
 def encode_error(error: RequestError) -> WireAnswer:
     """The error as a whole answer."""
-    body = msgspec.json.encode({"error": error_object(error)})
-    return WireAnswer(status=error.status, headers=headers_of(error), body=body)
+    return error_answer(error, {"error": error_object(error)})
 
 
 # Streams of chat completions, written as a server: https://platform.openai.com/docs/api-reference/chat-streaming.

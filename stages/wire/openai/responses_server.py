@@ -33,18 +33,16 @@ from stages.wire.served import (
     RequestError,
     ServerRequest,
     Thinking,
-    above_zero,
     as_arguments,
     chosen,
+    decoded_request,
     distinct,
     event,
     fields,
     offered,
-    read,
+    openai_format,
     read_part,
     sampling,
-    schema_of,
-    share,
     spec,
     texts_of,
     worded_choice,
@@ -343,10 +341,7 @@ _request = msgspec.json.Decoder(_Request)
 
 def decode_request(body: bytes) -> ServerRequest | RequestError:
     """The client's request; a RequestError names the wrong field and what it must be."""
-    try:
-        return _served(read(_request, body), body)
-    except BadRequest as refused:
-        return refused.error
+    return decoded_request(_request, body, _served)
 
 
 def _served(asked: _Request, body: bytes) -> ServerRequest:
@@ -369,8 +364,8 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         sampling=sampling(
             {"max_tokens": "max_output_tokens"},
             temperature=asked.temperature,
-            top_p=share(asked.top_p),
-            max_tokens=above_zero(asked.max_output_tokens),
+            top_p=asked.top_p,
+            max_tokens=asked.max_output_tokens,
         ),
         stream=bool(asked.stream),
         usage_in_stream=True,
@@ -395,15 +390,9 @@ def _instructions(given: str | None) -> Iterator[System]:
 
 
 def _format(given: _Format | None) -> Format | None:
-    match given:
-        case None | _Format(type="text"):
-            return None
-        case _Format(type="json_object"):
-            return Format()
-        case _Format(type="json_schema", schema=schema, name=name, strict=strict):
-            return Format(schema=schema_of(schema, "text.format.schema"), name=name, strict=bool(strict))
-        case _Format(type=kind):
-            raise BadRequest(f"it is {kind[:50]!r}; it must be text, json_object or json_schema", "text.format.type")
+    if given is None:
+        return None
+    return openai_format(given.type, given.schema, given.name, "text.format", strict=bool(given.strict))
 
 
 def _untold(asked: _Request) -> Iterator[Foreign]:

@@ -435,7 +435,7 @@ def test_wrong_definitions_are_refused(options: dict[str, object], says: str) ->
 
 
 def test_a_loop_of_ones_own_is_told_that_it_cannot_have_it() -> None:
-    with pytest.raises(DefinitionError, match="send_invoice: arguments are calculated in forge's own loop only"):
+    with pytest.raises(DefinitionError, match="send_invoice: arguments are calculated only in forge's own loop"):
         Guardrails(Orders().workflow)
 
 

@@ -141,7 +141,10 @@ def test_an_answer_is_read(answer: bytes, reply: Reply) -> None:
         (b"", "is not one of /api/chat"),
         (b"<html>502</html>", "is not one of /api/chat"),
         (b'{"message":"hi"}', "is not one of /api/chat"),
-        (b'{"message":{"tool_calls":[{"function":{"arguments":' + b"[" * 5000 + b"]" * 5000 + b"}}]}}", "not one of"),
+        (
+            b'{"message":{"tool_calls":[{"function":{"arguments":' + b"[" * 5000 + b"]" * 5000 + b"}}]}}",
+            "not one of /api",
+        ),
     ],
 )
 def test_what_is_no_answer_is_a_fault_that_says_why(answer: bytes, says: str) -> None:
