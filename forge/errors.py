@@ -9,11 +9,11 @@ from stages.options import OptionError, checking
 from stages.state import State
 
 RunProblem = Literal["unknown", "reused-id", "wrong-state", "not-asked", "changed", "wrong-cursor"]
-"""What is wrong with what is asked of a durable run."""
+"""Why a request about a durable run cannot be fulfilled."""
 
 
 class ForgeError(Exception):
-    """Base class of forge's exceptions. `state` is the run's last state, None if there was no run."""
+    """Base class of forge's exceptions. `state` is the last state of the run, or None without a run."""
 
     def __init__(self, message: str, state: State | None = None) -> None:
         Exception.__init__(self, message)
@@ -21,9 +21,9 @@ class ForgeError(Exception):
 
 
 class DefinitionError(ForgeError, OptionError):
-    """A workflow or an option is wrong; `problems` lists every mistake, one sentence each.
+    """A workflow or an option is invalid; `problems` lists every mistake, one sentence each.
 
-    A group of options that is wrong in itself, such as `Limits`, raises an OptionError, which is a ValueError.
+    An invalid group of options, such as `Limits`, raises an OptionError, which is a ValueError.
     """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
@@ -60,7 +60,7 @@ class MaxIterationsError(BudgetExceededError):
 
 
 class ContextBudgetExceeded(ForgeError):  # noqa: N818 - a name that users know
-    """Nothing that may be cut makes the history fit."""
+    """The history does not fit the context, even after compaction."""
 
 
 class BackendError(ForgeError):
@@ -72,7 +72,7 @@ class BackendError(ForgeError):
 
 
 class InDoubtError(ForgeError):
-    """The run needs a tool with a call whose outcome is unknown, and nobody has settled it."""
+    """The run needs a tool that has a call with an unknown outcome, and nobody has settled it."""
 
 
 class ApprovalError(ForgeError):
@@ -84,7 +84,7 @@ class WatcherError(ForgeError):
 
 
 class CallbackError(ForgeError):
-    """A user's function, such as a guard, failed; `place` is where it was passed, `__cause__` what it raised."""
+    """A user's function, such as a guard, failed. `place` is the option it was passed in, `__cause__` its exception."""
 
     def __init__(self, message: str, place: str) -> None:
         super().__init__(message)
@@ -92,7 +92,7 @@ class CallbackError(ForgeError):
 
 
 class PipelineError(ForgeError, TypeError):
-    """The stages of a run left it in a phase in which none of them acts."""
+    """No stage of the pipeline acts in the phase that the run has reached."""
 
 
 class JournalError(ForgeError):
@@ -102,7 +102,7 @@ class JournalError(ForgeError):
 class UnrecordedError(JournalError):
     """The journal of a running run can no longer be written; the loop ends the run as `JournalFailed`.
 
-    `outcome` is what could not be recorded; None: the effect was not started.
+    `outcome` is the outcome that could not be recorded, or None if the effect was not started.
     """
 
     def __init__(self, message: str, outcome: Outcome | None = None) -> None:
@@ -111,7 +111,7 @@ class UnrecordedError(JournalError):
 
 
 class RunError(ForgeError):
-    """What is asked of a durable run cannot be done; `kind` says why, for programs."""
+    """A request about a durable run cannot be fulfilled; `kind` is the machine-readable reason."""
 
     def __init__(self, message: str, kind: RunProblem) -> None:
         super().__init__(message)
@@ -119,13 +119,13 @@ class RunError(ForgeError):
 
 
 class StoreError(ForgeError):
-    """The store of an agent's memory cannot be read or written."""
+    """An agent's memory store cannot be read or written."""
 
 
 class SessionChangedError(ForgeError):
-    """A session was saved or deleted by another since it was loaded, so a save would have overwritten that.
+    """A save was refused because another process or object has saved or deleted the session since it was loaded.
 
-    `after` is the revision that the save was to follow, `found` the session's own; 0: there is none.
+    `after` is the revision that the save was based on, `found` the current one; 0 means that there is none.
     """
 
     def __init__(self, name: str, after: int, found: int) -> None:
@@ -140,40 +140,40 @@ class SessionChangedError(ForgeError):
 
 
 class McpError(ForgeError):
-    """MCP servers cannot be used: each that cannot be reached or gave no list of its tools, with the reason."""
+    """MCP servers cannot be reached or did not list their tools; the message gives the reason for each."""
 
 
 class UnsureError(ForgeError):
-    """The model was not sure enough of its call, and the workflow says to stop then."""
+    """The model was not sure enough of its call, and the workflow stops in that case."""
 
 
 class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
-    """The slot worker was stopped before the job was finished."""
+    """The slot worker was stopped before the job finished."""
 
     def __init__(self) -> None:
         super().__init__("the slot worker was stopped before this job was finished; it will not run")
 
 
 class WorkflowCancelledError(ForgeError):
-    """The user cancelled."""
+    """The user cancelled the run."""
 
 
 class ToolResolutionError(Exception):
     """Raise this in a tool if the arguments are valid but there is no data for them.
 
-    The model is told to try other data. The step does not count as done, the error is not counted.
+    The model is told to try other data. The step does not count as done, and the error is not counted.
     """
 
 
 class ToolFailed(Exception):  # noqa: N818 - a name that users know
-    """Raise this in a tool if trying again is pointless: the model must adapt. The error is not counted."""
+    """Raise this in a tool if a retry is pointless and the model must adapt. The error is not counted."""
 
 
 class ToolOutcomeUnknown(Exception):  # noqa: N818 - beside ToolFailed
-    """Raise this in a tool if a call was begun and may have taken effect: after a time-out, or a lost connection.
+    """Raise this in a tool if the call may have taken effect, for example after a time-out or a lost connection.
 
     If the tool only reads or is idempotent, this is an error like any other. Any other tool is treated as after a crash
-    (docs/tools.md): its calls are blocked until somebody finds out. The message says why, as in "it was begun, but …".
+    (docs/tools.md): its calls are blocked until a person decides. The message says why, as in "it was begun, but …".
     """
 
 
@@ -266,7 +266,7 @@ def _ended(words: str) -> str:
 
 
 def to_install(extra: str) -> str:
-    """What to run where that extra of forge is not installed."""
+    """The command that installs the extra."""
     # No registry has forge-toolcalls; once one does, its name works from any folder.
     return f"run, in the folder of forge's source: pip install '.[{extra}]'"
 

@@ -1,7 +1,7 @@
-"""Effects, what the loop wants done, and outcomes, what came of it: values on both sides.
+"""Effects, which the loop requests, and their outcomes; both are values.
 
-A stage never does anything to the world. It puts an effect into the state; the driver has an interpreter perform it and
-hands the outcome to `stages.deliver`. So a run can be saved, replayed and resumed.
+A stage performs no I/O. It puts an effect into the state; the driver has an interpreter perform it and passes the
+outcome to `stages.deliver`. This makes runs easy to save, replay and resume.
 """
 
 from math import exp
@@ -14,9 +14,9 @@ from stages.options import Options
 
 
 class Price(Options, frozen=True, kw_only=True):
-    """Prices of a million tokens, in any one currency.
+    """Prices per million tokens, in any one currency.
 
-    `cached`: of prompt tokens that the server had in its cache; None: same as the rest.
+    `cached`: the price of prompt tokens that the server had in its cache; None: the same as `prompt`.
     """
 
     prompt: float = 0.0
@@ -36,9 +36,9 @@ _FREE = Price()
 
 
 class Budget(Options, frozen=True, kw_only=True):
-    """What the run may still spend; it only shrinks. None: no limit.
+    """The remaining budget of a run, which only shrinks. None: no limit.
 
-    Model calls, tool calls, tokens of prompts and replies, seconds, and `cost`, counted by `price`.
+    Counts model calls, tool calls, tokens of prompts and replies, seconds, and `cost` by `price`.
     """
 
     calls: int = 10
@@ -52,8 +52,8 @@ class Budget(Options, frozen=True, kw_only=True):
 class TokenProbability(Struct, frozen=True, gc=False, array_like=True):
     """A token of a reply, the natural logarithm of its probability, and the likeliest tokens in its place.
 
-    `others` may hold the token itself. The probabilities are the model's own, or, on some servers, those that the
-    grammar of a schema has left.
+    `others` may include the token itself. The probabilities are the model's, or, on some servers, those after the
+    grammar of a schema.
     """
 
     text: str
@@ -67,11 +67,11 @@ class TokenProbability(Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def alternatives(self) -> tuple[tuple[str, float], ...]:
-        """The other tokens in its place with their probabilities, as far as they are listed."""
+        """The other listed tokens at this position, with their probabilities."""
         return tuple((text, exp(logprob)) for text, logprob in self.others if text != self.text)
 
     def most_unlisted(self, count: int) -> float:
-        """The most that so many tokens can have together that are not listed: none has more than the least listed."""
+        """The maximum total probability of `count` unlisted tokens, as none exceeds the least probable listed one."""
         rest = 1.0 - self.probability - sum(probability for _, probability in self.alternatives)
         least = min((exp(logprob) for _, logprob in self.others), default=1.0)
         return max(0.0, min(count * least, rest))
@@ -80,7 +80,7 @@ class TokenProbability(Struct, frozen=True, gc=False, array_like=True):
 class Request(Struct, frozen=True, kw_only=True, gc=False):
     """A request as JSON in parts, so that a turn adds only its own messages.
 
-    `head` and `tail` are objects: the fields before `messages`, and those after.
+    `head` and `tail` are JSON objects with the fields before and after `messages`.
     """
 
     head: Raw = Raw(b"{}")
@@ -111,10 +111,10 @@ class NeedsInput(Struct, frozen=True, kw_only=True, gc=False, tag="needs_input")
 
 
 class Paused(Struct, frozen=True, kw_only=True, gc=False, tag="paused"):
-    """The call has a question to the user: the run ends with it, and goes on with the call once it is answered.
+    """The call asks the user a question. The run ends with it, and continues the call once the user has answered.
 
-    `saved` is what the call continues from, in a form of its tool's own. `answer`: what the user said; empty: nothing
-    yet.
+    `saved` is the data from which the call continues, in its tool's own format. `answer` is the user's answer, empty
+    until there is one.
     """
 
     call_id: str
@@ -126,9 +126,9 @@ class Paused(Struct, frozen=True, kw_only=True, gc=False, tag="paused"):
 class Execute(Struct, frozen=True, kw_only=True, gc=False, tag="execute"):
     """Run these calls concurrently: several reads, or one call alone.
 
-    `run` is the id of their run. `retriable`: safe to retry where the outcome is unknown, as they only read or are
-    idempotent. `budget` is what the run may still spend, for tools that spend it themselves (`ToolSpec.delegates`).
-    `continued`: the call asked the user something, and goes on with the answer.
+    `run` is the ID of their run. `retriable`: safe to retry if the outcome is unknown, because they only read or are
+    idempotent. `budget` is the run's remaining budget, for tools that spend it themselves (`ToolSpec.delegates`).
+    `continued`: the call asked the user a question, and continues with the answer.
     """
 
     calls: tuple[ToolCall, ...]
@@ -139,11 +139,11 @@ class Execute(Struct, frozen=True, kw_only=True, gc=False, tag="execute"):
 
 
 class Ask(Struct, frozen=True, kw_only=True, gc=False, tag="ask"):
-    """Ask a person whether this very call may run; `digest` binds the answer to it.
+    """Ask a person whether this call may run; `digest` ties the answer to the call.
 
-    `in_doubt`: an earlier call of the same tool, often the same call, whose outcome is unknown; the person answers with
-    `Settled` if they know it, and a yes runs this call anyway. `problem`: what is wrong with the arguments that the
-    person just approved the call with; wrong arguments again count as a no.
+    `in_doubt`: an earlier call to the same tool, often the same call, whose outcome is unknown. A person who knows the
+    outcome answers with `Settled`; an approval runs this call anyway. `problem`: what is wrong with the arguments that
+    the person just entered; a second mistake counts as a rejection.
     """
 
     call: ToolCall
@@ -156,7 +156,7 @@ Effect = Send | Execute | Ask
 
 
 class Usage(Struct, frozen=True, kw_only=True, gc=False):
-    """Tokens as the server counted them."""
+    """Token counts reported by the server."""
 
     prompt: int = 0
     completion: int = 0
@@ -164,7 +164,7 @@ class Usage(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RawCall(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool call as the server gave it, still unchecked."""
+    """A tool call as the server sent it, not yet checked."""
 
     id: str = ""
     name: str = ""
@@ -174,8 +174,8 @@ class RawCall(Struct, frozen=True, kw_only=True, gc=False):
 class Reply(Struct, frozen=True, kw_only=True, gc=False):
     """A model's reply, as the codec of its wire read it.
 
-    `finish` is the server's own word (stop, length …). `sealed` is what the server wants back unchanged: JSON that only
-    its own wire reads. `tokens` are all that was generated, with their probabilities, where these were asked for.
+    `finish` is the server's finish reason (stop, length …). `sealed` is data that the server wants back unchanged, as
+    JSON that only its wire reads. `tokens` are all generated tokens with their probabilities, if requested.
     """
 
     text: str = ""
@@ -188,7 +188,7 @@ class Reply(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Replied(Struct, frozen=True, kw_only=True, gc=False, tag="replied"):
-    """The model answered, at attempt number `attempts`; `seconds` is how long it took."""
+    """The model replied, on attempt number `attempts`, after `seconds`."""
 
     reply: Reply
     seconds: float = 0.0
@@ -200,16 +200,16 @@ FaultKind = Literal[
 ]
 """What went wrong.
 
-- `unreachable`: no connection. `tls`: the two ends do not trust each other.
-- `timeout`: no first byte, or no end, in time. `interrupted`: the connection broke.
+- `unreachable`: no connection. `tls`: no trusted TLS connection.
+- `timeout`: no data, or no complete reply, in time. `interrupted`: the connection broke.
 - `status`: an error status. `reported`: an error under status 200 or within a stream.
 - `malformed`: the answer cannot be read. `too_large`: it exceeds a limit.
-- `no_tools`: the model or the server takes no tools, or no schema of their calls; the prompt can name them instead.
+- `no_tools`: the model or the server refuses tools, or a schema of their calls; the prompt can list them instead.
 """
 
 
 class Fault(Struct, frozen=True, kw_only=True, gc=False):
-    """What went wrong in the transport. `body` is the server's answer, cut to size; never shown to a model."""
+    """A transport error, never shown to a model. `body` is the server's answer, truncated."""
 
     kind: FaultKind
     detail: str
@@ -218,7 +218,7 @@ class Fault(Struct, frozen=True, kw_only=True, gc=False):
     retry_after: float | None = None
     """Seconds that the server asked to wait."""
     retriable: bool | None = None
-    """Whether the server itself says that a retry may help; None: it does not say."""
+    """Whether the server says that a retry may help; None if it does not say."""
 
 
 class Undelivered(Struct, frozen=True, kw_only=True, gc=False, tag="undelivered"):
@@ -230,14 +230,14 @@ class Undelivered(Struct, frozen=True, kw_only=True, gc=False, tag="undelivered"
 
 
 class HandOff(Struct, frozen=True, kw_only=True, gc=False, tag="hand_off"):
-    """The run ended by passing the work on. A terminal tool returns this value to hand over."""
+    """The run ended with a hand-off to another agent. A terminal tool returns this value."""
 
     to: str
     payload: str = ""
 
 
 class Said(Struct, frozen=True, kw_only=True, gc=False, tag="said"):
-    """The run ended with words to the user: the model's own reply, or what a terminal tool returned as this value."""
+    """The run ended with a text for the user: the model's reply, or this value returned by a terminal tool."""
 
     text: str
 
@@ -250,10 +250,10 @@ class Listed(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Succeeded(Struct, frozen=True, kw_only=True, gc=False, tag="succeeded"):
-    """The tool returned. `text` is what the model is shown, `value` the result as JSON.
+    """The tool returned. `text` is what the model sees, `value` the result as JSON.
 
-    `listed` and `passed` are those of `state.Success`. The stage `execute` fills them in when the result has come,
-    since a run that is cut short, by whoever it is, does not know the rules; None before that.
+    `listed` and `passed` are those of `state.Success`. The stage `execute` fills them in as results come, because
+    code that cuts a run short does not know the rules; `listed` is None until then.
     """
 
     call_id: str
@@ -265,14 +265,14 @@ class Succeeded(Struct, frozen=True, kw_only=True, gc=False, tag="succeeded"):
 
 
 class Unresolved(Struct, frozen=True, kw_only=True, gc=False, tag="unresolved"):
-    """The arguments were fine, the data was not there (`ToolResolutionError`). Not counted as a mistake."""
+    """The arguments were valid, but there was no data (`ToolResolutionError`). Not counted as a mistake."""
 
     call_id: str
     message: str
 
 
 class Failed(Struct, frozen=True, kw_only=True, gc=False, tag="failed"):
-    """The tool raised. `counted` is False for `ToolFailed`: retrying cannot help."""
+    """The tool raised an exception. `counted` is False for `ToolFailed`, where a retry cannot help."""
 
     call_id: str
     error: str
@@ -288,7 +288,7 @@ class NotRun(Struct, frozen=True, kw_only=True, gc=False, tag="not_run"):
 
 
 class InDoubt(Struct, frozen=True, kw_only=True, gc=False, tag="in_doubt"):
-    """The call's outcome is unknown: it was started and may have taken effect; `reason` is a sentence for the model."""
+    """The call was started and may have taken effect; `reason` is a sentence for the model."""
 
     call_id: str
     reason: str
@@ -306,7 +306,7 @@ CallResult = Succeeded | Unresolved | Failed | NotRun | InDoubt | Refused | Paus
 
 
 class Spending(Struct, frozen=True, kw_only=True, gc=False):
-    """What tools spent of the run's budget, beside the calls themselves: an agent's model calls, and so on."""
+    """What tools spent of the run's budget besides the calls themselves, such as an agent's model calls."""
 
     calls: int = 0
     tool_calls: int = 0
@@ -317,8 +317,8 @@ class Spending(Struct, frozen=True, kw_only=True, gc=False):
 class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
     """The results of the calls of one `Execute`, in their order.
 
-    `heard` is what the user said while they ran: the model reads it after the results of the whole batch. `spent` is
-    what they took of the run's budget.
+    `heard` is what the user said while they ran; the model sees it after the results of the whole batch. `spent` is
+    what the tools spent of the run's budget.
     """
 
     results: tuple[CallResult, ...]
@@ -328,9 +328,9 @@ class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
 
 
 class Approved(Struct, frozen=True, kw_only=True, gc=False, tag="approved"):
-    """The call that `digest` names may run, with the person's own arguments (JSON text) if there are any.
+    """The call identified by `digest` may run, with the person's own arguments (JSON text) if `edited` is set.
 
-    Those are checked like the model's own: by the tool's schema and the guards (`stages.execution`).
+    They are checked like the model's own: by the tool's schema and the guards (`stages.execution`).
     """
 
     digest: str
@@ -338,16 +338,16 @@ class Approved(Struct, frozen=True, kw_only=True, gc=False, tag="approved"):
 
 
 class Rejected(Struct, frozen=True, kw_only=True, gc=False, tag="rejected"):
-    """The call may not run, because of `reason`."""
+    """The call must not run, because of `reason`."""
 
     digest: str
     reason: str
 
 
 class Settled(Struct, frozen=True, kw_only=True, gc=False, tag="settled"):
-    """Whether the call in `Ask.in_doubt` took effect, and `result`, what it returned, if that is known.
+    """Whether the call in `Ask.in_doubt` took effect, and its `result`, if known.
 
-    If it did, the call that is asked about does not run. If not, it runs unless something else forbids it.
+    If it did, the call in question does not run. If not, it runs unless something else forbids it.
     """
 
     digest: str
@@ -356,7 +356,7 @@ class Settled(Struct, frozen=True, kw_only=True, gc=False, tag="settled"):
 
 
 class Unanswered(Struct, frozen=True, kw_only=True, gc=False, tag="unanswered"):
-    """Nobody could be asked, or nobody answered in time: the run ends, and asks again when it is resumed."""
+    """Nobody could be asked, or nobody answered in time. The run ends, and asks again when it is resumed."""
 
     digest: str
     reason: str

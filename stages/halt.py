@@ -1,4 +1,4 @@
-"""Halt: every reason for which a run ends without its goal, each with its whole context."""
+"""Halt: every reason why a run ends without reaching its goal, each with its full context."""
 
 from typing import Literal
 
@@ -24,8 +24,8 @@ class BadReplies(Struct, frozen=True, kw_only=True, tag="bad_replies"):
 class ToolsFailing(Struct, frozen=True, kw_only=True, tag="tools_failing"):
     """Tools kept failing, or kept getting wrong arguments. As an exception: `forge.errors.ToolExecutionError`.
 
-    `call_id` is the last call, where its tool ran and raised `error`; empty where its arguments were wrong. `cut`: the
-    last reply ended at its token limit.
+    `call_id` is the last call, if its tool ran and raised `error`; empty if its arguments were wrong. `cut`: the last
+    reply ended at its token limit.
     """
 
     tool: str
@@ -64,14 +64,14 @@ class BudgetSpent(Struct, frozen=True, kw_only=True, tag="budget_spent"):
 
 
 class DeadEnd(Struct, frozen=True, kw_only=True, tag="dead_end"):
-    """The rules of order leave no tool that may be called now."""
+    """The order rules leave no tool that may be called now."""
 
     completed: tuple[str, ...]
     pending: tuple[str, ...]
 
 
 class CannotFit(Struct, frozen=True, kw_only=True, tag="cannot_fit"):
-    """The history cannot be cut to fit its context. As an exception: `forge.errors.ContextBudgetExceeded`.
+    """The history does not fit even after compaction. As an exception: `forge.errors.ContextBudgetExceeded`.
 
     `tokens` and `budget` are in tokens.
     """
@@ -88,9 +88,9 @@ class BackendFailed(Struct, frozen=True, kw_only=True, tag="backend_failed"):
 
 
 class OutcomeUnknown(Struct, frozen=True, kw_only=True, tag="outcome_unknown"):
-    """The run cannot go on without a tool that has a call whose outcome is unknown.
+    """The run cannot continue without a tool that has a call whose outcome is unknown.
 
-    A model cannot decide that; it would only repeat the call.
+    Only a person can decide: a model would just repeat the call.
     """
 
     tool: str
@@ -108,9 +108,9 @@ class ApprovalNeeded(Struct, frozen=True, kw_only=True, tag="approval_needed"):
 
 
 class Unsure(Struct, frozen=True, kw_only=True, tag="unsure"):
-    """The model was not sure of its call, and the workflow says to stop then.
+    """The model was not sure enough of its call, and the workflow stops in that case.
 
-    `confidence` is from 0 to 1, None where nothing is known of it; `below` is the workflow's threshold. As an
+    `confidence` is from 0 to 1, or None if unknown; `below` is the workflow's threshold. As an
     exception: `forge.errors.UnsureError`.
     """
 
@@ -130,7 +130,7 @@ class JournalFailed(Struct, frozen=True, kw_only=True, tag="journal_failed"):
 
 
 class Cancelled(Struct, frozen=True, kw_only=True, tag="cancelled"):
-    """The user cancelled. As an exception: `forge.errors.WorkflowCancelledError`."""
+    """The user cancelled the run. As an exception: `forge.errors.WorkflowCancelledError`."""
 
     turns: int
     completed: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Options: values from users' code, checked at run time, so that a wrong one is explained in words."""
+"""Options: values from users' code, checked at run time, with errors that say what to write instead."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,12 +30,12 @@ from typing_extensions import get_protocol_members, is_typeddict
 
 from stages.repair.decoding import is_sound
 
-# Functions from users' code, looked at before they are called: async ones, and those of other arguments.
+# Users' functions, checked before they are called: whether they are async, and which arguments they take.
 
 
 def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
-    """Why that cannot be called with these arguments for an answer at once, as a sentence; None where it may be."""
-    # Guards and stages are made anew for each run, most as plain functions, for which `inspect` takes 20 times as long.
+    """Why the function cannot be called synchronously with these arguments, as a sentence; None if it can."""
+    # Guards and stages are created for each run, and most are plain functions; `inspect` would take 20 times as long.
     if type(given) is FunctionType and not given.__dict__:
         code = given.__code__
         if code.co_argcount == len(arguments) and not code.co_kwonlyargcount and not code.co_flags & _ASYNC:
@@ -56,24 +56,24 @@ _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def is_async(given: Callable[..., object]) -> bool:
-    """Whether calling it gives something to await instead of its answer."""
+    """Whether calling the function returns an awaitable or an async iterator."""
     if type(given) is FunctionType and not given.__dict__:
         return bool(given.__code__.co_flags & _ASYNC)
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return any(kind(function) for kind in kinds for function in (given, type(given).__call__))
 
 
-# Suggestions: the known name that somebody may have meant.
+# Suggestions: the known name that the user may have meant.
 
 _COMPARED = 200
 """Maximum number of known names that are compared."""
 
 _LONGEST = 80
-"""Characters of a wrong name that are compared: the comparison takes time with their product."""
+"""Maximum characters of a wrong name that are compared, because the time grows with the product of lengths."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that is written most like the word; None where none is near."""
+    """The known name that is most similar to the word, or None if none is similar."""
     import difflib  # noqa: PLC0415 - only a mistake needs it
 
     by_lower, wrong = {name.lower(): name for name in islice(known, _COMPARED)}, word[:_LONGEST].lower()
@@ -86,12 +86,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question to end a refusal with, ` Did you mean X?`; empty where no known name is near."""
+    """A question to append to an error, ` Did you mean X?`; empty if no known name is similar."""
     meant = nearest(word, known)
     return f" Did you mean {meant}?" if meant else ""
 
 
-# Check option types at run time: wrong types and values out of range, each with what to write instead.
+# Check option types at run time: wrong types and values out of range, each with the expected type.
 
 Hint: TypeAlias = object
 """An annotation: classes, choices (`Literal`), ranges (`Annotated[int, Meta(ge=1)]`) and combinations of them."""
@@ -137,13 +137,13 @@ Test: TypeAlias = Callable[[object], bool]
 
 
 def _fits(value: object, hint: Hint, *, deep: bool) -> bool:
-    """Whether the value matches the annotation. A bool is no number, and nan is not accepted."""
+    """Whether the value matches the annotation. A bool does not count as a number, and nan is not accepted."""
     return _test(hint, deep)(value)
 
 
 @cache
 def _test(hint: Hint, deep: bool) -> Test:
-    """The test of an annotation, made once: to take an annotation apart takes longer than most tests."""
+    """The test for an annotation, cached because analysing an annotation takes longer than most tests."""
     tests = tuple(_test_of(kind, deep=deep) for kind in _kinds(hint))
     return tests[0] if len(tests) == 1 else lambda value: any(test(value) for test in tests)
 
@@ -161,7 +161,7 @@ def _test_of(kind: Hint, *, deep: bool) -> Test:
     if origin is Literal:
         return lambda value: any(value == one and type(value) is type(one) for one in inside)
     if origin is Callable:
-        # A class is given where its instance is meant, unless anything at all may be called.
+        # A class was probably passed instead of its instance, unless any callable is allowed.
         return lambda value: callable(value) and (inside[0] is ... or not isinstance(value, type))
     if origin is tuple and inside[1:] != (...,):
         each = tuple(_test(one, deep) for one in inside)
@@ -193,7 +193,7 @@ def _test_of_class(kind: Hint, wanted: object, *, deep: bool) -> Test:
             return not isinstance(value, bool)
         if not isinstance(value, wanted):
             return False
-        if deep and isinstance(value, Struct) and not isinstance(value, Options):  # those have checked themselves
+        if deep and isinstance(value, Struct) and not isinstance(value, Options):  # Options have checked themselves
             return all(_fits(getattr(value, inner.name), inner.type, deep=True) for inner in structs.fields(value))
         return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
 
@@ -201,7 +201,7 @@ def _test_of_class(kind: Hint, wanted: object, *, deep: bool) -> Test:
 
 
 _LISTS = (Sequence, Collection, tuple)
-"""Kinds of lists in annotations; a set will do for any of them."""
+"""Kinds of lists in annotations; each also accepts a set."""
 
 
 def _test_of_all(hint: Hint, *, deep: bool) -> Callable[[Collection[object]], bool]:
@@ -210,7 +210,7 @@ def _test_of_all(hint: Hint, *, deep: bool) -> Callable[[Collection[object]], bo
 
 
 def _within(value: object, meta: object) -> bool:
-    """Whether a number is within the annotated bounds; other values have none."""
+    """Whether a number is within the annotated bounds; True for other values."""
     if not isinstance(meta, Meta) or not isinstance(value, int | float):
         return True
     low = (meta.ge is None or value >= meta.ge) and (meta.gt is None or value > meta.gt)
@@ -241,13 +241,13 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
 
 
 def _held(name: str, value: object, hint: Hint) -> str:
-    """Where the wanted value is, if the given one holds it under that name: the state of a run that ended."""
+    """A hint if the value has the wanted one as an attribute of that name, such as the state of a finished run."""
     wanted = tuple(kind for kind in _kinds(hint) if isinstance(kind, type) and kind.__name__.lower() == name)
     return f": pass its `.{name}`" if wanted and isinstance(getattr(value, name, None), wanted) else ""
 
 
 def _makes(made: type, kind: Hint) -> bool:
-    """Whether the class itself was given where an instance of it belongs."""
+    """Whether the class itself was passed instead of an instance."""
     origin, inside = _parts(kind)
     if origin is Annotated:
         return any(_makes(made, one) for one in _kinds(inside[0]))
@@ -266,18 +266,18 @@ def _kinds(hint: Hint) -> tuple[Hint, ...]:
 
 @cache
 def _parts(kind: Hint) -> tuple[object, tuple[Hint, ...]]:
-    """Origin and arguments of an annotation, cached: typing takes microseconds for them."""
+    """Origin and arguments of an annotation, cached because typing takes microseconds to find them."""
     return get_origin(kind), get_args(kind)
 
 
 @cache
 def plain_classes(hint: Hint) -> frozenset[Hint]:
-    """The classes of the annotation whose instances match without a closer look; not float, because of nan."""
+    """The classes of the annotation whose instances always match; not float, because of nan."""
     return frozenset(kind for kind in _kinds(hint) if isinstance(kind, type) and kind is not float)
 
 
 def _is_list(value: object) -> TypeGuard[Collection[object]]:
-    """Whether it is a collection, so that iterating here takes nothing from it."""
+    """Whether the value is a collection, so that iterating does not consume it."""
     return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
 
 
@@ -314,7 +314,7 @@ def _word(kind: Hint) -> str:
 
 
 def _plural(hint: Hint) -> str:
-    """The values of the annotation in the plural; empty where several kinds of them, or a class, have none."""
+    """The plural for values of the annotation; empty for a union or a class, which have none."""
     kinds = tuple(_kinds(hint))
     origin, inside = _parts(kinds[0])
     if len(kinds) > 1 or origin not in (None, Sequence, tuple):
@@ -329,15 +329,15 @@ def _one(name: str) -> str:
     return f"{'an' if name[:1] in 'AEIO' else 'a'} {name}"
 
 
-# Names of options: one that there is not is answered with the one that was meant, and with the group that it is in.
+# Unknown option names: the error names the option that was probably meant, and its group.
 
 
 def refuse_strangers(
     given: Mapping[str, object], known: Collection[str], hints: Callable[[], Mapping[str, Hint]]
 ) -> None:
-    """TypeError, a sentence an option, for options that are not among the known ones.
+    """Raise a TypeError for unknown options, with one sentence for each.
 
-    One that is a field of another option is answered with how to write it: `limits=Limits(max_iterations=5)`.
+    For a field of another option, the error says how to write it: `limits=Limits(max_iterations=5)`.
     """
     strangers = [name for name in given if name not in known]
     if not strangers:
@@ -359,21 +359,21 @@ def refuse_strangers(
 
 
 def _groups(hints: Mapping[str, Hint]) -> Iterator[tuple[str, type[Struct]]]:
-    """The options that are groups of options themselves."""
+    """The options that are themselves groups of options."""
     for name, hint in hints.items():
         for kind in _kinds(hint):
             if isinstance(kind, type) and issubclass(kind, Options):
                 yield name, kind
 
 
-# Check option types at run time: functions and Structs whose wrong options are explained in words.
+# Check option types at run time: functions and Structs with explained errors.
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 class OptionError(ValueError):
-    """Options are not what they must be; `problems` lists every mistake, a sentence each."""
+    """Options are invalid; `problems` lists every mistake, one sentence each."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
@@ -381,7 +381,7 @@ class OptionError(ValueError):
 
 
 class _Named(StructMeta):
-    """The class of Structs that say in words what is wrong with the name of an option."""
+    """The metaclass of Structs that explain unknown option names."""
 
     if not TYPE_CHECKING:  # a type checker sees the fields
 
@@ -391,11 +391,11 @@ class _Named(StructMeta):
 
 
 class Options(Struct, frozen=True, metaclass=_Named):
-    """A Struct that is checked when it is made. OptionError, with every mistake, for fields that are not right."""
+    """A Struct that checks its fields on creation and raises an OptionError with every mistake."""
 
     def __post_init__(self) -> None:
         """Refuse what is wrong."""
-        # Most are of exactly the annotated type, which is quick to see.
+        # Most values have exactly the annotated type, which is quick to check.
         plain = all(map(contains, _plain_fields(type(self)), map(type, astuple(self))))
         wrong = {} if plain else self._wrong_fields()
         if problems := (*chain(*wrong.values()), *self.contradictions(wrong)):
@@ -406,7 +406,7 @@ class Options(Struct, frozen=True, metaclass=_Named):
         return wrong_options({name: getattr(self, name) for name in hints}, hints, deep=False)
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:  # noqa: ARG002 - for those that override it
-        """What fields say against one another, a sentence each; nothing of those that are `wrong` by themselves."""
+        """Contradictions between fields, one sentence each, ignoring fields that are `wrong` themselves."""
         return iter(())
 
 
@@ -425,7 +425,7 @@ def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
 def checking(
     error: Callable[[tuple[str, ...]], Exception],
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator that checks the function's arguments against its annotations first, and raises that error."""
+    """A decorator that checks a function's arguments against its annotations, and raises `error` with the mistakes."""
 
     def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
         def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
@@ -458,7 +458,7 @@ checked = checking(OptionError)
 
 
 class _Parameters(Struct, frozen=True):
-    """`rest` is the name of `*args`, empty where there is none; `keywords` is None where any keyword is taken."""
+    """A function's parameters. `rest`: the name of `*args`, or empty. `keywords`: None if it takes any keyword."""
 
     positional: tuple[str, ...]
     rest: str
@@ -480,7 +480,7 @@ def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mappi
 
 @cache
 def _parameters(function: Callable[..., object]) -> _Parameters:
-    """What the function takes, and what each of it must be; what an `Unpack` stands for is named one by one."""
+    """The parameters of the function with their annotations; an `Unpack` is replaced by its fields."""
     parameters = inspect.signature(function).parameters.values()
     hints = _hints(function)
     by_name = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
@@ -497,7 +497,7 @@ def _parameters(function: Callable[..., object]) -> _Parameters:
 
 
 def _hints(owner: Any) -> dict[str, Hint]:
-    """Its annotations; for those that are only imported for type checkers, the name of the class."""
+    """The annotations of a function or class; names imported only for type checkers become forward references."""
     try:
         return get_type_hints(owner, include_extras=True)
     except NameError:

@@ -129,7 +129,7 @@ class RepairLimits(Options, frozen=True, kw_only=True):
 
 
 OnViolation = Literal["block_all", "block_call"]
-"""What a refused call means for the others of its reply: none runs, or the legal ones do."""
+"""What happens to the other calls in a reply if one is refused: none runs, or the legal ones do."""
 
 BatchPolicy = Literal["auto", "all", "first", "independent"]
 """Which calls of one reply are run: all, the first, or those that do not depend on the results of others.
@@ -139,15 +139,15 @@ BatchPolicy = Literal["auto", "all", "first", "independent"]
 
 
 class Limits(Options, frozen=True, kw_only=True):
-    """What a run may take, and how many mistakes in a row it may make; one more ends it with the Halt of that name.
+    """The budgets of a run, and its maximum numbers of consecutive mistakes; one more ends the run with a typed Halt.
 
-    Model calls (`max_iterations`, retries too), tool calls, tokens of prompts and replies, seconds, and cost, by the
-    `price` of a million tokens. None: no limit; for `max_iterations`: 10 in a workflow, 20 for each message to an
-    agent, none in Guardrails, where your own loop counts.
+    Budgets: model calls (`max_iterations`, including retries), tool calls, tokens of prompts and replies, seconds, and
+    cost by the `price` of a million tokens. None means no limit. For `max_iterations`, None means 10 in a workflow, 20
+    for each message to an agent, and no limit in Guardrails, where your own loop counts.
 
-    `max_retries_per_step`: replies in a row without a usable call. `max_tool_errors`: failures of tools in a row.
-    `max_repeats`: how often a call may be answered the same with nothing new in between; if it writes, in whatever way.
-    Then it is not run again, unless its tool is `repeatable`; None: it is.
+    `max_retries_per_step`: consecutive replies without a usable call. `max_tool_errors`: consecutive tool failures.
+    `max_repeats`: how often a call may get the same result without new information in between; for a write, any result
+    counts as the same. After that the call is not run again, unless its tool is `repeatable`. None: no limit.
     """
 
     max_iterations: AtLeastOne | None = None
@@ -161,7 +161,7 @@ class Limits(Options, frozen=True, kw_only=True):
     max_repeats: AtLeastOne | None = 2
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
-        """Prices below zero, and a cost without prices."""
+        """Negative prices, and `max_cost` without a price."""
         if self.price is not None and "price" not in wrong:
             given = (self.price.prompt, self.price.completion, self.price.cached or 0)
             if min(given) < 0:
@@ -170,7 +170,7 @@ class Limits(Options, frozen=True, kw_only=True):
             yield "max_cost needs price=Price(prompt=…, completion=…): what a million tokens cost"
 
     def budget(self, model_calls: int = 10) -> Budget:
-        """What a run may take; so many model calls where nothing is said of them."""
+        """The budget of a run; `model_calls` applies if `max_iterations` is None."""
         return Budget(
             calls=self.max_iterations or model_calls,
             tool_calls=self.max_tool_calls,
@@ -182,13 +182,13 @@ class Limits(Options, frozen=True, kw_only=True):
 
 
 class Calls(Options, frozen=True, kw_only=True):
-    """How the calls of a reply are found, checked and run.
+    """How the calls in a reply are found, checked and run.
 
-    `batch` says which calls of one reply are run, `on_violation` what one that is refused does to the others.
-    `max_parallel`: maximum number of concurrent reads. `max_calls_per_reply`: calls beyond that are answered without
-    being run. `in_doubt` says when a person is asked about a call whose outcome is unknown.
-    `rescue_enabled`: find calls in text, in the user's own `families` and formats first, and repair damaged ones within
-    the `repair_limits`. `value_checks`: refuse placeholders and, in answers, forge's own words.
+    `batch`: which calls of a reply run. `on_violation`: what happens to the other calls if one is refused.
+    `max_parallel`: maximum number of concurrent reads. `max_calls_per_reply`: calls beyond that are answered but not
+    run. `in_doubt`: when to ask a person about a call whose outcome is unknown.
+    `rescue_enabled`: find calls in text, trying your own `families` and formats first, and repair damaged ones within
+    the `repair_limits`. `value_checks`: refuse placeholders as values, and answers that repeat forge's corrections.
     """
 
     batch: BatchPolicy = "auto"
@@ -207,9 +207,9 @@ AnyCheck = Callable[..., str | None]
 
 
 class Rules(Options, frozen=True, kw_only=True):
-    """What a workflow demands of the model, and how many mistakes it allows.
+    """The rules of a workflow, and its maximum numbers of mistakes.
 
-    `max_premature` and `max_prerequisite_violations` count mistakes in a row, as the `limits` do.
+    `max_premature` and `max_prerequisite_violations` count consecutive mistakes, as the `limits` do.
     """
 
     tools: tuple[ToolSpec, ...]
@@ -221,13 +221,13 @@ class Rules(Options, frozen=True, kw_only=True):
     max_prerequisite_violations: int = 2
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
-    """Tools that may not be called before the user or an error names them: writes that nothing needs."""
+    """Writes that no step needs: they may not be called until the user or an error names them."""
     unruled: tuple[str, ...] = ()
-    """Writes of which no rule says anything, where no step says what the run is about."""
+    """Writes that no rule names, in a workflow without required steps."""
     checks: Mapping[str, AnyCheck] = {}
-    """By tool, a function of the user's that says what is wrong with a call. Rules without any survive JSON."""
+    """By tool, a user's function that says what is wrong with a call. Only rules without checks survive JSON."""
     without: frozenset[str] = frozenset()
-    """What is off, by name: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), the questions
+    """Names turned off: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), and the questions
     `ask_once` and `ask_if_meant`."""
 
     def tool(self, name: str) -> ToolSpec | None:
@@ -246,9 +246,9 @@ def completed(ledger: Ledger) -> tuple[str, ...]:
 
 
 def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
-    """The required steps that have not succeeded yet, in declared order, then tools not used often enough.
+    """The required steps that have not succeeded yet, in declared order, then tools not called often enough.
 
-    A success that a later call has made out of date counts no more.
+    A success that a later call has made out of date does not count.
     """
     if not rules.required and not rules.order:
         return ()
@@ -261,29 +261,29 @@ def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
 
 
 def listed_values_left(rules: Rules, ledger: Ledger) -> tuple[Listed, ...]:
-    """The tools that still have to be called with listed values, and those values."""
+    """The tools that must still be called with listed values, and those values."""
     each = [use for use in rules.order if use.each_of]
     done = current_successes(rules.order, ledger.successes) if each else ()
     return tuple(Listed(tool=use.tool, values=left) for use in each if (left := values_left(use, done)))
 
 
 def welcomes_words(rules: Rules, ledger: Ledger) -> bool:
-    """Whether a text is an answer now."""
+    """Whether text is accepted as the answer now."""
     return rules.on_text == "accept" and not pending(rules, ledger)
 
 
 def required_tools(rules: Rules) -> tuple[str, ...]:
-    """The tools that have to succeed before the run may end, in declared order."""
+    """The tools that must succeed before the run may end, in declared order."""
     return tuple(dict.fromkeys((*rules.required, *(tool for use in rules.order for tool in use.demanded))))
 
 
 def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
-    """The names of the calls that succeeded, one by one."""
+    """The tool names of all successful calls, with repetitions."""
     return tuple([success.name for success in ledger.successes])
 
 
 def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
-    """The tools of these that have succeeded, and of which no success counts any more."""
+    """Those of the tools that have succeeded, but whose successes are all out of date."""
     if not any(use.again_after for use in rules.order):
         return ()
     gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
@@ -292,7 +292,7 @@ def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, .
 
 
 def denied(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
-    """The tools of these whose latest answer does not count by a rule of theirs, and nothing was written since."""
+    """Those of the tools whose latest result does not count by their own rule, with no write since."""
     judged = judged_tools(rules.order)
     latest = _latest_since_write(rules, ledger) if judged else {}
     return tuple(name for name in names if name in judged and name in latest and not latest[name].passed)

@@ -1,21 +1,22 @@
-"""State: all of a run, as one value.
+"""State: a whole run as one value.
 
 The rules of the loop:
 
  1. A run is a State and a pipeline of stages. Nothing else decides what happens next.
- 2. The phase says where in the turn the run is. A stage acts in its own phases and hands on every other
-    state untouched.
- 3. One application of the pipeline ends in `Awaiting` (the world must do something), `Ready` (the turn is
+ 2. The phase says where in the turn the run is. A stage acts in its own phases and returns every other
+    state unchanged.
+ 3. One application of the pipeline ends in `Awaiting` (an effect must be performed), `Ready` (the turn is
     over, the next begins), `Done` (a typed outcome), or a Failure with a typed Halt.
  4. Only the driver leaves `Awaiting`: it performs the effect and delivers the outcome.
- 5. `history` is what was said; compaction may reshape it. `ledger` is what is enforced; nothing reshapes it.
- 6. Every model call is paid for out of the ledger's budget before it is sent, and budgets only shrink: a
-    run ends.
+ 5. `history` holds the messages, and compaction may shorten it. `ledger` holds the facts that rules rely on, and is
+    never shortened.
+ 6. Every model call is charged to the ledger's budget before it is sent, and budgets only shrink, so every run
+    ends.
  7. The history is always valid for a server: each call is answered, right after the message that made it.
  8. A mistake of the model becomes a corrective message and a count. One correct call, or one clean batch,
-    sets the counts back.
+    resets the counts.
 
-All of it is frozen and holds no cycle, so the garbage collector need not walk it (`gc=False`), however long the run is.
+All values are frozen and without cycles, so the garbage collector need not walk them (`gc=False`).
 """
 
 from collections.abc import Mapping
@@ -43,14 +44,14 @@ from stages.effect import (
 from stages.message import Assistant, History, Message, Status, ToolCall, size
 from stages.tokens import STARTING_RATE, Report, length
 
-# Phases: where in its turn a run is; each is a value that holds what the stage to come works on.
+# Phases: where a run is in its turn. Each holds the data that the next stage needs.
 
 
 class SummaryOrder(Struct, frozen=True, kw_only=True, gc=False):
-    """What the model is asked for instead of its next turn: a summary, the last tier of compaction.
+    """A request for a summary in place of the next turn, the last tier of compaction.
 
-    `text` asks for it. It replaces what may be cut among the first `messages` of the history, if it has at
-    least `shortest` characters and is shorter. `budget` is what the history has to fit.
+    `text` is the request. The summary replaces whatever may be cut among the first `messages` of the history, if it
+    has at least `shortest` characters and is shorter than that. `budget` is the budget that the history must fit.
     """
 
     text: str
@@ -60,14 +61,14 @@ class SummaryOrder(Struct, frozen=True, kw_only=True, gc=False):
 
 
 MAIN = "main"
-"""The target of a request that no stage wants another model for: the run's own model."""
+"""The default target of a request: the run's own model."""
 
 
 class Asked(Struct, frozen=True, kw_only=True, gc=False):
-    """What the model was asked, by which its reply is judged.
+    """The request that a reply answers; the reply is judged by it.
 
-    `target` is the name of the model (`Ready.target`), `mode` the one in which it was asked for calls. `notes` stood
-    at the end of the prompt, `tail` at that of the request: its tools, or the schema of a reply.
+    `target` is the name of the model (`Ready.target`), and `mode` how calls were requested. `notes` were at the end of
+    the prompt, and `tail` at the end of the request: its tools, or the schema of a reply.
     """
 
     target: str = MAIN
@@ -77,10 +78,10 @@ class Asked(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
-    """A turn begins; with `summary`, that is asked for first.
+    """A turn begins. If `summary` is set, forge requests that first.
 
-    `target` is the name of the model that the request is for, among those that `serialize` was given and the backend
-    routes to. A stage asks another model than the run's own by `state.to(Ready(target="larger"))`.
+    `target` names the model to ask, among the targets of `serialize` and the backend. A stage selects another model
+    with `state.to(Ready(target="larger"))`.
     """
 
     summary: SummaryOrder | None = None
@@ -88,9 +89,9 @@ class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
 
 
 class Folded(Struct, frozen=True, kw_only=True, gc=False, tag="folded"):
-    """The view is chosen: what the model will be shown.
+    """The view is chosen: the messages that the model will see.
 
-    `notes` stand at the end of this prompt alone: the next one goes on from the view without them.
+    `notes` are messages at the end of this prompt only; the next prompt does not contain them.
     """
 
     view: History
@@ -108,10 +109,10 @@ class Prepared(Struct, frozen=True, kw_only=True, gc=False, tag="prepared"):
 
 
 class Batch(Struct, frozen=True, kw_only=True, gc=False):
-    """Calls that are being executed, in what the model `said`, and what came back so far.
+    """The calls being executed, from the message `said`, and their results so far.
 
-    `approved`: ids that a person said yes to. `notice`: what the model is told after the results of a call that its
-    reply was cut off in. `heard`: what the user said meanwhile (`effect.Results`).
+    `approved`: IDs of calls that a person approved. `notice`: a text for the model after the results, if its reply was
+    cut off within a call. `heard`: what the user said in the meantime (`effect.Results`).
     """
 
     said: Assistant = Assistant()
@@ -127,9 +128,9 @@ class Batch(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Awaiting(Struct, frozen=True, kw_only=True, gc=False, tag="awaiting"):
-    """The world must do something. `batch` is what an `Execute` or `Ask` belongs to, `summary` what a `Send` is for.
+    """An effect must be performed. `batch` is the batch of an `Execute` or `Ask`, `summary` the purpose of a `Send`.
 
-    Without `summary`, a `Send` is for the run's next turn. `asked` is what a `Send` asks.
+    Without `summary`, a `Send` is for the run's next turn. `asked` is the request that a `Send` makes.
     """
 
     effect: Effect
@@ -146,10 +147,10 @@ class Answered(Struct, frozen=True, kw_only=True, gc=False, tag="answered"):
 
 
 class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
-    """What the model `said`, with calls whose names and arguments are right. `notice`: see Batch.
+    """The message `said`, with calls whose names and arguments are valid. `notice`: see Batch.
 
-    `asked` is what it replied to. `refused` are the answers to those of the calls that must not run. `allowed`: the
-    guards were asked, and let the others run; `execute` runs no calls that are not allowed.
+    `asked` is the request that it answers. `refused` are the answers to calls that must not run. `allowed`: the guards
+    have checked the calls and let the others run; `execute` runs only allowed calls.
     """
 
     said: Assistant
@@ -165,12 +166,12 @@ class Vetted(Struct, frozen=True, kw_only=True, gc=False, tag="vetted"):
 
     @property
     def batch(self) -> Batch:
-        """The calls as they begin to be executed, those that must not run answered."""
+        """The batch at the start of execution, with the refused calls already answered."""
         return Batch(said=self.said, results=self.refused, notice=self.notice)
 
 
 class Edited(Struct, frozen=True, kw_only=True, gc=False, tag="edited"):
-    """A person approved the call of `ask` with arguments of their own; `fit`: they fit the tool's schema."""
+    """A person approved the call of `ask` with edited `arguments`; `fit`: they match the tool's schema."""
 
     batch: Batch
     ask: Ask
@@ -179,7 +180,7 @@ class Edited(Struct, frozen=True, kw_only=True, gc=False, tag="edited"):
 
 
 class Executed(Struct, frozen=True, kw_only=True, gc=False, tag="executed"):
-    """Part of the batch, or all of it, has come back.
+    """Some or all calls of the batch have returned.
 
     `settled`: an earlier call, and the result that a person has found out about it.
     """
@@ -199,7 +200,7 @@ Ending = Completed | Said | NeedsInput | HandOff
 
 
 class Done(Struct, frozen=True, kw_only=True, gc=False, tag="done"):
-    """The run reached its goal. `batch`: the calls that go on once the user has answered what one of them asks."""
+    """The run reached its goal. `batch`: the calls that continue once the user has answered the question of one."""
 
     outcome: Ending
     batch: Batch = Batch()
@@ -246,7 +247,7 @@ ENTRIES: frozenset[type[Phase]] = frozenset({Ready, Answered, Edited, Executed})
 
 
 def missing_stage(phase: Phase) -> str:
-    """What a pipeline lacks that leaves a run in this phase, as a sentence."""
+    """Which stage is missing if a pipeline leaves a run in this phase, as a sentence."""
     name = type(phase).__name__
     if isinstance(phase, Vetted) and not phase.allowed:
         return (
@@ -259,15 +260,15 @@ def missing_stage(phase: Phase) -> str:
     return f"the pipeline leaves the run in {name}: no stage of it acts there" + (f", as {stage} does" if stage else "")
 
 
-# The ledger: what is enforced over a run, whatever the model remembers: budget, successes, mistakes.
+# The ledger: the facts that rules rely on, independent of what the model still sees: budget, successes, mistakes.
 
 
 class Success(Struct, frozen=True, kw_only=True, gc=False):
-    """A call that succeeded: steps and prerequisites are judged by these.
+    """A successful call; steps and prerequisites are judged by these.
 
-    `answer` has the digests of what the model was told of it and of the call, in hexadecimal digits; `turn` is the
-    model call that made it. `listed` are the values with which other tools have to be called. `passed`: a rule of
-    order says when an answer of the tool counts (`Use.counts_if`), and this one does.
+    `answer` holds the digests of its result and of the call, in hexadecimal; `turn` is the model call that made it.
+    `listed` are the values that other tools must be called with. `passed`: an order rule says which results of the tool
+    count (`Use.counts_if`), and this one does.
     """
 
     name: str
@@ -279,7 +280,7 @@ class Success(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Attempt(Struct, frozen=True, kw_only=True, gc=False):
-    """A call that brought nothing new. `answer` is the digest of its answer; empty: it was refused, or it raised."""
+    """A call without progress. `answer` is the digest of its result; empty if it was refused or raised."""
 
     name: str
     arguments: str
@@ -288,7 +289,7 @@ class Attempt(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Compaction(Struct, frozen=True, kw_only=True, gc=False):
-    """One compaction of the history. `phase` is how far the compactor had to go."""
+    """One compaction of the history. `phase` is the last step that the compactor needed."""
 
     turn: int
     phase: int
@@ -300,7 +301,7 @@ class Compaction(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ledger(Struct, frozen=True, kw_only=True, gc=False):
-    """What is enforced, whatever the model remembers."""
+    """The facts that rules rely on, independent of what the model still sees."""
 
     budget: Budget = Budget()
     turn: int = 0
@@ -308,48 +309,47 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     ids: int = 0
     """Call ids given out so far."""
     effects: int = 0
-    """Effects that were answered so far: model calls, groups of tool calls, questions."""
+    """Effects completed so far: model calls, groups of tool calls, questions."""
     successes: tuple[Success, ...] = ()
     retries: int = 0
     tool_errors: int = 0
     premature: int = 0
     prerequisite_violations: int = 0
     repetitions: int = 0
-    """Batches refused because they repeat what was answered, over the whole run."""
+    """Batches refused as repetitions, over the whole run."""
     refusals: int = 0
-    """Batches refused by guards that count nowhere else, over the whole run."""
+    """Batches refused by guards without a count of their own, over the whole run."""
     progress: int = 0
-    """The last model call that brought something new (`stages.progress`)."""
+    """The last model call that made progress (`stages.progress`)."""
     attempts: tuple[Attempt, ...] = ()
-    """The calls that brought nothing new, over the whole run."""
+    """The calls without progress, over the whole run."""
     seen: bytes = b""
     """The digests of the calls that succeeded since the last compaction, 16 bytes each (`Success.answer`)."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
     fallback: str = ""
-    """Why the tools are in the prompt instead of the request: what the server refused them with; empty: they are not.
-    """
+    """The error by which the server refused tools, so that they are in the prompt instead; empty if it did not."""
     model: str = ""
-    """The model that the rate and the report were measured with."""
+    """The model for which the rate and the report were measured."""
     tokens_per_character: float = STARTING_RATE
     report: Report = Report()
-    """The server's token count of the last prompt; the rate estimates what came since, and learns from each reply."""
+    """The server's token count of the last prompt. The rate estimates later messages, and adapts to each reply."""
     tokens_used: int = 0
     cost: float = 0.0
     """Spent on model calls so far, by the budget's price."""
     context_tokens: int = 0
-    """Maximum tokens of the prompt, as `compact` was told; 0: not known."""
+    """Maximum tokens of the prompt, as passed to `compact`; 0 if unknown."""
     summary_turn: int = -1
-    """The last model call that asked for a summary; -1: there was none."""
+    """The last model call that requested a summary; -1 if none did."""
     summary_failures: tuple[str, ...] = ()
-    """Why the last summaries in a row could not be used."""
+    """Why the last consecutive summaries were unusable."""
     compactions: tuple[Compaction, ...] = ()
     in_doubt: tuple[ToolCall, ...] = ()
-    """Calls whose outcome is unknown: until somebody decides, their tools are not used."""
+    """Calls whose outcome is unknown; their tools are blocked until a person decides."""
     rejected: tuple[str, ...] = ()
-    """Digests of calls that a person rejected: nobody is asked about the same call again."""
+    """Digests of rejected calls; forge does not ask about the same call again."""
     asked_to_act: int = -1
-    """The model call whose answer in words was asked about: was something to be done? -1: none was."""
+    """The model call after whose text forge asked whether something should be done; -1 if it never asked."""
     asked_about: tuple[str, ...] | None = None
     """The tools of calls in the last reply of which the model was asked whether they are meant; empty: of a call that
     cannot be read; None: it was not asked."""

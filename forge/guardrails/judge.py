@@ -229,8 +229,8 @@ VERSION: Final = 1
 class Checkpoint(Struct, frozen=True, kw_only=True):
     """The whole state of the middleware. `told` is the number of messages that the caller already has.
 
-    `ids` maps forge's call ids to the server's, for the calls of the last reply. `mistakes` counts the mistakes in a row,
-    by kind, before that reply.
+    `ids` maps forge's call ids to the server's, for the calls of the last reply. `mistakes` counts the consecutive
+    mistakes of each kind before that reply.
     """
 
     state: State

@@ -186,11 +186,11 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
         return replace(self, guard_list=fewer, guards=fewer.named(self.rules))
 
 
-# Options of a workflow that others take as well, by the same names: a type checker needs each of them once more.
+# Options that agents and Guardrails share with workflows, repeated here for type checkers.
 
 
 class StepOptions(TypedDict, total=False):
-    """Those that say which calls a run needs and may have: of an agent, and of Guardrails."""
+    """Options on required and allowed calls, shared with agents and Guardrails."""
 
     terminal_tool: str | Sequence[str]
     required_steps: str | Sequence[str]
@@ -201,7 +201,7 @@ class StepOptions(TypedDict, total=False):
 
 
 class TurnOptions(StepOptions, total=False):
-    """Those of a workflow that forge's own loop runs: of an agent, for each message."""
+    """Options for turns of forge's own loop, shared with agents, where they apply to each message."""
 
     order: Sequence[Use]
     completion_checks: Mapping[str, CompletionCheck] | None
@@ -214,14 +214,14 @@ class TurnOptions(StepOptions, total=False):
     context: Context
 
 
-# Workflow: what a run may do, from functions and rules; every mistake in it is told before anything runs.
+# Workflow: what a run may do, from functions and rules. All mistakes are reported before anything runs.
 
 
 _LIMITS, _CONTEXT, _CALLS = Limits(), Context(), Calls()
 
 
 def _naming(workflow: "type[Workflow[R_co]]") -> "type[Workflow[R_co]]":
-    """The class, saying in words what is wrong with the name of an option."""
+    """The class, with an error for unknown option names that says what to write."""
     make, hints = workflow.__init__, {option.name: option.type for option in fields(workflow)}
 
     @wraps(make)
@@ -238,34 +238,33 @@ def _naming(workflow: "type[Workflow[R_co]]") -> "type[Workflow[R_co]]":
 class Workflow(Generic[R_co]):
     """Tools, the steps that are required, and the tool that ends the run.
 
-    Every mistake in the definition is reported at once, as a DefinitionError, before anything runs.
+    All mistakes in the definition are reported at once, as a DefinitionError, before anything runs.
 
-    `optional_steps` are tools that write and may be used although no required step needs them. Where there are required
-    steps, other such tools of which the workflow says nothing are withheld: neither offered nor run before the user or
-    an error names them. Without required steps they are offered, made once, and with values that were given
+    `optional_steps`: write tools that the model may use although no required step needs them. If there are required
+    steps, other write tools that no option names are withheld: neither offered nor run until the user or an error names
+    them. Without required steps, all are offered, but the same call runs only once and its values must have been seen
     (docs/guards.md, Plain requests).
-    `on_text` is what bare text means: `nudge`, a mistake; `accept`, the answer; `respond`, a mistake too, but the
-    model is given one more terminal tool, `respond`, to answer in words with.
-    `grounded` names, for a tool, the arguments whose values must have been seen, `calculated` the numbers that the
+    `on_text`: what a reply without a call means. `nudge`: a mistake. `accept`: the answer. `respond`: also a mistake,
+    but the model gets an extra terminal tool, `respond`, to answer with.
+    `grounded`: by tool, the arguments whose values must have been seen. `calculated`: by tool, the numbers that the
     model writes as calculations (see `tool`).
-    `order` are rules of order and number (see `Use`). `completion_checks` has, by tool, a pure function of the
-    arguments, or of the arguments and the calls that have succeeded (`stages.guards.PastCall`): what it says is wrong,
-    the model is told, and the call is not run.
-    `without` names guards and narrowings of the offer that are off (docs/guards.md).
-    `nudges` are your own words for forge's corrections, by kind: a text with placeholders or a function of the
+    `order`: rules for the order and number of calls (see `Use`).
+    `completion_checks`: by tool, a pure function of the arguments, or of the arguments and the successful calls
+    (`stages.guards.PastCall`). If it returns a text, the call does not run, and the model is told that text.
+    `without`: names of guards and narrowings of the offer to turn off (docs/guards.md).
+    `nudges`: your own texts for forge's corrections, by kind: a text with placeholders, or a function of the
     `Correction` (see `stages.nudges`).
-    `result` is a type: the model is given one more terminal tool, which takes its fields, and the run's value is an
-    instance of it.
-    `stages` are those of a turn, in running order: a name stands for forge's own, a function is one of yours.
-    `unsure` says what follows calls that the model is not sure of (docs/confidence.md); the backend has to give
+    `result`: a type. The model gets an extra terminal tool that takes its fields, and the run's value is an instance.
+    `stages`: the stages of a turn, in running order; a string names one of forge's, a function is your own.
+    `unsure`: what to do about calls that the model is not sure of (docs/confidence.md). The backend must return
     log-probabilities.
 
-    `limits` bound what a run may take, `context` says what the model is shown of it, `calls` how the calls of a reply
-    are found and run: see `Limits`, `Context`, `Calls`.
+    `limits` sets the budgets of a run, `context` what the model sees, and `calls` how the calls in a reply are found
+    and run: see `Limits`, `Context`, `Calls`.
 
-    Made of them: `rules` (the core's form of it), `budget`, `functions` by tool name, `execute` (the interpreter that
-    runs them), and `compiled`, all that the runs of the workflow share. `forge.workflow.turn` makes the stages of a
-    turn from it.
+    Derived from these: `rules` (the form that stages read), `budget`, `functions` by tool name, `execute` (the
+    interpreter that runs the tools), and `compiled`, which all runs of the workflow share. `forge.workflow.turn` makes
+    the stages of a turn.
     """
 
     name: str
@@ -293,16 +292,16 @@ class Workflow(Generic[R_co]):
     calls: Calls = _CALLS
 
     def __post_init__(self) -> None:
-        # Of what a type may be, `result_tool` knows more than an annotation can say.
+        # No annotation covers all types that `result` accepts; `result_tool` checks it.
         hints = {option.name: option.type for option in fields(self)} | {"result": object}
         wrong = wrong_options({name: getattr(self, name) for name in hints}, hints)
         if problems := (*chain(*wrong.values()), *(self._beside(wrong) if wrong else self.problems)):
             raise DefinitionError(problems)
 
     def _beside(self, wrong: Collection[str]) -> tuple[str, ...]:
-        """The mistakes beside those options of another kind, found with the defaults for them and for their likes."""
+        """Further mistakes, found by replacing the options of a wrong type with their defaults."""
         unread = {*wrong}
-        if unread & {"tools", "terminal_tool"}:  # they are judged together
+        if unread & {"tools", "terminal_tool"}:  # checked together
             unread |= {"tools", "terminal_tool"}
         defaults = {option.name: option.default for option in fields(self) if option.name in unread}
         if MISSING in defaults.values():
@@ -316,7 +315,7 @@ class Workflow(Generic[R_co]):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The mistakes in what it says, a sentence each: none, or it could not have been made."""
+        """The mistakes in the definition, one sentence each; empty once the workflow exists."""
         return (
             *(problem for made in self._tools for problem in made.problems),
             *mistakes(self.rules, self._ends, several(self.optional_steps)),
@@ -333,7 +332,7 @@ class Workflow(Generic[R_co]):
 
     @cached_property
     def _tools(self) -> tuple[Tool[..., object], ...]:
-        """The user's tools, then those that an answer in words and a result of a type are given with."""
+        """The user's tools, then the tools for `on_text="respond"` and for `result`."""
         synthetic: list[Callable[..., object]] = [respond_tool()] if self.on_text == "respond" else []
         synthetic += [] if self.result is None else [result_tool(self.result)]
         return tuple(made if isinstance(made, Tool) else tool(made) for made in (*self.tools, *synthetic))
@@ -367,22 +366,22 @@ class Workflow(Generic[R_co]):
 
     @cached_property
     def budget(self) -> Budget:
-        """What each run of it may take."""
+        """The budget of each run."""
         return self.limits.budget()
 
     @cached_property
     def functions(self) -> Mapping[str, Callable[..., object]]:
-        """What a call runs, by the tool's name."""
+        """The functions that calls run, by tool name."""
         return MappingProxyType({made.name: made.function for made in self._tools})
 
     @cached_property
     def execute(self) -> Tools:
-        """The interpreter that runs them."""
+        """The interpreter that runs the tools."""
         return Tools(self.functions, self.rules.tools)
 
     @cached_property
     def compiled(self) -> CompiledWorkflow:
-        """What its runs share: made when the first of them begins, and the same for all."""
+        """Data that all runs of the workflow share, made when the first run begins."""
         rules, context = self.rules, self.context
         tell_withheld(self.name, rules.withheld)
         tell_unruled(self.name, rules.unruled)
@@ -402,8 +401,8 @@ class Workflow(Generic[R_co]):
                 low=context.compact_to,
                 reasoning=context.reasoning_replay != "none",
                 recall=context.recall,
-                # What grounding, calculations, such checks, guards and stages judge by must be known after compaction
-                # too (`past_calls`).
+                # Grounding, calculations, checks that see results, guards and stages need past calls even after
+                # compaction (`past_calls`).
                 record=any(spec.grounded or spec.calculated for spec in rules.tools)
                 or any(map(sees_results, (self.completion_checks or {}).values()))
                 or bool(self.guards)
