@@ -51,7 +51,7 @@ def run_work(options: argparse.Namespace) -> int:
             answer_within=options.answer_within.total_seconds(),
         ) as runs:
             names = ", ".join(workflow_of(one).name for one in served)
-            console.print(Text(f"working on runs of {names} in {runs.where}; Ctrl-C ends it"), soft_wrap=True)
+            console.print(Text(f"performing runs of {names} in {runs.where}; press Ctrl-C to stop"), soft_wrap=True)
             if not options.until_idle:
                 await asyncio.Event().wait()
             cursor = ""  # until none is queued or under way; those that wait for a person are not counted
@@ -97,7 +97,7 @@ def run_list(options: argparse.Namespace) -> int:
     for run in page.runs:
         _show(console, run)
     if not page.runs:
-        console.print(Text("no runs; forge runs start begins one"), soft_wrap=True)
+        console.print(Text("no runs; start one with forge runs start"), soft_wrap=True)
     if page.cursor:
         console.print(Text(f"More: forge runs list --cursor {page.cursor}", style="dim"), soft_wrap=True)
     return 0
@@ -135,12 +135,12 @@ def run_result(options: argparse.Namespace) -> int:
 def run_answer(options: argparse.Namespace) -> int:
     """Answer the question that a run waits with."""
     if options.arguments is not None and not options.approve:
-        raise ForgeError("--arguments is for --approve: it is what the call runs with; leave it out")
+        raise ForgeError("--arguments can only be used with --approve")
 
     async def answered(runs: Runs) -> None:
         known = await runs.get(options.run)
         if known.question is None:
-            raise ForgeError(f"the run {known.id} waits for no answer: it is {known.state}")
+            raise ForgeError(f"the run {known.id} has no open question; it is {known.state}")
         digest, given = options.digest or known.question.digest, options.arguments
         answer: Approved | Rejected | Settled = Approved(digest=digest, edited=given)
         if options.reject is not None:
@@ -218,13 +218,13 @@ def database_of(options: argparse.Namespace) -> str:
 
 def _show(console: Console, run: Run) -> None:
     console.print(Text.assemble((run.id, "bold"), (f"   {printable(run.workflow)}", "dim")), soft_wrap=True)
-    said = printable(run.problem) or f"begun {run.begun}, last changed {run.updated}"
+    said = printable(run.problem) or f"started {run.begun}, last updated {run.updated}"
     show(console, LabelledText(run.state, said, label_style=_COLOURS.get(run.state, "")))
     if (asks := run.question) is None:
         return
     show(console, LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
     if (unsure := asks.in_doubt) is not None:
-        sentence = f"{unsure.name} {unsure.arguments} was begun when its process died; did it happen?"
+        sentence = f"{unsure.name} {unsure.arguments} had been started when the process died; did it happen?"
         show(console, LabelledText("unknown", printable(sentence)))
     show(console, LabelledText("digest", asks.digest))
     ways = "--happened [RESULT], --did-not-happen" if unsure is not None else "--approve, --reject REASON"

@@ -54,7 +54,7 @@ async def _serve(server: "RunServer", console: Console) -> int:
     with handling(stop):
         async with server:
             print(f"forge serve: {server.url}", flush=True)
-            console.print(Text(f"runs are kept in {server.runs.where}; Ctrl-C ends it"), soft_wrap=True)
+            console.print(Text(f"runs are stored in {server.runs.where}; press Ctrl-C to stop"), soft_wrap=True)
             await server.stopped()
     return code
 
@@ -74,6 +74,6 @@ def run_key(options: argparse.Namespace) -> int:
     path: Path = options.key_file
     print(add_key(path, options.owner, scopes_of(options.scopes)))
     Console(stderr=True, highlight=False).print(
-        Text(f"added to {path}, which has only its hash: keep the key, it is not shown again"), soft_wrap=True
+        Text(f"its hash was added to {path}; save the key now, it is not shown again"), soft_wrap=True
     )
     return 0
