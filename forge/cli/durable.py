@@ -34,7 +34,7 @@ _IDLE = 0.5
 
 
 def run_work(options: argparse.Namespace) -> int:
-    """Perform runs until a signal comes, or none is left."""
+    """Perform runs until a signal arrives, or until none is left."""
     served = [load_served(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
 
@@ -104,7 +104,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def run_show(options: argparse.Namespace) -> int:
-    """Print one run, with what it asks."""
+    """Print one run with its open question."""
     run = _asked(options, lambda runs: runs.get(options.run))
     if options.json:
         print(msgspec.json.encode(run).decode())
@@ -114,7 +114,7 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def run_result(options: argparse.Namespace) -> int:
-    """Wait for the run's end and print it; 3 if it waits for a person."""
+    """Wait for the run to end and print its value; 3 if it waits for a person."""
 
     async def ended(runs: Runs) -> int:
         known = await runs.wait(options.run)
@@ -133,7 +133,7 @@ def run_result(options: argparse.Namespace) -> int:
 
 
 def run_answer(options: argparse.Namespace) -> int:
-    """Answer the question that a run waits with."""
+    """Answer a run's open question."""
     if options.arguments is not None and not options.approve:
         raise ForgeError("--arguments can only be used with --approve")
 
@@ -156,7 +156,7 @@ def run_answer(options: argparse.Namespace) -> int:
 
 
 def run_upgrade(options: argparse.Namespace) -> int:
-    """Go on with the runs of another version."""
+    """Resume runs of another version."""
 
     async def upgraded(runs: Runs) -> int:
         chosen = [*options.runs] or [run.id async for run in runs.of_other_versions()]
@@ -169,7 +169,7 @@ def run_upgrade(options: argparse.Namespace) -> int:
 
 
 def run_events(options: argparse.Namespace) -> int:
-    """Print a run's events, a JSON line each, until it ends."""
+    """Print a run's events as JSON lines until it ends."""
     workflow = workflow_of(load_served(options.workflow))
 
     async def told(runs: Runs) -> int:
@@ -197,7 +197,7 @@ run_delete = _plainly(lambda runs, options: runs.delete(options.run))
 
 
 def run_prune(options: argparse.Namespace) -> int:
-    """Delete the runs that ended long ago."""
+    """Delete runs that ended long ago."""
     print(f"deleted {quantity(_asked(options, lambda runs: runs.prune(options.older)), 'run')}")
     return 0
 
@@ -212,7 +212,7 @@ async def _with(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]
 
 
 def database_of(options: argparse.Namespace) -> str:
-    """Where runs are kept."""
+    """The database of the runs."""
     return options.database or os.environ.get("FORGE_DATABASE") or str(state_folder() / "runs.db")
 
 

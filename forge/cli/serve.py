@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    """Serve until SIGINT or SIGTERM; the second one ends the program at once, which costs no run anything."""
+    """Serve until SIGINT or SIGTERM. A second signal exits immediately; no run is lost."""
     from forge.serve import RunServer  # noqa: PLC0415 - an extra
 
     served = [load_served(reference) for reference in options.workflows]
@@ -68,7 +68,7 @@ def _options(options: argparse.Namespace) -> "ServeOptions":
 
 
 def run_key(options: argparse.Namespace) -> int:
-    """Make a key, add its hash to the file, and print the key, which is written nowhere else."""
+    """Create a key, add its hash to the file, and print the key, which is stored nowhere else."""
     from forge.serve.keys import add_key, scopes_of  # noqa: PLC0415 - an extra
 
     path: Path = options.key_file
