@@ -118,7 +118,7 @@ def test_bisect_names_the_stage_and_the_fields(folder: Path) -> None:
     both = ("--workflow", "flow.py:workflow", "--workflow", "flow.py:strict")
     done = forge(folder, "bisect", "run.jsonl", *both)
     assert done.returncode == 1
-    assert "6 states are the same; then, after 2 model calls, the stage validate makes a difference:" in done.stdout
+    assert "6 states are the same; then, after 2 model calls, the stage validate causes the difference:" in done.stdout
     assert '  phase.type\n    flow.py:workflow  "awaiting"' in done.stdout or "phase.type" in done.stdout
     assert json.loads(forge(folder, "bisect", "run.jsonl", *both, "--json").stdout)["stage"] == "validate"
     same = forge(folder, "bisect", "run.jsonl", "--workflow", "flow.py:workflow", "--workflow", "running.py:workflow")

@@ -77,7 +77,7 @@ async def test_the_second_signal_cuts_off_what_is_under_way() -> None:
             await logged(proxy, b"stopping: waiting up to 60 seconds for 1 request")
             proxy.send_signal(signal.SIGINT)
             _, log = await proxy.communicate()
-            assert b"stopped; 1 request cut off" in log
+            assert b"stopped; 1 request aborted" in log
             assert proxy.returncode == 130
             await asyncio.wait([asking])
 
@@ -109,11 +109,11 @@ async def test_the_policy_is_read_again_at_a_signal_and_one_with_faults_changes_
         assert await posts() == 2
         policy.write_text('required_steps = "loook"\nmax_repeat = 2')
         proxy.send_signal(signal.SIGHUP)
-        await logged(proxy, b"the policy stays as it was: ")
+        await logged(proxy, b"the policy is unchanged: ")
         assert await posts() == 2
         policy.write_text("")
         proxy.send_signal(signal.SIGHUP)
-        await logged(proxy, b"the policy was read again")
+        await logged(proxy, b"the policy was reloaded")
         assert await posts() == 1
         proxy.terminate()
         await proxy.communicate()

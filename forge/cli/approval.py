@@ -77,7 +77,7 @@ _LINE = 70
 def choices(question: Ask) -> str:
     """What may be answered, in a line."""
     if question.in_doubt is not None:
-        return "[h] it happened  [n] it did not happen  [y] run it anyway  [Enter] leave it"
+        return "[h] it happened  [n] it did not happen  [y] run it anyway  [Enter] leave it open"
     return "[y] yes  [n] no, or type why not  [e] edit  [a] always in this session"
 
 
@@ -141,7 +141,7 @@ class Approver:
 
         Empty is a no, or leaves an unknown outcome open: it says nothing of whether the call took effect.
         """
-        stop = "no" if question.in_doubt is None else "leave it"
+        stop = "no" if question.in_doubt is None else "leave it open"
         while len(lines) > height:
             left = len(lines) - height
             typed = await self._face.answer(lines[:height], f"{left} more lines: [Enter] to continue, [n] {stop}")

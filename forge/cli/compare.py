@@ -25,16 +25,14 @@ def run_bisect(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     workflows = [journal_workflow(reference, Path(options.file)) for reference in options.workflow]
     if len(workflows) > 2:
-        raise ForgeError("--workflow may be given once (compared with the record) or twice (compared with each other)")
+        raise ForgeError("give --workflow once (compared with the recording) or twice (compared with each other)")
     if len(workflows) == 1:
         return _against_record(console, journal, workflows[0], as_json=options.json)
     parting = bisect(journal, workflows[0], workflows[1])
     if options.json:
         print(msgspec.json.encode(parting).decode())
     elif parting is None:
-        console.print(
-            f"no difference: {len(journal.entries)} recorded effects and every state between them are the same"
-        )
+        console.print(f"no difference: {len(journal.entries)} recorded effects and all states between them match")
     else:
         names = (options.workflow[0], options.workflow[1])
         console.print(Text(readable(_parting_lines(parting, names))), soft_wrap=True)
@@ -57,7 +55,7 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
     elif parted_at is None:
         console.print(f"same as recorded: {len(journal.entries)} effects, {count} states")
     else:
-        hint = "\nPass the workflow of the recorded run as a first --workflow to see which stage makes the difference."
+        hint = "\nPass the workflow of the recorded run as a first --workflow to see which stage causes the difference."
         console.print(Text(readable(f"after {parted_at.step.number} states, {parted_at}{hint}")), soft_wrap=True)
     return 0 if parted_at is None else 1
 
@@ -66,7 +64,7 @@ def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
     """Where two workflows differ, in lines of text."""
     same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
     calls = quantity(parting.turn, "model call")
-    head = f"{same} the same; then, after {calls}, the stage {parting.stage} makes a difference:"
+    head = f"{same} the same; then, after {calls}, the stage {parting.stage} causes the difference:"
     if parting.found:
         return f"{head}\n{as_lines(parting.found, names)}"
     lines = [head]
@@ -97,6 +95,6 @@ def run_ablate(options: argparse.Namespace) -> int:
             console.print(Text(f"       did  {printable(str(acted.did))}"), soft_wrap=True)
             console.print(Text(f"   without  {printable(str(acted.without))}"), soft_wrap=True)
     console.print(
-        Text("Each decision is repeated from the recorded state; what would have followed is unknown.", style="dim")
+        Text("Each decision is repeated from the recorded state; later effects of the change are unknown.", style="dim")
     )
     return 0

@@ -64,7 +64,7 @@ def run_doctor(options: argparse.Namespace) -> int:
     headers = headers_for(where.base, kind, key_of(options.api_key_env, "--api-key-env"), {})
     asked = [probe for probe in PROBES if probe.tokens]
     plan = (
-        f"{where.base}: at most {len(asked)} short questions to the model, one by one, with at most "
+        f"{where.base}: at most {len(asked)} short requests to the model, one at a time, with at most "
         f"{sum(probe.tokens for probe in asked)} reply tokens in total (more for a reasoning model). Nothing is "
         "changed on the server."
     )

@@ -34,7 +34,7 @@ _IDLE = 0.5
 
 
 def run_work(options: argparse.Namespace) -> int:
-    """Perform runs until a signal comes, or none is left."""
+    """Perform runs until a signal arrives, or until none is left."""
     served = [load_served(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
 
@@ -51,7 +51,7 @@ def run_work(options: argparse.Namespace) -> int:
             answer_within=options.answer_within.total_seconds(),
         ) as runs:
             names = ", ".join(workflow_of(one).name for one in served)
-            console.print(Text(f"working on runs of {names} in {runs.where}; Ctrl-C ends it"), soft_wrap=True)
+            console.print(Text(f"performing runs of {names} in {runs.where}; press Ctrl-C to stop"), soft_wrap=True)
             if not options.until_idle:
                 await asyncio.Event().wait()
             cursor = ""  # until none is queued or under way; those that wait for a person are not counted
@@ -97,14 +97,14 @@ def run_list(options: argparse.Namespace) -> int:
     for run in page.runs:
         _show(console, run)
     if not page.runs:
-        console.print(Text("no runs; forge runs start begins one"), soft_wrap=True)
+        console.print(Text("no runs; start one with forge runs start"), soft_wrap=True)
     if page.cursor:
         console.print(Text(f"More: forge runs list --cursor {page.cursor}", style="dim"), soft_wrap=True)
     return 0
 
 
 def run_show(options: argparse.Namespace) -> int:
-    """Print one run, with what it asks."""
+    """Print one run with its open question."""
     run = _asked(options, lambda runs: runs.get(options.run))
     if options.json:
         print(msgspec.json.encode(run).decode())
@@ -114,7 +114,7 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def run_result(options: argparse.Namespace) -> int:
-    """Wait for the run's end and print it; 3 if it waits for a person."""
+    """Wait for the run to end and print its value; 3 if it waits for a person."""
 
     async def ended(runs: Runs) -> int:
         known = await runs.wait(options.run)
@@ -133,14 +133,14 @@ def run_result(options: argparse.Namespace) -> int:
 
 
 def run_answer(options: argparse.Namespace) -> int:
-    """Answer the question that a run waits with."""
+    """Answer a run's open question."""
     if options.arguments is not None and not options.approve:
-        raise ForgeError("--arguments is for --approve: it is what the call runs with; leave it out")
+        raise ForgeError("--arguments can only be used with --approve")
 
     async def answered(runs: Runs) -> None:
         known = await runs.get(options.run)
         if known.question is None:
-            raise ForgeError(f"the run {known.id} is not waiting for an answer: it is {known.state}")
+            raise ForgeError(f"the run {known.id} has no open question; it is {known.state}")
         digest, given = options.digest or known.question.digest, options.arguments
         answer: Approved | Rejected | Settled = Approved(digest=digest, edited=given)
         if options.reject is not None:
@@ -156,7 +156,7 @@ def run_answer(options: argparse.Namespace) -> int:
 
 
 def run_upgrade(options: argparse.Namespace) -> int:
-    """Go on with the runs of another version."""
+    """Resume runs of another version."""
 
     async def upgraded(runs: Runs) -> int:
         chosen = [*options.runs] or [run.id async for run in runs.of_other_versions()]
@@ -169,7 +169,7 @@ def run_upgrade(options: argparse.Namespace) -> int:
 
 
 def run_events(options: argparse.Namespace) -> int:
-    """Print a run's events, a JSON line each, until it ends."""
+    """Print a run's events as JSON lines until it ends."""
     workflow = workflow_of(load_served(options.workflow))
 
     async def told(runs: Runs) -> int:
@@ -197,7 +197,7 @@ run_delete = _plainly(lambda runs, options: runs.delete(options.run))
 
 
 def run_prune(options: argparse.Namespace) -> int:
-    """Delete the runs that ended long ago."""
+    """Delete runs that ended long ago."""
     print(f"deleted {quantity(_asked(options, lambda runs: runs.prune(options.older)), 'run')}")
     return 0
 
@@ -212,19 +212,19 @@ async def _with(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]
 
 
 def database_of(options: argparse.Namespace) -> str:
-    """Where runs are kept."""
+    """The database of the runs."""
     return options.database or os.environ.get("FORGE_DATABASE") or str(state_folder() / "runs.db")
 
 
 def _show(console: Console, run: Run) -> None:
     console.print(Text.assemble((run.id, "bold"), (f"   {printable(run.workflow)}", "dim")), soft_wrap=True)
-    said = printable(run.problem) or f"begun {run.begun}, last changed {run.updated}"
+    said = printable(run.problem) or f"started {run.begun}, last updated {run.updated}"
     show(console, LabelledText(run.state, said, label_style=_COLOURS.get(run.state, "")))
     if (asks := run.question) is None:
         return
     show(console, LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
     if (unsure := asks.in_doubt) is not None:
-        sentence = f"{unsure.name} {unsure.arguments} was begun when its process died; did it happen?"
+        sentence = f"{unsure.name} {unsure.arguments} had been started when the process died; did it happen?"
         show(console, LabelledText("unknown", printable(sentence)))
     show(console, LabelledText("digest", asks.digest))
     ways = "--happened [RESULT], --did-not-happen" if unsure is not None else "--approve, --reject REASON"

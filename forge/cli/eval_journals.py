@@ -63,7 +63,7 @@ def journal_workflow(reference: str, journal: Path) -> Workflow:
     """
     row = recorded_row(journal) if reference == _SUITE or reference.endswith(".py") else None
     if row is None and reference == _SUITE:
-        raise ForgeError(f"{journal} is not a journal of an eval beside its results; name a workflow instead")
+        raise ForgeError(f"{journal} is not the journal of an eval next to its results; name a workflow instead")
     scenario = _scenario(reference, row) if row else None
     if row is None or scenario is None:
         served = load_served(reference)
@@ -77,11 +77,11 @@ def _scenario(reference: str, row: Row) -> Scenario | None:
         own = values_of(vars(imported(reference, "FILE.py")), Scenario)
         return next((one for one in own if one.name == row.scenario), None)
     if "bfcl" in row.tags:
-        raise ForgeError("questions of BFCL are not replayed with a workflow; leave it out to see what was recorded")
+        raise ForgeError("BFCL scenarios cannot be replayed with a workflow; leave out --workflow to see the recording")
     known = {scenario.name: scenario for scenario in SUITES["all"]}
     if row.scenario not in known:
         name = printable(row.scenario)
-        raise ForgeError(f"forge's suite has no scenario {name!r}; name the file that has it: --workflow FILE.py")
+        raise ForgeError(f"the built-in suite has no scenario {name!r}; name its file with --workflow FILE.py")
     return known[row.scenario]
 
 
@@ -90,7 +90,7 @@ def _configured(scenario: Scenario, row: Row) -> Workflow[Any]:
     if known.player != "forge":
         raise ForgeError(
             f"the run was made by {printable(known.player)}, not by forge, so no workflow reproduces its states; "
-            "leave out --workflow to see what was recorded"
+            "leave out --workflow to see the recording"
         )
     Axes(ablations=(known.ablation,), compacts=(known.compact,))  # refuses what is unknown
     cell = Cell(configuration=known, scenario=scenario, seed=row.seed)

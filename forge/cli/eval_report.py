@@ -36,7 +36,7 @@ def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
     rows = tuple(row for file in files for row in _shown(file))
     names = " and ".join(map(str, files))
     if not rows:
-        raise ForgeError(f"there are no runs in {names}; forge eval run writes them")
+        raise ForgeError(f"there are no runs in {names}; create them with forge eval run")
     refuse_repeated(rows, names)
     if (several := len({row.configuration for row in rows})) > _MOST_CONFIGURATIONS:
         raise ForgeError(f"{names} have {several} configurations; at most {_MOST_CONFIGURATIONS} can be compared")
@@ -120,7 +120,7 @@ def _timeline(row: Row) -> tuple[TimelineSection, ...]:
 
 def _cut(text: str) -> str:
     more = len(text) - _LONGEST_TEXT
-    return readable(without_folders(text[:_LONGEST_TEXT])) + (f"… ({more:,} characters more)" if more > 0 else "")
+    return readable(without_folders(text[:_LONGEST_TEXT])) + (f"… ({more:,} more characters)" if more > 0 else "")
 
 
 # `forge eval check`: whether new results are significantly worse than a baseline; 1 if they are.

@@ -171,20 +171,20 @@ def _eval_options(given: argparse.Namespace) -> EvalOptions:
     """The options of the command line over those of its file. ForgeError for what contradicts itself or is unknown."""
     said = {name: value for name, value in vars(given).items() if name in _KNOWN and value != ()}
     file: Path | None = given.config
-    or_a_file = "; or give a file with [[model]] by --config"
+    or_a_file = ", or give a file with [[model]] as --config"
     known = _read(file) if file else {}
     if own := {name: value for name, value in vars(given).items() if name in _OF_MODEL}:
         if "model" in known:
             flag = f"--{min(own).replace('_', '-')}"
-            raise ForgeError(f"{file} has the models to run; leave out {flag}, or the file's [[model]]")
+            raise ForgeError(f"{file} already lists models; leave out {flag}, or remove the [[model]] tables")
         if "backend" not in own:
-            raise ForgeError(f"--backend is missing: say where the model is{or_a_file}")
+            raise ForgeError(f"--backend is missing: say where the model runs{or_a_file}")
         known["model"] = [own]
     options = msgspec.convert(
         {**known, **{name: value for name, value in said.items() if name != "model"}}, EvalOptions
     )
     if not options.model:
-        raise ForgeError(f"there is no model to run: say where it is with --backend{or_a_file}")
+        raise ForgeError(f"no model is given: say where it runs with --backend{or_a_file}")
     return options
 
 
@@ -261,7 +261,7 @@ def run_eval(given: argparse.Namespace) -> int:
         return asyncio.run(until_signal(_probe(console, evaluation, servers)))
     with RowFile.locked(Path(options.output)) as file:
         if file.torn:
-            console.print(Text(f"The last line of {file.path} was incomplete; that run is made again."), soft_wrap=True)
+            console.print(Text(f"The last line of {file.path} was incomplete; that run is repeated."), soft_wrap=True)
 
         async def run() -> int:
             code = 0
@@ -277,7 +277,7 @@ def run_eval(given: argparse.Namespace) -> int:
         with _without_tracebacks():
             code = asyncio.run(until_signal(run()))
     if code:
-        console.print(Text(f"Stopped. The same command goes on with what is not in {file.path} yet."), soft_wrap=True)
+        console.print(Text(f"Stopped. Run the same command again to continue {file.path}."), soft_wrap=True)
         return code
     console.print(Text(f"Results: {file.path}. To compare: forge eval report {file.path}"), soft_wrap=True)
     # Nobody should take runs that could not be judged for a success.
@@ -341,7 +341,7 @@ class _Shown(ExitStack):
         self._console.print(Text(f"{plan.serving.model}: {compared} on {runs}"), soft_wrap=True)
         if plan.not_counted:
             names = ", ".join(one.way for one in plan.not_counted)
-            told = f"Not run, because every chosen scenario excludes it: {names}"
+            told = f"Skipped, because every selected scenario excludes it: {names}"
             self._console.print(Text(told, style="yellow"), soft_wrap=True)
         wanted = {cell.key for cell in plan.wanted}
         before = [row for row in self._file.rows if row.key in wanted]

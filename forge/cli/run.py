@@ -142,7 +142,7 @@ def imported(file: str, written: str) -> ModuleType:
     name = f"forge_workflow_{path.stem}" if taken else path.stem
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
-        raise ForgeError(f"{path} is not a Python file; its name has to end in .py")
+        raise ForgeError(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     # Last, so that modules next to the file can be imported but hide no installed ones.
@@ -151,7 +151,7 @@ def imported(file: str, written: str) -> ModuleType:
         spec.loader.exec_module(module)
     except DefinitionError as error:
         problems = "\n".join(f"- {problem}" for problem in error.problems)
-        raise ForgeError(f"{path} defines a workflow, an agent or a scenario wrongly:\n{problems}") from None
+        raise ForgeError(f"{path} has an invalid workflow, agent or scenario:\n{problems}") from None
     # A user's file may raise anything; they need to know what and where, without a traceback through forge.
     except (Exception, SystemExit) as error:
         what = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
@@ -292,7 +292,7 @@ def run_runs(options: argparse.Namespace) -> int:
         return 0
     console = Console(highlight=False)
     if not found:
-        told = f"no runs are recorded in {folder} yet; forge run and forge demo write journals there"
+        told = f"no runs are recorded in {folder} yet; forge run and forge demo write their journals there"
         console.print(Text(told), soft_wrap=True)
     for one in found:
         if isinstance(one, JournalError):

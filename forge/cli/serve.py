@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    """Serve until SIGINT or SIGTERM; the second one ends the program at once, which costs no run anything."""
+    """Serve until SIGINT or SIGTERM. A second signal exits immediately; no run is lost."""
     from forge.serve import RunServer  # noqa: PLC0415 - an extra
 
     served = [load_served(reference) for reference in options.workflows]
@@ -54,7 +54,7 @@ async def _serve(server: "RunServer", console: Console) -> int:
     with handling(stop):
         async with server:
             print(f"forge serve: {server.url}", flush=True)
-            console.print(Text(f"runs are kept in {server.runs.where}; Ctrl-C ends it"), soft_wrap=True)
+            console.print(Text(f"runs are stored in {server.runs.where}; press Ctrl-C to stop"), soft_wrap=True)
             await server.stopped()
     return code
 
@@ -68,12 +68,12 @@ def _options(options: argparse.Namespace) -> "ServeOptions":
 
 
 def run_key(options: argparse.Namespace) -> int:
-    """Make a key, add its hash to the file, and print the key, which is written nowhere else."""
+    """Create a key, add its hash to the file, and print the key, which is stored nowhere else."""
     from forge.serve.keys import add_key, scopes_of  # noqa: PLC0415 - an extra
 
     path: Path = options.key_file
     print(add_key(path, options.owner, scopes_of(options.scopes)))
     Console(stderr=True, highlight=False).print(
-        Text(f"added to {path}, which has only its hash: keep the key, it is not shown again"), soft_wrap=True
+        Text(f"its hash was added to {path}; save the key now, it is not shown again"), soft_wrap=True
     )
     return 0

@@ -208,7 +208,7 @@ def save_page(path: Path, content: str) -> None:
     try:
         # A page, an empty file, and what has no content, such as /dev/null, may be replaced.
         if path.is_file() and path.read_bytes()[: len(_DOCTYPE)].lower() not in (b"", _DOCTYPE):
-            raise ForgeError(f"{path} is there already, and is not a page; name another file for it")
+            raise ForgeError(f"{path} already exists and is not a page; choose another file")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(content)
     except OSError as error:
@@ -238,7 +238,7 @@ def _row(item: RunRow) -> str:
 
 def _text(text: str) -> str:
     """The text escaped for HTML, shortened, with control characters made visible."""
-    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} characters more)"
+    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
     return escape(readable(without_folders(cut)))
 
 

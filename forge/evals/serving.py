@@ -77,7 +77,7 @@ class Serving(Struct, frozen=True, kw_only=True):
     connections: Mapping[str, Connection]
 
     def connection(self, configuration: Configuration) -> Connection:
-        """The one for that configuration; players other than forge have no modes of it."""
+        """The connection for that configuration; players other than forge have no modes."""
         return self.connections.get(configuration.mode) or next(iter(self.connections.values()))
 
 
@@ -85,7 +85,7 @@ class Serving(Struct, frozen=True, kw_only=True):
 async def serving(
     server: ModelServer, modes: Iterable[ModeName], context_tokens: int, download: Download | None = None
 ) -> AsyncIterator[Serving]:
-    """The server with at least that much context, for as long as it is used; 0: as much as it has.
+    """The server with at least that much context, until the block ends; 0: as much as it has.
 
     `download` watches that of a model. ForgeError for a server that has less context, that cannot be reached, or that
     has not one of the modes.
@@ -112,7 +112,7 @@ async def serving(
 
 
 def _launch(server: ModelServer, context_tokens: int | None) -> Launch | None:
-    """What is to be started, if it is; None for a server that runs already."""
+    """What to start; None for a server that is already running."""
     program, _, model = server.backend.partition(":")
     if server.backend == "local":
         return Launch(program="local", model=server.model or DEFAULT, context_tokens=context_tokens, slots=server.slots)

@@ -23,20 +23,20 @@ def test_what_it_says_is_read_without_control_characters(tmp_path: Path) -> None
 def test_a_long_one_is_cut_and_that_is_said(tmp_path: Path, letter: str) -> None:
     (tmp_path / "AGENTS.md").write_text(letter * 50_001, encoding="utf-8")
     notes = project_notes(tmp_path, 50_000)
-    assert notes == ProjectNotes(letter * 50_000, "the first 50,000 characters of AGENTS.md; there are more")
+    assert notes == ProjectNotes(letter * 50_000, "the first 50,000 characters of AGENTS.md, which is longer")
 
 
 def test_one_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("key")
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "AGENTS.md").symlink_to(tmp_path / "secret")
-    with pytest.raises(ForgeError, match=r"is not a file of this folder; leave it out with --no-agents-md"):
+    with pytest.raises(ForgeError, match=r"is outside this folder; ignore it with --no-agents-md"):
         project_notes(tmp_path / "project", 100)
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "AGENTS.md")
-    with pytest.raises(ForgeError, match="is not a file"):
+    with pytest.raises(ForgeError, match="is outside this folder"):
         project_notes(tmp_path, 100)
 
 

@@ -90,7 +90,7 @@ def test_a_fact_is_known_in_the_next_conversation_until_it_is_forgotten(tmp_path
     rows = noted.stdout.splitlines()
     assert "(no tools" in rows[0]
     assert "none yet" in rows[-5]
-    assert rows[-3:-2] == ["    noted  as fact 1; the agent knows it from your next message on"]
+    assert rows[-3:-2] == ["    noted  as fact 1; the agent knows it from your next message"]
     assert rows[-1] == "        1  I am Ada."
     assert "there is no fact '7'; /facts lists them" in gone.stdout
     assert "there is no fact 'one'" in gone.stdout
@@ -113,9 +113,9 @@ def test_a_chat_that_was_killed_while_a_tool_ran_says_so_and_continues(tmp_path:
             running.wait()
     done = chat(tmp_path, "/continue\n/continue\n", "till.py:looking", "--resume")
     rows = done.stdout.splitlines()
-    assert "  cut off  look may have been under way; /continue goes on with it, or say something else" in rows
+    assert "  cut off  look may have been running; /continue resumes it, or send another message" in rows
     assert rows[-4:-2] == ["   result  rain", "   answer  It rains."]
-    assert rows[-1] == "  problem  no message was left unanswered, so there is nothing to continue"
+    assert rows[-1] == "  problem  every message was answered; there is nothing to continue"
     assert done.returncode == 0
 
 
@@ -157,8 +157,8 @@ def test_nobody_can_approve_in_a_pipe(tmp_path: Path) -> None:
         ),
         (["till.py:paying", "--model", "x"], "--model is for the default agent"),
         (["nothing.py:agent", "--model", "x"], "there is no file nothing.py"),
-        (["."], ". is a folder; forge chat works in the one you are in"),
-        (["till.py:paying", "--resume"], "no conversation was held in this folder yet"),
+        (["."], ". is a folder; forge chat works in the current one"),
+        (["till.py:paying", "--resume"], "there is no conversation in this folder to resume"),
         (["--backend", "http://127.0.0.1:1"], "cannot connect to http://127.0.0.1:1"),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_conversation_without_a_message_is_not_saved_under_a_name(tmp_path: Pa
     (tmp_path / "till.py").write_text(AGENT)
     done = chat(tmp_path, "/save early\n", "till.py:paying")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "  problem  you have said nothing yet that could be saved"
+    assert done.stdout.splitlines()[-1] == "  problem  there is nothing to save yet"
 
 
 def test_a_signal_while_it_works_is_told_in_words(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ PRINTED: list[tuple[events.Event | Delta, list[tuple[str, str]]]] = [
     (ANSWER, [("answer", "**7**")]),
     (events.RunFinished(outcome=Completed(tool="done", value=Raw(b"null"))), []),
     (events.RunFinished(outcome=HandOff(to="billing", payload="A-17")), [("hand-off", "to billing: A-17")]),
-    (events.RunHalted(halt=Cancelled(turns=1, completed=())), [("cancelled", "say something else, or /continue")]),
+    (events.RunHalted(halt=Cancelled(turns=1, completed=())), [("cancelled", "send another message, or /continue")]),
     (events.RunHalted(halt=NEEDED), [("stopped", "pay needs a person's approval, and nobody is there to ask")]),
     (
         events.RunHalted(halt=JournalFailed(problem="the disk is full")),
@@ -176,7 +176,7 @@ def test_nothing_that_controls_a_terminal_is_printed(event: events.Event | Delta
     [
         (Screen(), ("working", "")),
         (Screen(asked=True), ("reading", "")),
-        (Screen(asked=True, summing=True), ("shortening the conversation", "")),
+        (Screen(asked=True, summing=True), ("compacting the conversation", "")),
         (Screen(asked=True, reply=ComingReply(text="Hel\x1blo")), ("answering", "Hel�lo")),
         (Screen(asked=True, reply=ComingReply(text="[{")), ("writing", "")),
         (Screen(asked=True, reply=ComingReply(reasoning="a b")), ("thinking, 2 words: …a b", "")),

@@ -22,7 +22,7 @@ async def test_two_folders_of_one_name_have_conversations_of_their_own(tmp_path:
         folder = tmp_path / parent / "project"
         folder.mkdir(parents=True)
         store = chat_store(folder)
-        with pytest.raises(ForgeError, match="no conversation was held in this folder"):
+        with pytest.raises(ForgeError, match="there is no conversation in this folder"):
             await known_session(store, "")
         session = await new_session(store)
         await session.save(State(history=(User(text=f"Hi from {parent}."),)))
@@ -57,11 +57,11 @@ def test_a_state_folder_that_cannot_be_made_is_told_in_a_sentence(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("FORGE_STATE", str(tmp_path / "file" / "state"))
-    with pytest.raises(ForgeError, match=r"cannot be made: Not a directory; set FORGE_STATE to another folder"):
+    with pytest.raises(ForgeError, match=r"Not a directory; set FORGE_STATE to another folder"):
         chat_store(tmp_path)
 
 
 def test_a_list_without_conversations_says_so_and_one_that_was_taken_back_has_no_title() -> None:
-    assert [row.text for row in session_rows(())] == ["no conversation was held in this folder yet"]
+    assert [row.text for row in session_rows(())] == ["there are no conversations in this folder yet"]
     (row,) = session_rows((SessionSummary(name="ann", title="", messages=1, saved=0.0),))
     assert row.text.endswith("ann  (1 message)")

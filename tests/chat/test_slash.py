@@ -17,9 +17,9 @@ LINES: list[tuple[str, TypedLine]] = [
     ("/etc/passwd is what?", Spoken("/etc/passwd is what?")),
     (" /help me", Spoken("/help me")),
     ("/", Spoken("/")),
-    ("/save", Mistyped("write it as /save NAME")),
+    ("/save", Mistyped("usage: /save NAME")),
     ("/remember I am Ada.", SlashCommand("remember", "I am Ada.")),
-    ("/forget", Mistyped("write it as /forget NUMBER")),
+    ("/forget", Mistyped("usage: /forget NUMBER")),
     ("/undo 3", Mistyped("/undo takes no argument")),
 ]
 

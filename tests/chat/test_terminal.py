@@ -221,7 +221,7 @@ async def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
         person.types("I am", ALT_ENTER, "Eve.", ENTER)
         await person.sees("Hello Eve.")
         await say(person, "/undo")
-        await person.sees("was taken back")
+        await person.sees("was removed")
         person.types(CTRL_U, CTRL_U, "\x7f", CTRL_U)
         await say(person, "/load")
         await person.sees("bob  (")

@@ -51,7 +51,7 @@ def test_the_report_in_a_pipe_is_markdown_and_in_a_terminal_laid_out(results: Pa
 
 def test_a_page_replaces_no_results(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = results.read_bytes()
-    assert "is there already, and is not a page" in refused(capsys, "report", results, "--html", results)
+    assert "already exists and is not a page" in refused(capsys, "report", results, "--html", results)
     assert results.read_bytes() == before
 
 

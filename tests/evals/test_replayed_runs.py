@@ -98,10 +98,10 @@ def test_what_cannot_be_replayed_is_refused(folder: Path, tmp_path: Path) -> Non
     plain = replayed(folder, "plain", "refund_rightly", "--workflow", "mine.py")
     assert plain.returncode == 2
     assert "the run was made by plain, not by forge" in plain.stderr
-    with pytest.raises(ForgeError, match="forge's suite has no scenario 'refund_rightly'"):
+    with pytest.raises(ForgeError, match="the built-in suite has no scenario 'refund_rightly'"):
         journal_workflow("suite", journal(folder, "forge auto", "refund_rightly"))
     moved = tmp_path / "run.jsonl"
     moved.write_bytes(journal(folder, "forge auto", "refund_rightly").read_bytes())
     assert recorded_row(moved) is None
-    with pytest.raises(ForgeError, match="is not a journal of an eval beside its results"):
+    with pytest.raises(ForgeError, match="is not the journal of an eval next to its results"):
         journal_workflow("suite", moved)

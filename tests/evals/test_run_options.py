@@ -145,8 +145,8 @@ def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, cal
         ("[model]\nbackend = 'local'", (), "evals.toml: [model]: it must be a list of tables; write [[model]]"),
         ("model = 'local'", (), "evals.toml: [model]: it must be a list of tables; write [[model]]"),
         ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens: it is a key of the table [[model]]"),
-        ("runs = 3", (), "there is no model to run"),
-        ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or the file's [[model]]"),
+        ("runs = 3", (), "no model is given"),
+        ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or remove the [[model]] tables"),
         ("mode = ['natve']\n[[model]]\nbackend = 'local'", (), "Did you mean native?"),
     ],
 )

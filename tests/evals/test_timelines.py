@@ -148,4 +148,4 @@ def test_long_texts_are_cut_and_a_conversation_is_one_timeline(tmp_path: Path) -
     ]
     texts = [text for _, _, items in sections for _, text in items]
     assert max(map(len, texts)) < 3_100
-    assert [text for text in texts if text.endswith("characters more)")]
+    assert [text for text in texts if text.endswith("more characters)")]

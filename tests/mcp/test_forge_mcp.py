@@ -152,8 +152,8 @@ def test_an_agent_is_served_on_its_own_backend_where_the_command_line_names_none
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([f"{FLOW}:workflow"], "a workflow does not say what it runs on; give --backend"),
-        ([f"{FLOW}:agent", "--model", "x"], "--model is for --backend, which is left out"),
+        ([f"{FLOW}:workflow"], "a workflow has no backend of its own; give --backend"),
+        ([f"{FLOW}:agent", "--model", "x"], "--model needs --backend"),
     ],
 )
 def test_what_cannot_be_served_without_a_backend_is_told(words: list[str], said: str) -> None:

@@ -240,11 +240,11 @@ async def run_task(
     resume: bool = False,
     **watching: Unpack[Watching],
 ) -> Record:
-    """Work on the task with nobody there, and record the run in the journal file; the record says how it ended.
+    """Work on the task unattended, and record the run in the journal file; the record says how it ended.
 
-    `agent`: whose instructions, tools and options are used; None: forge's own. `backend`: instead of the agent's.
-    `resume`: go on with the run in the journal, which was interrupted. DefinitionError for what does not fit together,
-    JournalError for a journal that cannot be gone on from, before anything happens.
+    `agent`: its instructions, tools and options are used; None: the default agent. `backend` replaces the agent's.
+    `resume`: continue the interrupted run in the journal. DefinitionError for contradictions, JournalError for one
+    that cannot be resumed, before anything happens.
     """
     where = backend if backend is not None else agent.backend if agent is not None else None
     if where is None:

@@ -74,16 +74,16 @@ def project_notes(folder: Path, most: int) -> ProjectNotes | None:
     if not path.exists():
         return None
     if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
-        raise ForgeError(f"{path} is not a file of this folder; leave it out with --no-agents-md")
+        raise ForgeError(f"{path} is outside this folder; ignore it with --no-agents-md")
     try:
         with path.open("rb") as file:
             # A character takes up to four bytes; one more than fits tells that there is more.
             found = file.read(4 * most + 4).decode(errors="replace")
     except OSError as error:
-        raise ForgeError(f"{path} cannot be read: {error.strerror}; leave it out with --no-agents-md") from None
+        raise ForgeError(f"{path} cannot be read: {error.strerror}; ignore it with --no-agents-md") from None
     text = readable(found[:most]).strip()
     if len(found) > most:
-        return ProjectNotes(text, f"the first {most:,} characters of {_NAME}; there are more")
+        return ProjectNotes(text, f"the first {most:,} characters of {_NAME}, which is longer")
     return ProjectNotes(text, f"{_NAME}, {len(text):,} characters") if text else None
 
 
@@ -106,20 +106,20 @@ async def _about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledTex
     match command:
         case SlashCommand(name="remember", argument=text):
             kept = await facts.remember(text)
-            return (LabelledText("noted", f"as fact {kept.id}; the agent knows it from your next message on"),)
+            return (LabelledText("noted", f"as fact {kept.id}; the agent knows it from your next message"),)
         case SlashCommand(name="forget", argument=number):
             if not number.isdecimal() or not await facts.forget(int(number)):
                 raise ForgeError(f"there is no fact {number!r}; /facts lists them with their numbers")
-            return (LabelledText("forgotten", f"fact {number}; what was said with it stays in the conversation"),)
+            return (LabelledText("forgotten", f"fact {number}; messages that mention it stay in the conversation"),)
         case _:
             found = await facts.recall(limit=_LISTED + 1)
             known = sorted(found[:_LISTED], key=lambda fact: fact.id)
             rows = [LabelledText(f"{one.id}", printable(one.text)) for one in known]
             if not found:
-                told = "none yet; /remember keeps one for all conversations of this folder"
+                told = "none yet; /remember adds one for all conversations in this folder"
                 rows.append(LabelledText("facts", told))
             if len(found) > _LISTED:
-                rows.append(LabelledText("", f"and older ones; the newest {quantity(_LISTED, 'fact')} are listed"))
+                rows.append(LabelledText("", f"and older ones; only the newest {quantity(_LISTED, 'fact')} are listed"))
             return tuple(rows)
 
 
@@ -140,8 +140,8 @@ def chat_store(folder: Path) -> SQLiteStore:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        why = f"the folder {path.parent} cannot be made: {error.strerror}"
-        raise ForgeError(f"conversations cannot be kept, as {why}; set FORGE_STATE to another folder") from None
+        why = f"cannot create the folder {path.parent}: {error.strerror}"
+        raise ForgeError(f"conversations cannot be saved: {why}; set FORGE_STATE to another folder") from None
     return SQLiteStore(path)
 
 
@@ -157,7 +157,7 @@ async def known_session(store: SQLiteStore, name: str) -> Session:
     """The conversation of that name; empty: the last one. ForgeError if there is none."""
     found = [one.name for one in await store.sessions()]
     if not found:
-        raise ForgeError("no conversation was held in this folder yet, so there is none to resume")
+        raise ForgeError("there is no conversation in this folder to resume")
     if name and name not in found:
         raise ForgeError(f"there is no conversation {name!r} in this folder.{did_you_mean(name, found)}")
     return Session(store, name or found[0])
@@ -166,7 +166,7 @@ async def known_session(store: SQLiteStore, name: str) -> Session:
 def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
     """The conversations, the last one first: name, time, size, how it begins."""
     if not found:
-        return (LabelledText("", "no conversation was held in this folder yet"),)
+        return (LabelledText("", "there are no conversations in this folder yet"),)
     rows: list[LabelledText] = []
     for one in found[:_LISTED_SESSIONS]:
         when = datetime.fromtimestamp(one.saved, UTC).astimezone()
@@ -205,18 +205,18 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
     """The agent of the user's file. ForgeError for what is wrong with the file, or options for the default agent."""
     if Path(options.agent).is_dir():
         raise ForgeError(
-            f"{options.agent} is a folder; forge chat works in the one you are in: go there and leave the name out. An "
+            f"{options.agent} is a folder; forge chat works in the current one: change to it, without a name. An "
             "agent is written FILE.py:NAME"
         )
     agent = load_agent(options.agent)
     given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
     if taken := [name for name, value in given.items() if value]:
-        raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} says itself what it runs on")
+        raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} has its own backend")
 
     @asynccontextmanager
     async def opening(model: str, _: Watch) -> AsyncIterator[Opened]:
         if model:
-            raise ForgeError(f"the agent in {options.agent} says itself what it runs on")
+            raise ForgeError(f"the agent in {options.agent} has its own backend")
         async with agent:
             yield Opened(agent)
 
@@ -335,7 +335,7 @@ class Chat:
         memory = self._agent.memory
         state = self._agent.state or (await memory.load() if memory is not None else None)
         if state is None or isinstance(state.phase, Done):
-            raise ForgeError("no message was left unanswered, so there is nothing to continue")
+            raise ForgeError("every message was answered; there is nothing to continue")
         budget = self._agent.workflow.budget
         await self._follow(self._agent.resume(budget=budget, on_event=self._see, ask=self._ask))
 
@@ -365,11 +365,11 @@ class Chat:
             match typed_line(line):
                 case Spoken(text=text) if text:
                     self._agent.steer(text)
-                    self._tell("noted", "the agent reads it with the next results, or right after its answer")
+                    self._tell("noted", "the agent reads it with the next tool results, or right after its answer")
                 case SlashCommand(name="exit"):
                     break
                 case SlashCommand() | Mistyped():
-                    self._tell("problem", "the agent is working; wait for its end, or cancel it with Ctrl-C", "yellow")
+                    self._tell("problem", "the agent is working; wait, or cancel it with Ctrl-C", "yellow")
         self._over = True
         self._agent.cancel()
 
@@ -401,7 +401,7 @@ class Chat:
     def _kept(self) -> Session:
         """The session of the conversation. ForgeError where the agent keeps its own."""
         if self._agent.memory is not self._session:
-            raise ForgeError("this agent has a memory of its own, which forge chat leaves alone")
+            raise ForgeError("this agent has its own memory, which forge chat does not change")
         return self._session
 
     async def _use_model(self, name: str) -> None:
@@ -419,7 +419,7 @@ class Chat:
     async def _save(self, name: str) -> None:
         session = self._kept()
         if session.name not in {one.name for one in await self.store.sessions()}:
-            raise ForgeError("you have said nothing yet that could be saved")
+            raise ForgeError("there is nothing to save yet")
         await session.branch(name)
         self._tell("saved", f"as {name}")
 
@@ -441,10 +441,10 @@ class Chat:
         state = await session.load()
         back = taken_back(state) if state is not None else None
         if back is None:
-            raise ForgeError("you have said nothing yet that could be taken back")
+            raise ForgeError("there is nothing to undo yet")
         await session.save(back.state)
         self._agent.switch(session)
-        self._tell("undone", f"“{printable(back.message)}” was taken back; what tools did is done")
+        self._tell("undone", f"“{printable(back.message)}” was removed; effects of tools are not undone")
         self._face.propose(back.message)
 
 

@@ -274,7 +274,7 @@ def _printed(screen: Screen, stamped: Stamped) -> Iterator[Printed]:
                 yield LabelledText("result", f"{of}It was not run.", "dim", "yellow")
             match halt:
                 case Cancelled():
-                    yield _row("cancelled", "say something else, or /continue", "yellow")
+                    yield _row("cancelled", "send another message, or /continue", "yellow")
                 case ApprovalNeeded(tool=tool):
                     told = f"{tool} needs a person's approval, and nobody is there to ask"
                     yield _row("stopped", told, "bold red")
@@ -333,7 +333,7 @@ def under_way(screen: Screen) -> tuple[str, str]:
     if not screen.asked:
         return "working", ""
     if screen.summing:
-        return "shortening the conversation", ""
+        return "compacting the conversation", ""
     if words := coming_words(screen.reply).strip():
         return "answering", readable(words)
     if name := coming_call(screen.reply):
@@ -346,11 +346,11 @@ def under_way(screen: Screen) -> tuple[str, str]:
 # What the commands of a chat answer, as rows. Pure.
 
 _KEYS = {
-    "Enter": "say it; while the agent works, it reads it with the next results",
+    "Enter": "send; while the agent works, it reads it with the next tool results",
     "Alt-Enter": "a new line",
-    "Ctrl-C": "cancel what the agent does; twice at an empty line: end",
+    "Ctrl-C": "cancel the current work; twice on an empty line: exit",
     "Ctrl-D": "end",
-    "Up, Ctrl-R": "what you said before, search it",
+    "Up, Ctrl-R": "search the input history",
 }
 
 
@@ -369,7 +369,7 @@ def opened_rows(agent: Agent, told: tuple[str, ...]) -> Iterator[LabelledText]:
     yield LabelledText("tools", printable(names) or "none")
     for sentence in told:
         yield LabelledText("read", printable(sentence))
-    yield LabelledText("", "/help lists the commands; Ctrl-C cancels, Ctrl-D ends")
+    yield LabelledText("", "/help lists the commands; Ctrl-C cancels, Ctrl-D exits")
 
 
 def model_rows(agent: Agent) -> Iterator[LabelledText]:
@@ -380,7 +380,7 @@ def model_rows(agent: Agent) -> Iterator[LabelledText]:
         return
     room = f", {setup.context_tokens:,} tokens of context" if setup.context_tokens else ""
     how = f"tool calls {setup.mode}" if agent.workflow.rules.tools else "no tools"
-    facts = f"{printable(setup.model) or 'the one of the server'} ({how}{room})"
+    facts = f"{printable(setup.model) or 'chosen by the server'} ({how}{room})"
     yield LabelledText("model", facts)
 
 
@@ -397,7 +397,7 @@ def status_facts(agent: Agent, name: str) -> Iterator[str]:
 def tool_rows(tools: Collection[ToolSpec], always: Collection[str]) -> Iterator[LabelledText]:
     """Each tool: what it does, and whether a person is asked."""
     if not _own(tools):
-        yield LabelledText("tools", "none; this agent just talks")
+        yield LabelledText("tools", "none; this agent can only talk")
     for one in _own(tools):
         asks = ", allowed in this session" if one.name in always else ", asks first" if one.approval else ""
         first = one.description.strip().split("\n")[0]
@@ -418,7 +418,7 @@ def context_rows(agent: Agent) -> Iterator[LabelledText]:
     else:
         yield LabelledText("prompt", "known after your next message")
     for section in agent.sections:
-        yield LabelledText("", f"{section.tokens:,} of the system prompt are its {section.name}")
+        yield LabelledText("", f"{section.tokens:,} of the system prompt: {section.name}")
 
 
 def resumed_rows(name: str, state: State | None) -> Iterator[Printed]:
@@ -436,7 +436,7 @@ def resumed_rows(name: str, state: State | None) -> Iterator[Printed]:
         case Awaiting(effect=Ask(call=call)):
             unfinished = f"{printable(call.name)} waits for your approval"
         case Awaiting(effect=Execute(calls=calls)):
-            unfinished = f"{printable(', '.join(call.name for call in calls))} may have been under way"
+            unfinished = f"{printable(', '.join(call.name for call in calls))} may have been running"
         case _:
             unfinished = "your last message was not answered"
-    yield LabelledText("cut off", f"{unfinished}; /continue goes on with it, or say something else", "", "yellow")
+    yield LabelledText("cut off", f"{unfinished}; /continue resumes it, or send another message", "", "yellow")

@@ -43,18 +43,18 @@ class CommandHelp(Struct, frozen=True):
 
 HELP = {
     "help": CommandHelp("", "these commands and keys"),
-    "tools": CommandHelp("", "the agent's tools, and which of them ask first"),
-    "context": CommandHelp("", "what the next prompt takes of the context"),
-    "model": CommandHelp("[NAME]", "the model, or go on with another one"),
-    "thinking": CommandHelp("", "what the model thought last, unfolded"),
-    "save": CommandHelp("NAME", "keep a copy of the conversation as it is now"),
-    "load": CommandHelp("[NAME]", "go on with another conversation; without a name: list them"),
-    "continue": CommandHelp("", "go on with the message that was not answered to its end"),
-    "undo": CommandHelp("", "take your last message back, with what came of it in the conversation"),
-    "remember": CommandHelp("FACT", "a fact that is known in all conversations of this folder"),
-    "facts": CommandHelp("", "what is remembered, with its numbers"),
-    "forget": CommandHelp("NUMBER", "no longer remember that fact"),
-    "exit": CommandHelp("", "end; the conversation is saved"),
+    "tools": CommandHelp("", "the agent's tools, and which need approval"),
+    "context": CommandHelp("", "context used by the next prompt"),
+    "model": CommandHelp("[NAME]", "show or switch the model"),
+    "thinking": CommandHelp("", "show the model's last thought in full"),
+    "save": CommandHelp("NAME", "save a copy of the conversation"),
+    "load": CommandHelp("[NAME]", "load a conversation; without a name, list them"),
+    "continue": CommandHelp("", "continue an unfinished message"),
+    "undo": CommandHelp("", "remove your last message and everything after it"),
+    "remember": CommandHelp("FACT", "remember a fact for all conversations in this folder"),
+    "facts": CommandHelp("", "list remembered facts with their numbers"),
+    "forget": CommandHelp("NUMBER", "forget a fact"),
+    "exit": CommandHelp("", "exit; the conversation is saved"),
 }
 """The commands, in the order in which they are listed."""
 
@@ -76,7 +76,7 @@ def typed_line(line: str) -> TypedLine:
     if argument and not takes:
         return Mistyped(f"/{name} takes no argument")
     if not argument and takes and not takes.startswith("["):
-        return Mistyped(f"write it as /{name} {takes}")
+        return Mistyped(f"usage: /{name} {takes}")
     return SlashCommand(name, argument)
 
 

@@ -165,7 +165,7 @@ class TerminalFace:
         if self._asked is not None:
             return [*parts, ("class:asks", f"{self._question}\n"), ("class:asks", "? ")]
         if self._leaving:
-            parts.append(("class:status", "Ctrl-C again, or Ctrl-D, ends the chat\n"))
+            parts.append(("class:status", "Press Ctrl-C again, or Ctrl-D, to exit\n"))
         return [*parts, ("class:asks", "> ")]
 
     def _keys(self) -> KeyBindings:

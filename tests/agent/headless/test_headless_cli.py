@@ -78,11 +78,11 @@ def test_the_record_goes_to_a_file_and_gates_that_fail_have_their_code(task: Pat
     ("words", "said"),
     [
         (["gone.toml"], "the task file gone.toml cannot be read: No such file or directory"),
-        (["task.toml"], "task.toml names no backend; add one to it, or give --backend"),
+        (["task.toml"], "task.toml has no backend; add one, or give --backend"),
         (["task.toml", "--record", "no/where.json"], "--record: there is no folder no"),
         (
             ["task.toml", "--resume", "a", "--journal", "b"],
-            "--resume goes on in the journal that it names: leave one out",
+            "--resume continues the journal that it names: leave one out",
         ),
         (
             ["task.toml", "--resume", "none.jsonl", "--backend", "http://127.0.0.1:9"],
@@ -167,4 +167,4 @@ def test_completion_and_help_know_it(capsys: pytest.CaptureFixture[str]) -> None
         parse(["agent", "--help"])
     said = capsys.readouterr().out
     assert "[[gates]]" in said
-    assert "3 the gates did not pass" in said
+    assert "3 gates failed" in said
