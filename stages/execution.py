@@ -292,8 +292,14 @@ def answered(state: State, answer: str, budget: Budget) -> State | None:
         return None
     batch = state.phase.batch
     told = tuple(replace(paused, answer=answer) if result is paused else result for result in batch.results)
-    fresh = state.note(budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0)
-    return fresh.to(Executed(batch=replace(batch, results=told)))
+    return with_budget(state, budget).to(Executed(batch=replace(batch, results=told)))
+
+
+def with_budget(state: State, budget: Budget) -> State:
+    """The state with a budget of its own for what follows: mistakes and failed summaries are counted from zero."""
+    return state.note(
+        budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
+    )
 
 
 def with_exchange(result: CallResult, paused: Paused) -> CallResult:

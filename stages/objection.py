@@ -375,7 +375,7 @@ def _unknown(wrong: object) -> str:
     return "" if isinstance(given, str) else f"Custom(text={given!r:.200}); it must be a string"
 
 
-# Mistakes: how each kind of objection is with_mistakes, kept in the history and named.
+# Mistakes: how each kind of objection is counted, kept in the history and named.
 
 NudgeKind = Literal[
     "retry",

@@ -35,9 +35,9 @@ def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> S
     """Write the view of a Folded state as a request for the model that is asked. Equal states give equal bytes.
 
     `targets` are the models by the names under which stages ask for them (`Ready.target`); one alone is the run's own,
-    `main`. Here alone it is decided in which of its modes a model is asked: once its server has refused tools, they
-    are in the prompt. Raises StageError where a state asks for a model that is
-    none of them; but a summary is then asked of the run's own, since a saved run may go on with another backend.
+    `main`. This is the only place that decides in which mode a model is asked: once its server has refused tools, they
+    are in the prompt. Raises StageError if a state asks for a model that is not among them, except for a summary, which
+    the run's own model then writes: a saved run may be resumed with another backend.
     """
     known = targets if isinstance(targets, Mapping) else {MAIN: targets}
     write = {

@@ -23,7 +23,7 @@ from forge.workflow.workflow import Workflow
 from stages.deliver import reopened
 from stages.effect import Ask, Budget, Execute
 from stages.events import MessageAdded
-from stages.execution import call_digest, unanswered_calls
+from stages.execution import call_digest, unanswered_calls, with_budget
 from stages.halt import BackendFailed
 from stages.message import History, ToolCall
 from stages.saved import current
@@ -123,8 +123,9 @@ async def run(
 ) -> Result[Finished[_R], Halted]:
     """Run the workflow for this message: the value it finished with, or why it halted, with the last state.
 
-    `backend` is one of `forge.backends`, a server's address, or `local`. Raises ForgeError only for wrong definitions,
-    before anything happens.
+    `backend` is one of `forge.backends`, a server's address, or `local`. Raises DefinitionError for a wrong definition,
+    before anything happens, and CallbackError if a function of yours (a guard, a check, a stage) raises; the run can be
+    resumed from the error's `state`.
     """
     before = options.pop("initial_messages", ())
     state = workflow.start(message, options.pop("prompt_vars", None), before)
@@ -179,9 +180,7 @@ async def carried_on(
     """`resume`, telling first that the work on a message begins, and which messages it adds to the conversation."""
     state = reopened(accepted(workflow, state))
     if budget is not None:
-        state = state.note(
-            budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
-        )
+        state = with_budget(state, budget)
     if redact := watching.get("redact"):
         redact.refuse_wrong(workflow.compiled.tools.parameters)  # before loading a model, which may take minutes
     # The last request may have been written for another mode or other tools: this run writes its own, and its
