@@ -337,7 +337,7 @@ START = """
       - combobox "Workflow"
     - paragraph:
       - textbox "Message"
-      - text: What the run is to do. Ctrl+Enter starts it.
+      - text: What the model should do. Ctrl+Enter starts the run.
     - paragraph:
       - button "Start"
     - region "Tools":
