@@ -36,19 +36,35 @@ async def exit_code(process: ChildProcess, seconds: float | None = None) -> int 
 
 
 async def end_group(process: ChildProcess) -> None:
-    """Terminate the process unless it has exited, then kill what is left of its group, also when cancelled."""
+    """Terminate the process and all that it started, and kill what is left after `GRACE`, also when cancelled.
+
+    A group outlives a leader that exited by itself.
+    """
     try:
-        if _code(process) is None:
-            _signal(process, kill=False)
-            await exit_code(process, GRACE)
+        _signal(process, kill=False)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                while _is_left(process):  # noqa: ASYNC110 - nothing tells when a group is empty
+                    await asyncio.sleep(_POLL)
     finally:
-        # The group outlives a leader that exited by itself: nobody is left to use what it started.
         _signal(process, kill=True)
     await exit_code(process, GRACE)
 
 
+def _is_left(process: ChildProcess) -> bool:
+    """Whether a process of the group has not exited."""
+    exited = _code(process) is not None  # which also reaps the leader
+    if sys.platform == "win32":
+        return not exited
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):  # the group is empty; macOS says the latter
+        return False
+    return True
+
+
 def _signal(process: ChildProcess, *, kill: bool) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # the group is empty; macOS says the latter
+    with suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.kill() if kill else process.terminate()
         else:

@@ -271,7 +271,7 @@ def test_the_command_prints_what_it_found_and_a_profile_that_can_be_used(ward: s
     command = [sys.executable, "-m", "forge", "doctor", f"{ward}/unbound/v1", "--write", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "short questions to the model" in done.stdout.splitlines()[0]
+    assert "short requests to the model" in done.stdout.splitlines()[0]
     assert "mode native: no schema is enforced" in done.stdout
     profile = from_toml(file.read_text())
     assert (profile.url, profile.mode) == (f"{ward}/unbound/v1", "native")

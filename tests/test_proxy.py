@@ -599,6 +599,6 @@ async def test_a_request_that_fails_within_is_answered_counted_and_logged(
     scope: Scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": [], "query_string": b""}
     await app(scope, receive, send)
     assert sent[0]["status"] == 500
-    assert b"its log says why" in sent[1]["body"]
+    assert b"see its log" in sent[1]["body"]
     assert 'forge_requests_total{path="/models",status="500"} 1' in tally.metrics(0, 0)
     assert [record.message for record in caplog.records if record.exc_info] == ["GET /models failed"]

@@ -184,22 +184,27 @@ class _Gathering(asyncio.Transport):
 
 
 @contextlib.contextmanager
-def _listening_socket(options: Listening) -> Iterator[socket.socket]:
-    """A listening socket."""
+def _bound_socket(options: Listening) -> Iterator[socket.socket]:
+    """A socket with the address, which does not listen yet. ForgeError for an address that cannot be had."""
     host = options.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With an explicit protocol: asyncio sets TCP_NODELAY only on such sockets.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    with made:
+        with _refused(options):
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind((host, options.port))
+        yield made
+
+
+@contextlib.contextmanager
+def _refused(options: Listening) -> Iterator[None]:
+    """Turn the system's refusal of the address into a ForgeError."""
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, options.port))
-        made.listen(_BACKLOG)
+        yield
     except OSError as error:
-        made.close()
         other = "; choose another port, or 0 for any free port" if error.errno == errno.EADDRINUSE else ""
         raise ForgeError(f"cannot listen on {options.host}:{options.port}: {error.strerror or error}{other}") from None
-    with made:
-        yield made
 
 
 def _url_of(listening: socket.socket) -> str:
@@ -273,11 +278,16 @@ class Server(ABC):
         """The application; what it needs is entered into `opening`, and left when the server has stopped."""
 
     async def __aenter__(self) -> Self:
-        """Bind the address, then open what the application needs, and serve."""
+        """Bind the address, then open what the application needs, and serve.
+
+        Nobody can connect before that: a client is refused rather than kept waiting while a model loads.
+        """
         async with AsyncExitStack() as opening:
-            listening = opening.enter_context(_listening_socket(self._listening))
+            listening = opening.enter_context(_bound_socket(self._listening))
             self.url = _url_of(listening)
             app = await self._application(opening)
+            with _refused(self._listening):
+                listening.listen(_BACKLOG)
             self._server = await opening.enter_async_context(_running(app, listening, self._listening))
             self._open = opening.pop_all()
         return self

@@ -86,7 +86,7 @@ class Next(Struct, frozen=True, kw_only=True, tag="next"):
     number: int
 
 
-class RunEnd(Struct, frozen=True, kw_only=True, tag="ended"):
+class SegmentEnd(Struct, frozen=True, kw_only=True, tag="ended"):
     """The end of a run. Without `halt`, it reached its goal."""
 
     state: str
@@ -97,7 +97,7 @@ ANSWER: msgspec.json.Decoder[Approved | Rejected | Settled] = msgspec.json.Decod
 FIRST: msgspec.json.Decoder[Prepared | Unreached] = msgspec.json.Decoder(Prepared | Unreached)
 STEP: msgspec.json.Decoder[Performed | Interrupted] = msgspec.json.Decoder(Performed | Interrupted)
 BEGUN = msgspec.json.Decoder(Begun)
-OUTPUT: msgspec.json.Decoder[Next | RunEnd] = msgspec.json.Decoder(Next | RunEnd)
+OUTPUT: msgspec.json.Decoder[Next | SegmentEnd] = msgspec.json.Decoder(Next | SegmentEnd)
 SEGMENT = msgspec.json.Decoder(Segment)
 
 

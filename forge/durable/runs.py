@@ -31,8 +31,8 @@ from forge.durable.records import (
     Next,
     Performed,
     Prepared,
-    RunEnd,
     Segment,
+    SegmentEnd,
     definition_digest,
     how_ended,
     packed,
@@ -202,7 +202,7 @@ class Runs:
         run, name = _run(first.id), workflow_of(start.served).name
         row = await self._last(run)
         known, end = _listed(first, row, answered=False), _output(row)
-        if not isinstance(end, RunEnd):
+        if not isinstance(end, SegmentEnd):
             does = (
                 "retry it first" if known.state == "failed" else "wait for its end, cancel it, or send it the message"
             )
@@ -311,7 +311,7 @@ class Runs:
         while True:
             row = await self._last(run)
             end = _output(row)
-            if isinstance(end, RunEnd):
+            if isinstance(end, SegmentEnd):
                 return _result(end, workflow)
             if _STATES.get(row.status) in _OVER:
                 raise ForgeError(f"the run {run} has failed: {_problem(row)}")
@@ -571,7 +571,7 @@ class Runs:
         asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
         question = await self._question(last.id) if run.state == "waiting" else None
         end = _output(last)
-        phase = unpacked(end.state).phase if isinstance(end, RunEnd) and end.halt is None else None
+        phase = unpacked(end.state).phase if isinstance(end, SegmentEnd) and end.halt is None else None
         return replace(
             run,
             message=asked[-1].text if asked else "",
@@ -670,7 +670,7 @@ def _number_in_conversation(row: SegmentRow) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _output(row: SegmentRow) -> Next | RunEnd | None:
+def _output(row: SegmentRow) -> Next | SegmentEnd | None:
     return OUTPUT.decode(text_of(row.output)) if row.status == "SUCCESS" and row.output else None
 
 
@@ -688,7 +688,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
         segment=_number(last),
         version=last.version,
         owner=first.owner,
-        halt=end.halt if isinstance(end, RunEnd) else None,
+        halt=end.halt if isinstance(end, SegmentEnd) else None,
         conversation=str(first.attributes.get("conversation", "")),
         follows=str(first.attributes.get("follows", "")),
         followed_by=str(first.attributes.get("followed_by", "")),
@@ -698,7 +698,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
 def _state(row: SegmentRow) -> tuple[How, str]:
     end = _output(row)
     match end:
-        case RunEnd(halt=halt):
+        case SegmentEnd(halt=halt):
             how = how_ended(halt)
             return how, explain(halt) if how == "halted" and halt else ""
         case Next():
@@ -722,7 +722,7 @@ def _stranded(row: SegmentRow) -> str:
     )
 
 
-def _result(end: RunEnd, workflow: Workflow | None) -> Result[Finished, Halted]:
+def _result(end: SegmentEnd, workflow: Workflow | None) -> Result[Finished, Halted]:
     state = unpacked(end.state)
     if end.halt is not None:
         return Failure(Halted(halt=end.halt, state=state))

@@ -32,8 +32,8 @@ from forge.durable.records import (
     Next,
     Performed,
     Prepared,
-    RunEnd,
     Segment,
+    SegmentEnd,
     Unreached,
     definition_digest,
     packed,
@@ -137,7 +137,7 @@ class Performing:
         self._here = ""
         """The span of this segment, as a traceparent."""
 
-    async def run(self, again: Again) -> Next | RunEnd:
+    async def run(self, again: Again) -> Next | SegmentEnd:
         """Perform the segment to its end. `again`: the DBOS workflow that performs the next one."""
         segment = self._segment
         begins = observation.RunBegins(
@@ -154,7 +154,7 @@ class Performing:
             observed.outcome = self._end
             return ended
 
-    async def _run(self, again: Again) -> Next | RunEnd:
+    async def _run(self, again: Again) -> Next | SegmentEnd:
         segment = self._segment
         # Read first, so that a run that fails below keeps its answer when retried.
         if segment.number and self._asks():
@@ -166,12 +166,12 @@ class Performing:
                 "only with the version that it began with; start a worker with that version, and retry the run"
             )
         setup = segment.setup or await self._prepared()
-        if isinstance(setup, RunEnd):
+        if isinstance(setup, SegmentEnd):
             return setup
         result = await self._driven(setup)
         return await self._go_on(setup, again) if result is None else _end(result)
 
-    async def _prepared(self) -> Setup | RunEnd:
+    async def _prepared(self) -> Setup | SegmentEnd:
         """The run's setup, recorded so that a recovered run keeps it."""
 
         async def prepare() -> str:
@@ -186,7 +186,7 @@ class Performing:
         found = FIRST.decode(await _step("setup", prepare))
         if isinstance(found, Unreached):
             self._end = RunHalted(halt=BackendFailed(fault=found.fault, attempts=1))
-            return RunEnd(state=self._segment.state, halt=self._end.halt)
+            return SegmentEnd(state=self._segment.state, halt=self._end.halt)
         self._state = load(bytes(found.state))
         return found.setup
 
@@ -355,8 +355,8 @@ def _unknown(effect: Execute) -> Results:
     return Results(results=tuple(InDoubt(call_id=call_id, reason=reason) for call_id, reason in reasons))
 
 
-def _end(result: Result[Finished, Halted]) -> RunEnd:
+def _end(result: Result[Finished, Halted]) -> SegmentEnd:
     if isinstance(result, Failure):
         halted = result.failure()
-        return RunEnd(state=packed(halted.state), halt=halted.halt)
-    return RunEnd(state=packed(result.unwrap().state))
+        return SegmentEnd(state=packed(halted.state), halt=halted.halt)
+    return SegmentEnd(state=packed(result.unwrap().state))

@@ -21,7 +21,7 @@ from forge.backends import reached
 from forge.callbacks import OnChunk
 from forge.connection import AnyBackend, Connection
 from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, StoredJson
-from forge.durable.records import SEGMENT, RunEnd, how_ended, queue_of, segment_id, written
+from forge.durable.records import SEGMENT, SegmentEnd, how_ended, queue_of, segment_id, written
 from forge.durable.runs import Runs, Served, workflow_of
 from forge.durable.segment import Performing
 from forge.errors import BackendError, DefinitionError, ForgeError
@@ -236,7 +236,7 @@ class _Worker:
                 cancel.set()
             doing = Performing(self, self._served[segment.workflow], segment, cancel)
             end = await doing.run(again)
-            if isinstance(end, RunEnd):  # before it ends, so that lists miss no ended run
+            if isinstance(end, SegmentEnd):  # before it ends, so that lists miss no ended run
                 ended = {"ended": how_ended(end.halt)}
                 await self._database.client.update_workflow_attributes_async(first, ended, merge=True)
             return written(end)

@@ -342,7 +342,9 @@ def _renamed(message: Message, ids: Mapping[str, str]) -> Message:
 def nudges_of(added: History, checkpoint: Checkpoint) -> tuple[Nudge, ...]:
     """The corrective messages among these."""
     before, now = checkpoint.mistakes, _mistakes(checkpoint.state.ledger)
-    tier = max((count for counter, count in now.items() if count > before.get(counter, 0)), default=0)
+    # A usable reply sets `retries` to zero before a guard objects to its calls, so that a count may end where it was.
+    changed = [count for counter, count in now.items() if count != before.get(counter, 0)]
+    tier = max(filter(None, changed), default=max(now.values()))
     found = []
     for one in (message for message in added if is_nudge(message)):
         match one:

@@ -62,8 +62,7 @@ def add_key(path: Path, owner: str, scopes: tuple[Scope, ...]) -> str:
         descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
         with os.fdopen(descriptor, "a+b") as file:
             # A file edited by hand may lack its last newline; the key would become part of that line.
-            end = file.seek(0, os.SEEK_END)
-            unfinished = end > 0 and os.pread(file.fileno(), 1, end - 1) != b"\n"
+            unfinished = file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
             file.write(b"\n" * unfinished + line.encode())
     except OSError as error:
         raise ForgeError(f"cannot write the key file {path}: {error.strerror}") from None

@@ -197,13 +197,16 @@ def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) 
         return shape
     claim = shape.claims[0]
     given, known = object_members(claim.arguments) or {}, set(names.parameters(claim.name))
-    if given and known.isdisjoint(given) and known and not marked:
-        return NOT_A_CALL
+    if given and known and known.isdisjoint(given) and not marked:
+        # A model that adds a remark to its call may have invented an argument: it is told so. Data has no remarks.
+        remarks = (string_value(raw) or "" for key, raw in flat.items() if key not in known)
+        return shape if any(" " in remark for remark in remarks) else NOT_A_CALL
     late = {key: raw for key, raw in flat.items() if key in known and key not in given}
     if not late:
         return shape
     repairs = (*claim.repairs, "closed_too_early")
-    whole = Claim(name=claim.name, arguments=_encoded({**given, **late}), repairs=repairs, cost=claim.cost + 1)
+    cost = claim.cost + (not marked)
+    whole = Claim(name=claim.name, arguments=_encoded({**given, **late}), repairs=repairs, cost=cost)
     return _Shape(claims=(whole,))
 
 

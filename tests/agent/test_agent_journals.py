@@ -85,7 +85,7 @@ def test_a_journal_that_is_there_is_refused_before_anything_happens(tmp_path: Pa
 def test_parts_of_another_journal_are_refused_too(tmp_path: Path) -> None:
     (tmp_path / "run.part-2.jsonl").write_text("another's")
     agent = chain(["Never asked."])
-    with pytest.raises(JournalError, match=r"run\.part-2\.jsonl is there already"):
+    with pytest.raises(JournalError, match=r"run\.part-2\.jsonl exists already"):
         agent.process_sync("Go.", journal=tmp_path / "run.jsonl")
     assert agent.process_sync("Go.", journal=tmp_path / "other.jsonl").unwrap().value == "Never asked."
 

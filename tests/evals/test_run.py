@@ -160,7 +160,7 @@ def test_after_kill_9_it_goes_on_and_an_incomplete_last_line_is_run_again(tmp_pa
     (tmp_path / "r.jsonl").write_bytes(whole + whole[:99])
     ended = run(tmp_path, server, "--scenario", "refund_rightly,refund_text", "--runs", "1")
     assert ended.returncode == 0
-    assert "The last line of r.jsonl was incomplete; that run is made again." in ended.stdout
+    assert "The last line of r.jsonl was incomplete; that run is repeated." in ended.stdout
     assert (tmp_path / "r.jsonl").read_bytes().startswith(whole)
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1), ("forge auto", "refund_text", 1)]
 
@@ -171,7 +171,7 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, server: str, number: int) -> 
         process.send_signal(number)
         told, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (128 + number, "")
-    assert "Stopped. The same command goes on with what is not in r.jsonl yet." in told
+    assert "Stopped. Run the same command again to continue r.jsonl." in told
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
 
 
@@ -210,7 +210,7 @@ def test_seeds_that_no_scenario_has_are_told(tmp_path: Path, server: str) -> Non
 def test_a_configuration_that_no_scenario_is_counted_for_is_named(tmp_path: Path, server: str) -> None:
     text = SCENARIOS.replace("ideal_calls=2", 'not_counted=frozenset({"bare"}), ideal_calls=2')
     both = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "reforged,bare", text=text)
-    assert "Not run, because every chosen scenario excludes it: forge auto bare" in both.stdout
+    assert "Skipped, because every selected scenario excludes it: forge auto bare" in both.stdout
     none = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "bare", text=text)
     assert none.returncode == 2
     assert "nothing to run: every chosen scenario excludes forge auto bare" in none.stderr

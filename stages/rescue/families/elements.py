@@ -9,11 +9,13 @@ from stages.repair.json_text import FoundJson, json_at, json_quoted
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
-from stages.rescue.tags import CLOSED
+from stages.rescue.tags import CLOSED, PARAMETER
 
 ELEMENT = re.compile(
-    r"\s*+<(?P<tag>[A-Za-z_][\w.-]{0,100})(?:(?:\s+(?:name|key))?=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?>"
+    rf"\s*+<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
+    r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
 )
+"""An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
 _BLANK = re.compile(r"\s*+")
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
@@ -46,7 +48,8 @@ def body_at(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] 
         # Some models write the opening tag twice.
         position = begin + len(f"<{tag}>")
     while (element := ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
-        closing_tag, key = f"</{element['tag']}>", element["key"] or element["tag"]
+        tag = element["tag"] or element["word"]
+        closing_tag, key = f"</{tag}>", element["key"] or element["bare"] or tag
         end = text.find(closing_tag, skip_cdata(text, element.end()))
         if end < 0:
             return BrokenElements(CUT_OFF, len(text))

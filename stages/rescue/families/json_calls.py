@@ -64,10 +64,10 @@ _BRACKETS_BEFORE = re.compile(
 )
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
-_WORDS_BETWEEN = 4
-"""The words before arguments among which the name of their tool is looked for."""
-_LEAD = 24
-"""Characters before a name in its line that lead up to the call, rather than say something."""
+_WORDS_BETWEEN = 3
+"""The most words between the name of a tool and its arguments."""
+_SENTENCE = re.compile(r"\s*+[^\W\d_]++(?:\s++[^\W\d_]++)++\s*+")
+"""Words without any sign, which go on with a sentence: `f and it returned {…}`, but not `f (id: 7) with: {…}`."""
 _AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
@@ -207,15 +207,21 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
 def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A name among the last words before its arguments, in or above their line, whatever they are: a guess."""
     begin = max(0, start - 120)
-    for word in reversed([*_WORD.finditer(text, begin, start)][-_WORDS_BETWEEN:]):
+    for word in reversed([*_WORD.finditer(text, begin, start)][-_WORDS_BETWEEN - 1 :]):
         name = word[0].rsplit(".", 1)[-1]
         if name in names.known:
             line = max(text.rfind("\n", begin, word.start()) + 1, begin)
             between = text[word.end() : start]
-            if between.count("\n") > 1 or _SENTENCE_ENDS.search(between) or not _fits(name, found, names):
+            if (
+                between.count("\n") > 1
+                or _SENTENCE_ENDS.search(between)
+                or _SENTENCE.fullmatch(between)
+                or not _fits(name, found, names)
+            ):
                 return None
             claim = Claim(name=name, arguments=found.text, repairs=(*found.repairs, "any_markup"), cost=found.cost + 1)
-            opens = line if word.start() - line <= _LEAD else word.start()
+            # A label or a bracket before the name belongs to the call; a sentence is the model's own words.
+            opens = line if len(_WORD.findall(text[line : word.start()])) <= 1 else word.start()
             closing = _BRACKETS_AFTER.match(text, found.end)
             return Read(start=opens, end=closing.end() if closing else found.end, claims=(claim,), keep="")
     return None

@@ -18,7 +18,7 @@ from stages.rescue.families.elements import (
 from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, in_attributes, parameters
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import BAR, MARKER, is_closing, past_closing
+from stages.rescue.tags import BAR, MARKER, STEM_IN, is_closing, past_closing
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
@@ -110,10 +110,12 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
     ):
         # Parameters of the usual words are read with their types, and damaged ones too.
         return None
+    # Build files, web pages and logs have such tags of their own: where no word of calls is in the tag, it is a guess.
+    cost = int(not known or not STEM_IN.search(head["tag"]))
     written = in_attributes(head["more"] or "", head["name"], names)
     alone = head[0].endswith("/>") and (written or not known)
     if ended := head.end() if alone else written and after_closing(text, head.end(), f"</{head['tag']}>"):
-        claim = Claim(name=head["name"], arguments=written or "{}", cost=not known)
+        claim = Claim(name=head["name"], arguments=written or "{}", cost=cost)
         return Read(start=start, end=ended, claims=(claim,), keep="")
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
@@ -127,7 +129,7 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
     closed = after_closing(text, position, f"</{head['tag']}>")
     if bool(given) is not bool(known) or closed is None:
         return Read(start=start, end=start, looked=position)
-    claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=not known)
+    claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=cost)
     return Read(start=start, end=closed, claims=(claim,), keep="")
 
 

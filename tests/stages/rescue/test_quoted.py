@@ -112,3 +112,30 @@ def test_the_same_calls_are_read_where_they_are_the_reply(form: str) -> None:
     for name, given in CALLS:
         read = READS(Reply(text=_written(pattern, each, name, given)))
         assert [(call.name, json.loads(call.arguments), call.wrong) for call in read.calls] == [(name, given, None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Here is the file.\n```xml\n<step name="bash" command="make test"/>\n```',
+        '<project>\n<target name="bash" command="make"/>\n</project>',
+        '<button onclick="bash" command="x"/>',
+        'I did not do that. <denied tool="bash" command="rm -rf build"/>',
+        '<denied tool="bash"><arg name="command">rm -rf build</arg></denied>',
+        "<bash><command=rm>x</command></bash>",
+    ],
+)
+def test_tags_of_other_things_that_name_a_tool_run_nothing(text: str) -> None:
+    assert [call.name for call in WRITES(Reply(text=text)).calls if call.wrong is None] == []
+
+
+def test_a_remark_beside_a_call_is_no_argument_and_does_not_hide_it() -> None:
+    text = '{"thought": "I need the file.", "name": "write_file", "arguments": {"file": "a.txt"}}'
+    assert [call.name for call in READS(Reply(text=text)).calls] == ["write_file"]
+
+
+def test_the_sentence_before_a_call_stays_what_the_model_said() -> None:
+    read = READS(Reply(text='I will now clean up with bash {"command": "rm -rf build"}'))
+    assert [call.name for call in read.calls] == ["bash"]
+    assert read.said.text.startswith("I will now clean up")
+    assert not READS(Reply(text='I looked at bash and it returned {"command": "x"} as you see.')).calls
