@@ -139,7 +139,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     batch = replace(phase.batch, results=phase.batch.results + unrun)
     new = batch_record(batch)
     settled = phase.settled if isinstance(phase, Executed) else None
-    earlier = (recorded(*settled, state.ledger.turn),) if settled else ()
+    earlier = (recorded(*settled, state.ledger.turn, None),) if settled else ()
     ledger = with_calls(state.ledger, earlier + new.successes, new.attempts, Repeating())
     doubtful = unknown_outcomes_after(ledger.in_doubt, batch, unrun)
     return replace(state, ledger=replace(ledger, in_doubt=doubtful)).say(*new.messages).to(Ready())

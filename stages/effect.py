@@ -242,26 +242,13 @@ class Said(Struct, frozen=True, kw_only=True, gc=False, tag="said"):
     text: str
 
 
-class Listed(Struct, frozen=True, kw_only=True, gc=False):
-    """Values that a tool has listed, and the tool that has to be called with each of them."""
-
-    tool: str
-    values: tuple[str, ...]
-
-
 class Succeeded(Struct, frozen=True, kw_only=True, gc=False, tag="succeeded"):
-    """The tool returned. `text` is what the model sees, `value` the result as JSON.
-
-    `listed` and `passed` are those of `state.Success`. The stage `execute` fills them in as results come, because
-    code that cuts a run short does not know the rules; `listed` is None until then.
-    """
+    """The tool returned. `text` is what the model sees, `value` the result as JSON."""
 
     call_id: str
     text: str
     value: Raw = field(default_factory=lambda: Raw(b"null"))  # msgspec cannot write a Raw default into a schema
     ends: NeedsInput | HandOff | Said | None = None
-    listed: tuple[Listed, ...] | None = None
-    passed: bool = False
 
 
 class Unresolved(Struct, frozen=True, kw_only=True, gc=False, tag="unresolved"):

@@ -11,7 +11,7 @@ from stages.execution import (
     batch_record,
     call_digest,
     capped,
-    judged,
+    judged_by,
     judged_results,
     next_group,
     paused_call,
@@ -55,7 +55,7 @@ def execute(rules: Rules) -> Stage:
             case Executed(batch=batch, settled=settled):
                 if settled:
                     call, result = settled
-                    done = recorded(call, judged(call.name, result, rules.order), state.ledger.turn)
+                    done = recorded(call, result, state.ledger.turn, judged_by(rules.order, call.name, result))
                     state = replace(state, ledger=with_calls(state.ledger, (done,), (), repeating))
                 batch = without_unknown_results(batch, _open(rules, state)) if state.ledger.in_doubt else batch
                 batch = judged_results(batch, rules.order)

@@ -31,7 +31,7 @@ from stages.order import Use, answer_passes, listed_for
 from stages.progress import answer_digest
 from stages.schema.canonical_json import canonical
 from stages.seen import leaves
-from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Ledger, State, Success
+from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Judged, Ledger, State, Success
 from stages.tool import ToolEffect, ToolSpec
 
 # A batch of calls in progress: what runs next, and what goes into the history in the end.
@@ -148,23 +148,22 @@ class _Written(Struct, frozen=True, kw_only=True):
 
 
 def judged_results(batch: Batch, order: tuple[Use, ...]) -> Batch:
-    """The batch whose new successes say what they list and whether they count, by the rules of order."""
+    """The batch with its new successes judged by the rules of order."""
     if not order:
         return batch
-    names = {call.id: call.name for call in batch.calls}
-    results = tuple(
-        judged(names[result.call_id], result, order) if isinstance(result, Succeeded) else result
+    names, known = {call.id: call.name for call in batch.calls}, {one.call_id for one in batch.judged}
+    new = tuple(
+        judged_by(order, names[result.call_id], result)
         for result in batch.results
+        if isinstance(result, Succeeded) and result.call_id not in known
     )
-    return replace(batch, results=results)
+    return replace(batch, judged=batch.judged + new) if new else batch
 
 
-def judged(name: str, result: Succeeded, order: tuple[Use, ...]) -> Succeeded:
-    """The result of the tool, with what it lists and whether it counts; as it is, if it has been judged before."""
-    if result.listed is not None:
-        return result
+def judged_by(order: tuple[Use, ...], name: str, result: Succeeded) -> Judged:
+    """What a result of the tool lists, and whether it counts."""
     listed, passed = listed_for(order, name, result.text), answer_passes(order, name, result.text)
-    return replace(result, listed=listed, passed=passed)
+    return Judged(call_id=result.call_id, listed=listed, passed=passed)
 
 
 def batch_record(batch: Batch) -> _Written:
@@ -173,10 +172,11 @@ def batch_record(batch: Batch) -> _Written:
     said: list[Message] = [batch.said]
     done: list[Success] = []
     vain: list[Attempt] = []
+    judged = {one.call_id: one for one in batch.judged}
     for call, result in _answers(batch):
         said.append(_answer(call, result, turn))
         if isinstance(result, Succeeded):
-            done.append(recorded(call, result, turn))
+            done.append(recorded(call, result, turn, judged.get(call.id)))
         elif isinstance(result, Failed | Unresolved | Refused):
             vain.append(_attempt(call, result, turn))
     if batch.notice:
@@ -185,15 +185,15 @@ def batch_record(batch: Batch) -> _Written:
     return _Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
 
 
-def recorded(call: ToolCall, result: Succeeded, turn: int) -> Success:
+def recorded(call: ToolCall, result: Succeeded, turn: int, judged: Judged | None) -> Success:
     """The record of a call that succeeded."""
     return Success(
         name=call.name,
         arguments=call.arguments,
         answer=answer_digest(call.name, call.arguments, result.text),
         turn=turn,
-        listed=result.listed or (),
-        passed=result.passed,
+        listed=judged.listed if judged else (),
+        passed=judged is not None and judged.passed,
     )
 
 

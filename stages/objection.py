@@ -6,12 +6,11 @@ from typing import Literal, assert_never, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.effect import Listed
 from stages.halt import Halt
 from stages.message import NUDGES, Kind, ToolCall
 from stages.options import unfit_function
 from stages.schema.check import Problem
-from stages.state import Counter, Ledger, State, mistake_count
+from stages.state import Counter, Ledger, Listed, State, mistake_count
 
 
 class NoCalculation(Struct, frozen=True, kw_only=True, tag="no_calculation"):

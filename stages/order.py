@@ -6,13 +6,12 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.effect import Listed
 from stages.message import ToolCall
 from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json
 from stages.seen import is_own
-from stages.state import Success
+from stages.state import Listed, Success
 from stages.tool import Grounded, ToolSpec
 
 # Listing: the values that a tool has listed, with each of which another has to be called.

@@ -6,13 +6,13 @@ from typing import Literal, assert_never
 
 from msgspec.structs import replace
 
-from stages.effect import Budget, Listed, Price
+from stages.effect import Budget, Price
 from stages.message import Kind, Message, Tool, ToolCall, User, status_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.progress import Repeating
 from stages.rescue.found import Family, Format
-from stages.state import Ledger, Spoken, State, Success, known_messages
+from stages.state import Ledger, Listed, Spoken, State, Success, known_messages
 from stages.tool import RECALL, ToolEffect, ToolSpec
 
 # Named tools: those that the user or an error has spoken of in this run.

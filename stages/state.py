@@ -33,7 +33,6 @@ from stages.effect import (
     CallResult,
     Effect,
     HandOff,
-    Listed,
     NeedsInput,
     Refused,
     Reply,
@@ -108,8 +107,26 @@ class Prepared(Struct, frozen=True, kw_only=True, gc=False, tag="prepared"):
     asked: Asked = Asked()
 
 
+class Listed(Struct, frozen=True, kw_only=True, gc=False):
+    """Values that a tool has listed, and the tool that must be called with each of them."""
+
+    tool: str
+    values: tuple[str, ...]
+
+
+class Judged(Struct, frozen=True, kw_only=True, gc=False):
+    """The rules of order on the result of a call: the `listed` and `passed` of its `Success`."""
+
+    call_id: str
+    listed: tuple[Listed, ...] = ()
+    passed: bool = False
+
+
 class Batch(Struct, frozen=True, kw_only=True, gc=False):
     """The calls being executed, from the message `said`, and their results so far.
+
+    `judged`: the results that the stage `execute` has judged as they came. Code that cuts a run short does not know the
+    rules, and records the successes by these.
 
     `approved`: IDs of calls that a person approved. `notice`: a text for the model after the results, if its reply was
     cut off within a call. `heard`: what the user said in the meantime (`effect.Results`).
@@ -117,6 +134,7 @@ class Batch(Struct, frozen=True, kw_only=True, gc=False):
 
     said: Assistant = Assistant()
     results: tuple[CallResult, ...] = ()
+    judged: tuple[Judged, ...] = ()
     approved: tuple[str, ...] = ()
     notice: str = ""
     heard: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import repeat
 from typing import Any
 
@@ -14,6 +14,9 @@ import openai
 import pytest
 
 from forge.backends import named
+from forge.door.asgi import Receive, Scope, Send
+from forge.door.listening import Application, Server
+from forge.door.options import Listening
 from forge.proxy import ProxyOptions, ProxyServer, service
 from tests.scripted_model import Line, ScriptedModel, chunk, completion, sse, whole
 from tests.test_proxy import LOOK, asked, behind
@@ -366,3 +369,22 @@ async def test_garbage_on_a_new_connection_is_told_at_once() -> None:
     async with before(talk) as url:
         assert (await told(url, post(asked())))[9:12] == b"502"
         assert times == 1
+
+
+async def test_a_server_that_is_told_to_stop_while_it_opens_stops_and_nobody_can_connect_before() -> None:
+    refused: list[int] = []
+
+    class Opening(Server):
+        async def _application(self, opening: AsyncExitStack) -> Application:
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", int(self.url.rpartition(":")[2]))
+            refused.append(1)
+            self.stop()
+            return nobody
+
+    async def nobody(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("nobody asks")
+
+    async with Opening(Listening()) as server:
+        await asyncio.wait_for(server.stopped(), 10)
+    assert refused == [1]

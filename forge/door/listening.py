@@ -271,6 +271,7 @@ class Server(ABC):
         self._listening = options
         self._open = AsyncExitStack()
         self._stopping = asyncio.Event()
+        self._server: _HttpServer | None = None
         self.url = ""
 
     @abstractmethod
@@ -301,8 +302,9 @@ class Server(ABC):
 
     def stop(self) -> None:
         """Accept no more requests; the second time, cut off those under way."""
-        self._server.force_exit = self._stopping.is_set()
-        self._server.should_exit = True
+        if self._server is not None:  # else it is still opening
+            self._server.force_exit = self._stopping.is_set()
+            self._server.should_exit = True
         self._stopping.set()
 
     async def stopped(self) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from forge.proxy.shaping import Shaping
 from forge.tools.definition import grounds
+from forge.wildcards import matches
 from forge.workflow.checks import grounded_specs, guard_mistakes, mistakes
 from stages.effect import Budget
 from stages.guards import guards_of, tool_calls
@@ -21,7 +22,6 @@ from stages.recounting import last_question, recount
 from stages.rules import OnViolation, Rules
 from stages.state import Cleared, Ledger
 from stages.tool import Grounded, Prerequisite, ToolSpec
-from stages.wildcards import matches
 from stages.wire.served import NO_PARAMETERS
 
 # The contents of a policy: rules for sessions and requests, for all models and for models by name.

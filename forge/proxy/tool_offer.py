@@ -5,9 +5,9 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from forge.tools import respond_tool
+from forge.wildcards import matches
 from stages.effect import RawCall, Reply
 from stages.repair.decoding import decode
-from stages.wildcards import matches
 from stages.wire.openai.chat_server import SentTool
 from stages.wire.served import OfferedTool, RequestError, ServerRequest, fields, with_fields
 from stages.wire.wires import Wire

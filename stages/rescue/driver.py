@@ -51,7 +51,8 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         if '":\u2581' in visible:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
-        if "< |" in visible or "| >" in visible or "<| " in visible:
+        # One character is looked for at once; most texts have no bar.
+        if "|" in visible and ("< |" in visible or "| >" in visible or "<| " in visible):
             visible = _SPACED.sub(_without_blanks_at_bars, visible)
         if "&lt;" in visible[:_NEAR] and "<" not in visible:
             return _escaped(visible, known, tools)

@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from forge.agent.files.editing import kept_lines, lines_of
 from forge.agent.files.root import Parts
+from forge.wildcards import matches
 from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
@@ -17,7 +18,6 @@ from stages.rules import Limits
 from stages.schema.value import cut_text
 from stages.state import State
 from stages.tool import ToolEffect
-from stages.wildcards import matches
 
 # Globs: patterns of paths, as in a .gitignore without negation.
 #

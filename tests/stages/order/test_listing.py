@@ -4,9 +4,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from stages.effect import Listed
 from stages.order import Each, limited_argument, listed_in, not_yet_called
-from stages.state import Success
+from stages.state import Listed, Success
 from stages.tool import ToolSpec
 
 FLAT = Each(tool="list_flats", argument="flat_id")

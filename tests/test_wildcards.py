@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.wildcards import matches
+from forge.wildcards import matches
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Wildcards: texts compared with patterns in which `*` stands for any characters, none too."""
+"""Wildcards: matching a text against a pattern in which `*` stands for any characters, or none."""
 
 
 def matches(pattern: str, text: str) -> bool:
