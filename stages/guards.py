@@ -655,7 +655,7 @@ GUARDS: Mapping[str, _Rule] = MappingProxyType(
         "required_steps": _Rule(required_steps, lambda rules: bool(rules.required or rules.order)),
         "prerequisites": _Rule(prerequisites, lambda rules: any(tool.prerequisites for tool in rules.tools)),
         "order": _Rule(order, lambda rules: bool(rules.order or rules.withheld)),
-        "no_placeholders": _Rule(no_placeholders, lambda rules: rules.calls.value_checks),
+        "no_placeholders": _Rule(no_placeholders, lambda _: True),
         "grounding": _Rule(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
         "no_unseen_values": _Rule(no_unseen_values, lambda rules: bool(rules.unruled)),
         "calculated": _Rule(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),

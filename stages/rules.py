@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, assert_never
 
 from msgspec.structs import replace
@@ -188,7 +189,7 @@ class Calls(Options, frozen=True, kw_only=True):
     `max_parallel`: maximum number of concurrent reads. `max_calls_per_reply`: calls beyond that are answered but not
     run. `in_doubt`: when to ask a person about a call whose outcome is unknown.
     `rescue_enabled`: find calls in text, trying your own `families` and formats first, and repair damaged ones within
-    the `repair_limits`. `value_checks`: refuse placeholders as values, and answers that repeat forge's corrections.
+    the `repair_limits`.
     """
 
     batch: BatchPolicy = "auto"
@@ -199,8 +200,16 @@ class Calls(Options, frozen=True, kw_only=True):
     rescue_enabled: bool = True
     repair_limits: RepairLimits = RepairLimits()
     families: Sequence[Family | Format] = ()
-    value_checks: bool = True
 
+
+REPLY_CHECKS: Mapping[str, str] = MappingProxyType(
+    {
+        "ask_once": "asks once whether a text answer is final, if a call was possible",
+        "ask_if_meant": "asks whether a call among words is meant, where its tool writes",
+        "no_echoed_answers": "asks again for an answer that only repeats a correction",
+    }
+)
+"""What is checked in a reply in words, by the name that `Rules.without` and `forge ablate` know it by."""
 
 AnyCheck = Callable[..., str | None]
 """A completion check (`stages.guards`) in a value that survives JSON without one: msgspec knows no such union."""
@@ -227,8 +236,7 @@ class Rules(Options, frozen=True, kw_only=True):
     checks: Mapping[str, AnyCheck] = {}
     """By tool, a user's function that says what is wrong with a call. Only rules without checks survive JSON."""
     without: frozenset[str] = frozenset()
-    """Names turned off: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), and the questions
-    `ask_once` and `ask_if_meant`."""
+    """Names turned off: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`) and `REPLY_CHECKS`."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""

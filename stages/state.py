@@ -478,10 +478,14 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Held(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool that the last request did not offer, and what holds it back: a narrowing, or the guard `withheld`."""
+    """A tool that the last request did not offer, and what holds it back: a narrowing, or the guard `withheld`.
+
+    `values`: the tool was offered, but not with all values of its arguments.
+    """
 
     tool: str
     by: str
+    values: bool = False
 
 
 class Prompt(Struct, frozen=True, kw_only=True, gc=False):

@@ -207,7 +207,7 @@ def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
 def _said(sifted: Sifted, reply: Reply, text: str, rules: Rules, say: Say) -> State | Halt:
     """The end of the run with these words, or the next turn where they only repeat what forge has told the model."""
     state, reading = sifted.state, sifted.reading
-    if rules.calls.value_checks and is_echo(text, state, [tool.name for tool in rules.tools]):
+    if "no_echoed_answers" not in rules.without and is_echo(text, state, [tool.name for tool in rules.tools]):
         return _nudged(sifted, reply, Echo(allowed=_allowed(state, rules)), rules, say)
     return state.say(_spoken(state, reading, text)).to(Done(outcome=Said(text=text.strip())))
 

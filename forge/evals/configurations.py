@@ -75,7 +75,10 @@ _no_steps = _options(required_steps=(), order=())
 _no_recovery = _limits(max_tool_errors=0)
 _no_compact = _context(compactor=NoCompact(), summarize=False)
 _no_grounding: _Change = compose_left(
-    _naming, _options(grounded=None), _calls(value_checks=False), _tools(grounded=()), _without("no_unseen_values")
+    _naming,
+    _options(grounded=None),
+    _tools(grounded=()),
+    _without("no_placeholders", "no_echoed_answers", "no_unseen_values"),
 )
 _no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
 _no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
@@ -115,7 +118,7 @@ ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
         "no_calculation": Ablation("numbers are worked out by the model", _no_calculation),
         "no_prerequisites": Ablation("tools may be called before what they need", _no_prerequisites),
         "no_checks": Ablation("no guards and completion checks of the workflow's own", _no_checks),
-        "no_narrowing": Ablation("every legal tool is offered with each reply", _no_narrowing),
+        "no_narrowing": Ablation("every legal tool is offered with each reply, with any values", _no_narrowing),
         "no_withholding": Ablation("writes that nothing needs may be called", _no_withholding),
         "bare": Ablation("all of these off, warnings and notes too", compose_left(*_BARE)),
     }
