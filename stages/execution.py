@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages import nudges
+from stages.budget import with_budget
 from stages.effect import (
     Ask,
     Budget,
@@ -293,13 +294,6 @@ def answered(state: State, answer: str, budget: Budget) -> State | None:
     batch = state.phase.batch
     told = tuple(replace(paused, answer=answer) if result is paused else result for result in batch.results)
     return with_budget(state, budget).to(Executed(batch=replace(batch, results=told)))
-
-
-def with_budget(state: State, budget: Budget) -> State:
-    """The state with a budget of its own for what follows: mistakes and failed summaries are counted from zero."""
-    return state.note(
-        budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
-    )
 
 
 def with_exchange(result: CallResult, paused: Paused) -> CallResult:

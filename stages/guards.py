@@ -18,8 +18,9 @@ from stages.arithmetic import (
     calculations_in,
     with_results,
 )
+from stages.budget import over_budget
 from stages.candidates import placeholder_arguments, values_to_try
-from stages.halt import BudgetSpent, PrerequisitesSkipped, StepsSkipped
+from stages.halt import PrerequisitesSkipped, StepsSkipped
 from stages.message import Assistant, Kind, Tool, ToolCall, User
 from stages.nudges import asked_back
 from stages.objection import (
@@ -50,7 +51,6 @@ from stages.progress import answered_differently, times_answered, turns_written
 from stages.repair.decoding import decode
 from stages.rules import (
     Rules,
-    completed,
     denied,
     listed_values_left,
     missing_by_call,
@@ -195,12 +195,8 @@ def tool_calls(rules: Rules) -> Guard:
     """Stop a run whose reply has more calls than `Budget.tool_calls` leaves: none of them is run."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        ledger = state.ledger
-        left = ledger.budget.tool_calls
-        if left is None or len(calls) <= left:
-            return []
-        steps = pending(rules, ledger)
-        return Stop(halt=BudgetSpent(what="tool calls", turns=ledger.turn, completed=completed(ledger), pending=steps))
+        spent = over_budget(rules, state.ledger, len(calls))
+        return Stop(halt=spent) if spent else []
 
     return guard
 

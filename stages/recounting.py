@@ -4,9 +4,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from msgspec.structs import replace
-
-from stages.effect import Budget
+from stages.budget import left_of
+from stages.effect import Budget, Spending
 from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, status_of, turn_of
 from stages.order import Use, answer_passes, listed_for
 from stages.progress import answer_digest, answered_again, digests, halves
@@ -55,7 +54,7 @@ def recount(
         # Not what a result says of itself: a tool could begin it with forge's mark for a call that was not run.
         ran += sum(answer.kind is Kind.TOOL_RESULT and answer.status != "not_run" for _, answer in answered)
     return Ledger(
-        budget=_left(budget or Budget(), ran),
+        budget=left_of(budget or Budget(), Spending(tool_calls=ran)),
         turn=max(map(turn_of, history), default=0),
         successes=tuple(done),
         attempts=tuple(vain),
@@ -134,9 +133,3 @@ def _object_arguments(call: ToolCall) -> str:
     """The arguments as a JSON object: what a client sends may be damaged."""
     whole = with_object_arguments(call)
     return whole.arguments if whole else "{}"
-
-
-def _left(budget: Budget, ran: int) -> Budget:
-    if budget.tool_calls is None:
-        return budget
-    return replace(budget, tool_calls=max(0, budget.tool_calls - ran))
