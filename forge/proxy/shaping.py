@@ -13,7 +13,8 @@ from forge.proxy.tool_offer import takes_respond, with_respond, without_hidden
 from forge.proxy.volatile import without_volatile_lines
 from stages.wire.anthropic.messages import OPTION_NAMES
 from stages.wire.deltas import Sampling
-from stages.wire.served import RequestError, ServerRequest, with_missing_fields
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import ServerRequest, with_missing_fields
 from stages.wire.wires import Wire, wire
 
 OVERFLOW = {"chat": "compact", "responses": "refuse", "messages": "refuse"}

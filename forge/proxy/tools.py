@@ -24,7 +24,7 @@ from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
 from stages.wire.prompted import FORMS, FormName
-from stages.wire.served import NO_PARAMETERS, ServerRequest
+from stages.wire.server.request import NO_PARAMETERS, ServerRequest
 from stages.wire.target import Mode, Target
 
 log = logging.getLogger("forge.proxy")

@@ -22,17 +22,10 @@ from stages.wire.deltas import (
     gather_reply,
     reply_pieces,
 )
-from stages.wire.served import (
-    Choice,
-    Envelope,
-    Foreign,
-    Format,
-    RequestError,
-    ServerRequest,
-    Thinking,
-    refusal,
-    too_long,
-)
+from stages.wire.server.errors import RequestError, too_long
+from stages.wire.server.request import Choice, Foreign, Format, ServerRequest, Thinking
+from stages.wire.server.streams import Envelope
+from stages.wire.server.translation import refusal
 from stages.wire.server_wires import MESSAGES
 from tests.wire_client import asked_of, assert_refused, named_events, pieces, said
 
@@ -130,7 +123,7 @@ def test_options_are_read_by_what_they_mean() -> None:
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.stop) == (0.5, 0.9, 5, ("END",))
     assert sampling.max_tokens == 50
     assert request.stream
-    assert request.thinking == Thinking(wanted=True, effort="high", budget=2000)
+    assert request.thinking == Thinking(wanted=True, effort="high")
     assert request.format == asked(output_format=schema).format == Format(schema=Raw(b'{"type":"object"}'))
     assert asked(thinking={"type": "disabled"}).thinking == Thinking(wanted=False)
     assert asked().thinking == Thinking()
