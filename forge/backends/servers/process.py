@@ -155,6 +155,13 @@ def log_folder() -> Path:
     return state_folder() / "servers"
 
 
+def _stat(log: Path) -> os.stat_result | None:
+    """The log's status; None if another process has just removed it."""
+    with suppress(FileNotFoundError):
+        return log.stat()
+    return None
+
+
 class Process:
     """A running program. It ends when `stop` is called, and when this process ends, in whichever way.
 
@@ -169,7 +176,8 @@ class Process:
         self._grace = grace
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        for old in sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)[_KEPT - 1 :]:
+        kept = {log: found.st_mtime for log in folder.glob("*.log") if (found := _stat(log)) is not None}
+        for old in sorted(kept, key=kept.__getitem__, reverse=True)[_KEPT - 1 :]:
             old.unlink(missing_ok=True)
         descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=folder)
         self.log = Path(path)
