@@ -295,7 +295,13 @@ def test_json_is_for_programs(ward: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_exit_codes(ward: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told_by(capsys, f"{ward}/locked/v1")[0] == 1
     nowhere = str(tmp_path / "no" / "x.toml")
-    for wrong in (["nonsense"], [f"{ward}/deaf/v1", "--write", nowhere], [f"{ward}/deaf/v1", "--timeout", "0"]):
+    server = f"{ward}/deaf/v1"
+    for wrong in (
+        ["nonsense"],
+        [server, "--write", nowhere],
+        [server, "--write", str(tmp_path)],
+        [server, "--timeout", "0"],
+    ):
         code, said, problem = told_by(capsys, *wrong)
         assert (code, said) == (2, "")
         assert problem
