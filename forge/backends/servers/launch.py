@@ -137,9 +137,9 @@ def source(launch: Launch) -> Source:
     return found.absolute() if isinstance(found, Path) else found
 
 
-def served_name(launch: Launch) -> str:
-    """What the model is called in requests: a file's name without its ending, else as it was given."""
-    return Path(launch.model).name.removesuffix(".gguf") if launch.model.endswith(".gguf") else launch.model
+def served_name(model: str) -> str:
+    """The model's name in requests: a GGUF file's without folder and extension, any other unchanged."""
+    return Path(model).name.removesuffix(".gguf") if model.endswith(".gguf") else model
 
 
 def startable(spec: str) -> bool:
@@ -175,7 +175,7 @@ def command(launch: Launch, executable: str, model: Path | str, port: int) -> li
         # llama.cpp's context is that of all slots together, unless they share it.
         context = launch.context_tokens and launch.context_tokens * (1 if launch.kv_unified else slots)
         options = {
-            "--alias": served_name(launch) if launch.program == "llama-server" else None,
+            "--alias": served_name(launch.model) if launch.program == "llama-server" else None,
             "--parallel": slots,
             "--ctx-size": context,
             "--cache-type-k": launch.cache_type_k,

@@ -71,7 +71,7 @@ def start(launch: Launch, path: Path, api_key: str = "", chat_template: str = ""
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     # Without one it goes by its path, and the name that it was asked for would be another model's.
-    params.model_alias = {served_name(launch)}
+    params.model_alias = {served_name(launch.model)}
     params.n_parallel = launch.slots or 1
     params.n_ctx = (launch.context_tokens or DEFAULT_CONTEXT) * (1 if launch.kv_unified else params.n_parallel)
     params.kv_unified = launch.kv_unified

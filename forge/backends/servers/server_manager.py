@@ -285,7 +285,7 @@ class ServerManager:
             program = self._launch.program
             options: Options = {**self._options, "context_tokens": self.budget.tokens}
             if program == "local":
-                backend = Server(self.url, profile="llama-server", model=served_name(self._launch), **options)
+                backend = Server(self.url, profile="llama-server", model=served_name(self._launch.model), **options)
             else:
                 backend = Server(self.url, profile=program, model=self._now().found.models[0], **options)
             async with backend.connect() as connection:
