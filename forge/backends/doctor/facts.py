@@ -23,8 +23,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     `fatal` says why the server cannot be used. `about` is what it said of itself, and `kind` … `slots` follow from
     that: `known_by` says how its kind is known, `context_source` where the number of tokens comes from.
-    `prompt_tokens` are those of the question about the weather, without tools. `call_format` is the grammar of calls
-    in text. `thinks` is where reasoning comes: a field, or `text`.
+    `prompt_tokens` are those of the question about the weather, without tools. `thinks` is where reasoning comes: a
+    field, or `text`.
     """
 
     fatal: str = ""
@@ -41,11 +41,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     slots: int | None = None
     tokenizer: bool | Literal["messages"] | None = None
     logprobs: bool | None = None
-    answers: bool | None = None
     prompt_tokens: int | None = None
     thinks: str = ""
     calls: Calls | None = None
-    call_format: str = ""
     valid_arguments: bool | None = None
     required: bool | None = None
     named: bool | None = None
@@ -54,8 +52,6 @@ class Facts(Struct, frozen=True, kw_only=True):
     object_schema: bool | None = None
     structured_outputs: bool | None = None
     guided_json: bool | None = None
-    refuses_overflow: bool | None = None
-    system: bool | None = None
     alternating: bool | None = None
 
 

@@ -145,17 +145,13 @@ def _read_reply(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
     if said is None:
         fatal = _no_reply(facts, answer)
         came = "a web page" if is_page(answer) else told(answer)
-        return {"answers": False, "fatal": fatal}, _no(came, fatal)
+        return {"fatal": fatal}, _no(came, fatal)
     tokens = said.usage.prompt if said.usage and said.usage.prompt > 0 else None
     found = decoded(answer.body, _Thinking)
     thought = found and (found.message or (found.choices[0].message if found.choices else None))
     fields = (name for name in _Thought.__struct_fields__ if thought and getattr(thought, name))
     thinks = next(fields, "text" if split_reasoning(said.text)[0] else "")
-    known: dict[str, object] = {
-        "answers": True,
-        "prompt_tokens": tokens,
-        "thinks": thinks,
-    }
+    known: dict[str, object] = {"prompt_tokens": tokens, "thinks": thinks}
     where = {"": "", "text": ", reasoning in the text"}.get(thinks, f", reasoning in `{thinks}`")
     return known, _yes(
         f"{f'{tokens} prompt tokens' if tokens else 'no usage'}, finish_reason {said.finish}{where}",
@@ -184,9 +180,9 @@ def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
 
 def _read_system(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
     if answer.good:
-        return {"system": True}, _yes("accepted")
+        return {}, _yes("accepted")
     does = "nothing about it yet: write the instructions into the user's message"
-    return {"system": False}, _no(told(answer), "its template has no place for a system prompt", does)
+    return {}, _no(told(answer), "its template has no place for a system prompt", does)
 
 
 def _read_two(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
@@ -292,11 +288,11 @@ def _read_overflow(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     if not answer.good:
         found = decoded(answer.body, _Overflow)
         kind = f" ({found.error.type})" if found and isinstance(found.error, _Typed) and found.error.type else ""
-        return {"refuses_overflow": True}, _yes(f"{told(answer)}{kind}", "it refuses what does not fit")
+        return {}, _yes(f"{told(answer)}{kind}", "it refuses what does not fit")
     taken = f", {said.usage.prompt} tokens counted" if said and said.usage else ""
     means = "it cuts what does not fit without a word, or its context is larger than it says"
     does = "compacts before the context is full; forge run --context gives it the true size"
-    return {"refuses_overflow": False}, _no(f"a reply{taken}", means, does)
+    return {}, _no(f"a reply{taken}", means, does)
 
 
 def _ask_tokens(facts: Facts) -> Question | str:
@@ -342,7 +338,7 @@ def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
         does = "checks the arguments, and has them mended"
         return {"calls": "native", "valid_arguments": False}, _unclear(came, means, does)
     if found := in_text(said):
-        return {"calls": "text", "call_format": found[0].origin}, _no(
+        return {"calls": "text"}, _no(
             f"{found[0].name} {one_line(found[0].arguments)} as text, of the family `{found[0].origin}`",
             "the model knows the tools, and the server does not recognise its calls: the template does not fit it",
             "finds calls in the text, and prefers a mode that does not need them there",

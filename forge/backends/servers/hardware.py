@@ -28,12 +28,11 @@ class Gpu(Struct, frozen=True, kw_only=True):
 
 
 class HardwareProfile(Struct, frozen=True, kw_only=True):
-    """What this machine has for models. `unified`: the GPUs take their memory from the machine's."""
+    """The memory of this machine that models can use."""
 
     gpus: tuple[Gpu, ...] = ()
     vram_bytes: int = 0
     ram_bytes: int = 0
-    unified: bool = False
     source: str = "no GPU was found"
 
     @property
@@ -108,8 +107,7 @@ def profile(gpus: Iterable[Gpu], ram_bytes: int, source: str) -> HardwareProfile
         return HardwareProfile(ram_bytes=ram_bytes)
     silent = any(gpu.memory_bytes is None for gpu in found)
     vram = sum(gpu.memory_bytes or 0 for gpu in found) + (ram_bytes * 3 // 4 if silent else 0)
-    unified = silent or any(gpu.integrated for gpu in found)
-    return HardwareProfile(gpus=found, vram_bytes=vram, ram_bytes=ram_bytes, unified=unified, source=source)
+    return HardwareProfile(gpus=found, vram_bytes=vram, ram_bytes=ram_bytes, source=source)
 
 
 def detect_hardware() -> HardwareProfile:
