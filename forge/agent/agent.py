@@ -173,7 +173,7 @@ class Work:
             before = prompted(self.state, job.workflow)
             self.cancel = job.watching.get("cancel") or asyncio.Event()
             try:
-                ended = await self._run(job, *await self._begun(job, before))
+                ended = await self._run(job, *await self._begun(job, before), budget=job.budget)
                 while self._unread and isinstance(ended, Success) and not isinstance(ended.unwrap().outcome, HandOff):
                     said = "\n\n".join(self._heard())
                     ended = await self._run(job, said, *await _next(job, ended.unwrap().state, said))
@@ -201,8 +201,10 @@ class Work:
         self._unread.clear()
         return heard
 
-    async def _run(self, job: Job[R_co], said: str, state: State, opening: History) -> Result[Finished[R_co], Halted]:
-        """One run, its events told, and the state that it leaves saved."""
+    async def _run(
+        self, job: Job[R_co], said: str, state: State, opening: History, budget: Budget | None = None
+    ) -> Result[Finished[R_co], Halted]:
+        """One run, its events told, and the state that it leaves saved; `budget` replaces that of the state."""
         own: Watching = {**job.watching, "cancel": self.cancel, "hear": self._heard, "keep": self._keep}
         on_event = job.watching.get("on_event")
         ends = _Ends(on_event, state.run) if on_event else None
@@ -210,7 +212,6 @@ class Work:
             # Whoever listens to an agent sees its replies grow.
             own = {**own, "on_event": ends, "on_chunk": own.get("on_chunk") or (lambda _: None)}
         try:
-            budget = job.budget if job.message is None else None
             ended = await carried_on(
                 job.workflow,
                 state,

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import PurePath
 from typing import Literal
 
 from msgspec import UNSET, Struct
@@ -93,7 +92,7 @@ async def serving(
     async with AsyncExitStack() as opened:
         name = server.model
         if launch := _launch(server, context_tokens or None):
-            name = served_name(launch)
+            name = launch.model
             started = ServerManager(launch, api_key=server.api_key, download=download)
             manager = await opened.enter_async_context(started)
             profile = "llama-server" if launch.program == "local" else launch.program
@@ -104,7 +103,7 @@ async def serving(
         }
         first = next(iter(connections.values()))
         yield Serving(
-            model=_plain_name(name or first.setup.model),
+            model=served_name(name or first.setup.model),
             backend=first.endpoint.profile if first.endpoint else server.backend.partition(":")[0],
             slots=max(1, first.endpoint.slots if first.endpoint else 1),
             connections=connections,
@@ -160,11 +159,6 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
 
 def _sampled(connection: Connection, server: ModelServer) -> Connection:
     """The connection; where no temperature was asked for, with the sampling recommended for the model, if any."""
-    known = known_sampling(_plain_name(server.model or connection.setup.model))
+    known = known_sampling(served_name(server.model or connection.setup.model))
     wished = server.sampling.temperature is not UNSET
     return connection if wished or known is None else with_sampling(connection, known)
-
-
-def _plain_name(model: str) -> str:
-    """The model's name without folder and ending, where it is a file's."""
-    return PurePath(model).name.removesuffix(".gguf") if model.endswith(".gguf") else model

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import LiteralString, TypeAlias
 
-from forge.agent.memory.protocol import SavedSession, SessionSummary
+from forge.agent.memory.protocol import SavedSession, SessionSummary, unchanged
 from forge.errors import DefinitionError, SessionChangedError, StoreError, checked_options, to_install
 from stages.memory import Fact, query_words, ranked, title, words_of
 from stages.saved import SavedParts, load_parts, save_parts
@@ -168,10 +168,8 @@ _NEWEST = "SELECT id, text, at FROM forge_fact WHERE space = %s ORDER BY id DESC
 
 
 async def _write(db: _Database, session: str, messages: tuple[bytes, ...]) -> None:
-    """Make these the session's messages; those at the beginning that are the same stay untouched."""
-    before = [row[0] for row in await (await db.execute(_BODIES, (session,))).fetchall()]
-    pairs = enumerate(zip(before, messages, strict=False))
-    kept = next((at for at, (old, new) in pairs if old != new), min(len(before), len(messages)))
+    """Replace the session's messages by these."""
+    kept = unchanged([row[0] for row in await (await db.execute(_BODIES, (session,))).fetchall()], messages)
     await db.execute("DELETE FROM forge_message WHERE session = %s AND place >= %s", (session, kept))
     added = [(session, place, messages[place]) for place in range(kept, len(messages))]
     async with db.cursor() as cursor:

@@ -1,6 +1,7 @@
 """What a memory is: five functions, the names it takes, facts, and one that lives in the process."""
 
 import time
+from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
@@ -69,6 +70,12 @@ class SavedSession(Struct, frozen=True, kw_only=True):
 
     state: State
     revision: int
+
+
+def unchanged(before: Sequence[object], after: Sequence[bytes]) -> int:
+    """The number of messages at the beginning that are the same, which a store can leave as they are."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((at for at, (old, new) in pairs if old != new), min(len(before), len(after)))
 
 
 class SessionSummary(Struct, frozen=True, kw_only=True):

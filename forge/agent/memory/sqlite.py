@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from forge.agent.memory.protocol import SavedSession, SessionSummary
+from forge.agent.memory.protocol import SavedSession, SessionSummary, unchanged
 from forge.errors import DefinitionError, SessionChangedError, StoreError, checked_options
 from stages.memory import Fact, query_words, ranked, title, words_of
 from stages.options import Seconds
@@ -260,10 +260,7 @@ class SQLiteStore:
             db.execute("UPDATE counter SET revision = revision + 1")
             revision: int = db.execute("SELECT revision FROM counter").fetchone()[0]
             db.execute(_SAVE, (name, revision, title(history), len(history), time.time(), parts.rest))
-            # Messages at the beginning that are the same stay untouched.
-            before = _messages(db, name)
-            pairs = enumerate(zip(before, parts.messages, strict=False))
-            kept = next((at for at, (old, new) in pairs if old != new), min(len(before), len(parts.messages)))
+            kept = unchanged(_messages(db, name), parts.messages)
             db.execute("DELETE FROM message WHERE session = ? AND place >= ?", (name, kept))
             added = ((name, place, parts.messages[place]) for place in range(kept, len(parts.messages)))
             db.executemany("INSERT INTO message (session, place, body) VALUES (?, ?, ?)", added)
