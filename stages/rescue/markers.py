@@ -88,7 +88,7 @@ def openers(families: tuple[Family, ...]) -> Openers:
 
 
 Grammars = Callable[[], Openers]
-"""The openers, compiled when the first text is searched: that takes long, and most replies make their calls elsewhere."""
+"""The openers, compiled when the first text is searched: that takes long, and most replies need no search."""
 
 
 def grammars(families: tuple[Family, ...] | Grammars) -> Grammars:
