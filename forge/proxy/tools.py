@@ -59,7 +59,7 @@ class Guard:
     @cached_property
     def sift(self) -> Sift:
         """Finds the calls that only repeat what the model was shown."""
-        return sieve(self.tools, self._openers.families)
+        return sieve(self.tools, lambda: self._openers)
 
     @cached_property
     def holding(self) -> Holding:
@@ -82,7 +82,7 @@ class Guards:
         self._kept: OrderedDict[tuple[object, ...], Guard] = OrderedDict()
         self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
         self._told: set[str] = set()
-        self._openers = openers(rescue.FAMILIES if search_text else ())
+        self._openers = rescue.OPENERS if search_text else openers(())
 
     def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> Guard:
         """The guard for this request under that policy."""
@@ -114,11 +114,11 @@ class Guards:
         specs = {spec.name: spec for spec in rules.tools}
         tools = Toolset(specs=specs, checks=checks, parameters=parameters, names=indexed(parameters))
         in_text, form = self._mode != "native", FORMS[self._form]
-        judge = validate(rules, Target(mode=self._mode, form=form, families=self._openers), tools=tools)
+        judge = validate(rules, Target(mode=self._mode, form=form, families=lambda: self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
         allowing = enforce(*under.guards, on_violation=policy.calls.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)
-        reading = partial(reader, rules, in_text=in_text, families=self._openers, tools=tools, form=form)
+        reading = partial(reader, rules, in_text=in_text, families=lambda: self._openers, tools=tools, form=form)
         return Guard(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:

@@ -12,7 +12,6 @@ from returns.result import Failure, Result
 from forge.connection import AnyBackend, Connection
 from forge.errors import BackendError, ForgeError, as_error, checked_options
 from forge.interpreters import Interpreter
-from forge.journal.records import Header
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
 from forge.runtime.loop import drive
@@ -237,6 +236,7 @@ def _recorded(
         return nullcontext(interpret)
     # Most runs have no journal, and start faster without these imports.
     from forge.journal.file import recording  # noqa: PLC0415
+    from forge.journal.records import Header  # noqa: PLC0415
     from forge.journal.redaction import Redactor  # noqa: PLC0415
     from forge.journal.workflow_changes import definition_of  # noqa: PLC0415
 
