@@ -8,6 +8,7 @@ from functools import cached_property, partial
 import msgspec
 
 from forge.proxy.policy import NO_POLICY, Applied, ModelPolicy, applied
+from forge.proxy.recent import Recent
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.batch_selection import kept_calls
 from stages.effect import Execute
@@ -35,6 +36,8 @@ _UNLIMITED = 2**31
 _KEPT = 64
 """Maximum number of cached tool sets: a client has two or three."""
 
+_TOLD = 1024
+"""Maximum number of warnings remembered so that each is logged once; they name tools and arguments of clients."""
 
 Reading = Callable[[], ReplyRead]
 
@@ -81,7 +84,7 @@ class Guards:
     def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
         self._kept: OrderedDict[tuple[object, ...], Guard] = OrderedDict()
         self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
-        self._told: set[str] = set()
+        self._told = Recent(_TOLD)
         self._openers = rescue.OPENERS if search_text else openers(())
 
     def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> Guard:
@@ -125,8 +128,7 @@ class Guards:
         """Log, once for each tool, that the policy names it and the request does not offer it."""
         offered = [spec.name for spec in request.specs]
         for name in absent:
-            if name not in self._told:
-                self._told.add(name)
+            if self._told.add(name):
                 meant = did_you_mean(name, offered)
                 log.warning("the policy names %s, which a request does not offer: not enforced there.%s", name, meant)
 
@@ -151,7 +153,7 @@ class _LazyCheck:
     Parts of the schema that are not checked are logged, once for each text in `told`.
     """
 
-    def __init__(self, spec: ToolSpec, told: set[str]) -> None:
+    def __init__(self, spec: ToolSpec, told: Recent) -> None:
         self._name, self._parameters, self._told = spec.name, spec.parameters, told
         self._check: Check | None = None
 
@@ -166,7 +168,5 @@ class _LazyCheck:
         return self._check(text)
 
     def _tell(self, sentence: str) -> None:
-        known = f"{self._name} {sentence}"
-        if sentence and known not in self._told:
-            self._told.add(known)
+        if sentence and self._told.add(f"{self._name} {sentence}"):
             log.warning("the tool %s: %s", self._name, sentence)
