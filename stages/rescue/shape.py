@@ -53,6 +53,8 @@ _WRAPPED_MEMBERS = len(("name", "arguments"))
 _WRAPPERS = 3
 """Maximum number of objects around a call."""
 _NAMING = re.compile(r"[A-Za-z_][\w.:/#<>|()-]{0,120}")
+_UNSURE = frozenset({"flat_arguments", "no_arguments", "closed_too_early"})
+"""Repairs of calls that may have had more arguments."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
 
 
@@ -74,9 +76,19 @@ def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
         if many is None
         else _several(many, names, marked=marked)
     )
+    return _priced(shape, found)
+
+
+def arguments_of(name: str, found: FoundJson) -> _Shape:
+    """A call of that name with these arguments: an object, JSON text of one, or a list of one."""
+    return _priced(_arguments(name, found.text), found)
+
+
+def _priced(shape: _Shape, found: FoundJson) -> _Shape:
+    """The calls, with what was repaired in the JSON that holds them."""
     if not found.repairs:
         return shape
-    if "missing_closer" in found.repairs and any(claim.repairs for claim in shape.claims):
+    if "missing_closer" in found.repairs and any(not _UNSURE.isdisjoint(claim.repairs) for claim in shape.claims):
         # Where the end is missing, the arguments may be.
         return _Shape(damage="it ends before its arguments.")
     claims = (
@@ -258,7 +270,7 @@ def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
     texts = {key: text for key, raw in value.items() if (text := string_value(raw)) is not None}
     naming = [(key, text) for key, text in texts.items() if text in names.known]
     if not naming and len(holding) == 1:
-        naming = [(key, text) for key, text in texts.items() if _NAMING.fullmatch(text) and names.knows(text)]
+        naming = [(key, text) for key, text in texts.items() if _NAMING.fullmatch(text.strip()) and names.knows(text)]
     if len(naming) != 1:
         return NOT_A_CALL
     named, name = naming[0]
@@ -269,7 +281,7 @@ def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
         flat = {key: raw for key, raw in value.items() if key != named}
         if not STEM_IN.search(named) or not flat.keys() <= known:
             return NOT_A_CALL
-        return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=("other_keys",), cost=1),))
+        return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=("other_keys", "flat_arguments"), cost=1),))
     if not given.keys() <= known or not (given or names.takes_nothing(name)):
         return NOT_A_CALL
     repairs = ("other_keys", *claims[0].repairs)
