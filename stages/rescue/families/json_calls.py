@@ -101,8 +101,7 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
     if not shape.claims and not shape.damage:
         called = _named(text, start, found, names) or _behind(text, start, found, names)
         return called or Read(start=start, end=found.end)
-    surplus = _SURPLUS.match(text, found.end)
-    end = past_closing(text, surplus.end() if surplus else found.end)
+    end = past_closing(text, past_surplus(text, found.end))
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
@@ -130,6 +129,12 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
             return Read(start=start, end=opening.end())
         return _passed_over(text, start, opening.end(), language)
     return _fence_of_json(text, start, opening.end(), names)
+
+
+def past_surplus(text: str, position: int) -> int:
+    """The position behind brackets that close nothing."""
+    surplus = _SURPLUS.match(text, position)
+    return surplus.end() if surplus else position
 
 
 def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:
