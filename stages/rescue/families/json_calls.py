@@ -1,14 +1,19 @@
 """Families `fenced` and `bare`: JSON of the shapes that mean a call, in a code fence or in the open."""
 
 import re
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
 from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, json_quoted, object_members
+from stages.rescue.candidates import unwrapped
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.patterns import factored
-from stages.rescue.shape import shape_of
+from stages.rescue.shape import arguments_of, shape_of
 from stages.rescue.tags import GAP, IN_BRACKETS, LEFT, RIGHT, markers_before, past_closing
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
@@ -86,16 +91,23 @@ UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
-    found = json_at(text, start, strict=not _PROMISING.match(text, start))
+    promising = _PROMISING.match(text, start) is not None
+    found = json_at(text, start, strict=not promising)
+    if isinstance(found, BrokenJson) and not promising and _names_a_tool(text, start, names):
+        found = json_at(text, start)
     if isinstance(found, BrokenJson):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
     if not shape.claims and not shape.damage:
         called = _named(text, start, found, names) or _behind(text, start, found, names)
         return called or Read(start=start, end=found.end)
-    surplus = _SURPLUS.match(text, found.end)
-    end = past_closing(text, surplus.end() if surplus else found.end)
+    end = past_closing(text, past_surplus(text, found.end))
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
+
+
+def _names_a_tool(text: str, start: int, names: Names) -> bool:
+    """Whether a tool is named right before or in it, so that it is worth repairing."""
+    return any(word[0] in names.known for word in _WORD.finditer(text, max(0, start - 80), start + 120))
 
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
@@ -119,14 +131,27 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     return _fence_of_json(text, start, opening.end(), names)
 
 
+def past_surplus(text: str, position: int) -> int:
+    """The position behind brackets that close nothing."""
+    surplus = _SURPLUS.match(text, position)
+    return surplus.end() if surplus else position
+
+
+def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:
+    """The call of that name whose arguments are the JSON at `position`; `past` says where the markup behind ends."""
+    found = json_at(text, position) if position < len(text) else BrokenJson(end=position, cut=True)
+    if isinstance(found, BrokenJson):
+        return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
+    shape = arguments_of(name, found)
+    return Read(start=start, end=past(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
+
+
 def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) -> Read | None:
     """A fence in the "language" of a tool, with its arguments, which is a guess."""
     found = json_at(text, opening.end(), strict=True) if text.startswith("{", opening.end()) else None
-    closing = _FENCE_END.match(text, found.end) if isinstance(found, FoundJson) else None
-    if not isinstance(found, FoundJson) or closing is None or not _fits(opening[1], found, names):
-        return None
-    claim = Claim(name=opening[1], arguments=found.text, repairs=("fence_of_tool",), cost=1)
-    return Read(start=start, end=closing.end(), claims=(claim,), keep="")
+    claim = _fitting(opening[1], found, names, "fence_of_tool") if isinstance(found, FoundJson) else None
+    closing = _FENCE_END.match(text, found.end) if claim and found else None
+    return Read(start=start, end=closing.end(), claims=(claim,), keep="") if claim and closing else None
 
 
 def yaml_call(text: str, start: int, position: int, names: Names) -> Read | None:
@@ -184,9 +209,9 @@ def _behind_name(text: str, start: int, found: FoundJson, names: Names) -> Read 
     """A fence with the arguments of the tool whose name is the line before it."""
     line = _NAME_LINE.search(text, max(0, start - 160), start)
     closing = _FENCE_END.match(text, found.end)
-    if line is None or closing is None or not _fits(line[1], found, names):
+    claim = _fitting(line[1], found, names) if line and closing else None
+    if line is None or closing is None or claim is None:
         return None
-    claim = Claim(name=line[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=line.start(1), end=closing.end(), claims=(claim,), keep="")
 
 
@@ -212,14 +237,11 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
         if name in names.known:
             line = max(text.rfind("\n", begin, word.start()) + 1, begin)
             between = text[word.end() : start]
-            if (
-                between.count("\n") > 1
-                or _SENTENCE_ENDS.search(between)
-                or _SENTENCE.fullmatch(between)
-                or not _fits(name, found, names)
-            ):
+            if between.count("\n") > 1 or _SENTENCE_ENDS.search(between) or _SENTENCE.fullmatch(between):
                 return None
-            claim = Claim(name=name, arguments=found.text, repairs=(*found.repairs, "any_markup"), cost=found.cost + 1)
+            claim = _fitting(name, found, names, "any_markup")
+            if claim is None:
+                return None
             # A label or a bracket before the name belongs to the call; a sentence is the model's own words.
             opens = line if len(_WORD.findall(text[line : word.start()])) <= 1 else word.start()
             closing = _BRACKETS_AFTER.match(text, found.end)
@@ -230,42 +252,43 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
 def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """Lines with labels of any words: one that names the tool, and one that begins with its arguments."""
     before = _LABELS.search(text, max(0, start - 240), start)
-    if before is None or not _fits(before[1], found, names) or not _GOES_ON.match(text, found.end):
+    claim = _fitting(before[1], found, names) if before and _GOES_ON.match(text, found.end) else None
+    return Read(start=before.start(), end=found.end, claims=(claim,), keep="") if before and claim else None
+
+
+def _fitting(name: str, found: FoundJson, names: Names, guess: str = "") -> Claim | None:
+    """The call, if these can be the arguments of a tool of that name whose parameters are known."""
+    claim = next(map(partial(unwrapped, names=names), arguments_of(name, found).claims), None)
+    given = object_members(claim.arguments) if claim else None
+    if claim is None or given is None or not (given or names.takes_nothing(name)):
         return None
-    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
-
-
-def _fits(name: str, found: FoundJson, names: Names) -> bool:
-    """Whether these can be the arguments of a tool of that name whose parameters are known."""
-    given = object_members(found.text)
-    if not given:
-        return given is not None and names.takes_nothing(name)
-    return given.keys() <= set(names.parameters(name))
+    if not given.keys() <= set(names.parameters(name)):
+        return None
+    return replace(claim, repairs=(*claim.repairs, guess), cost=claim.cost + 1) if guess else claim
 
 
 def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A known name in or between brackets of any look, then its arguments: `{{call:f}} {…}`."""
     before = _BRACKETS_BEFORE.search(text, max(0, start - 160), start)
     name = (before["inside"] or before["between"]) if before else ""
-    if before is None or not _fits(name, found, names):
+    claim = _fitting(name, found, names)
+    if before is None or claim is None:
         return None
     closing = _BRACKETS_AFTER.match(text, found.end)
-    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    end = closing.end() if closing else found.end
-    return Read(start=before.start(), end=end, claims=(claim,), keep="")
+    return Read(start=before.start(), end=closing.end() if closing else found.end, claims=(claim,), keep="")
 
 
 def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A known name and its arguments, with nothing else in the reply: `get_weather {"city": …}`."""
-    if start > 160 or len(text) - found.end > 40 or not found.text.startswith("{"):
+    if start > 160 or len(text) - found.end > 40:
         return None
     before = _NAME_BEFORE.fullmatch(text[:start].lstrip())
     if before is None or not names.knows(before[1]) or not _AFTER_NAMED.fullmatch(text, found.end):
         return None
-    if before["colon"] and not _fits(before[1], found, names):
+    claims = arguments_of(before[1], found).claims
+    if not claims or (before["colon"] and _fitting(before[1], found, names) is None):
         return None
-    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost + 1)
+    claim = replace(claims[0], cost=claims[0].cost + 1)
     return Read(start=0, end=len(text), claims=(claim,), keep="")
 
 
@@ -279,6 +302,6 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_LIKE_A_CALL}))"
+_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|['\u201c]\w|\\\"|{_LIKE_A_CALL}))"
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
 BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)

@@ -7,6 +7,7 @@ from stages.repair.json_text import json_quoted
 from stages.rescue.families.elements import (
     ELEMENT,
     BrokenElements,
+    Values,
     after_closing,
     body_at,
     element_as_json,
@@ -39,11 +40,11 @@ _OWN_ATTRIBUTES = re.compile(
     r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+(?:/>|>\s{0,8}</\1>)"
 )
 _ANY_HEAD = re.compile(
-    rf"<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
+    rf"<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
     r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?P<more>\s[^<>\n]{0,400})?/?>"
 )
 _ANY_KEY = re.compile(
-    rf"\s*+<(?P<tag>{BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
+    rf"\s*+<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
     r"[\"']?(?P<key>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
 )
 _PAIRS_MARKER = re.compile(MARKER)
@@ -71,7 +72,7 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
         return _closed(text, start, position, head["outer"], claim)
     if opening is None:
         return _body(text, start, position, (head["outer"], name), names)
-    body = body_at(text, opening.end(), opening["tag"], name)
+    body = body_at(text, opening.end(), opening["tag"], name, names)
     if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
@@ -89,7 +90,7 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
 def _body(text: str, start: int, position: int, tag: tuple[str, str], names: Names) -> Read:
     """A call that begins at `start`, of its tag and name, whose arguments are all that its tag holds."""
     outer, name = tag
-    body = body_at(text, position, outer, name)
+    body = body_at(text, position, outer, name, names)
     if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
@@ -102,7 +103,7 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
     Only where tool and parameters are known.
     """
     head = _ANY_HEAD.match(text, start)
-    if head is None or head["name"] not in names.known:
+    if head is None or not names.knows(head["name"]):
         return None
     known = set(names.parameters(head["name"]))
     if not (known or names.takes_nothing(head["name"])) or (
@@ -111,24 +112,34 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
         # Parameters of the usual words are read with their types, and damaged ones too.
         return None
     # Build files, web pages and logs have such tags of their own: where no word of calls is in the tag, it is a guess.
-    cost = int(not known or not STEM_IN.search(head["tag"]))
+    cost = int(not known or not STEM_IN.search(head["tag"]) or head["name"] not in names.known)
+    closing = f"</{head['tag']}>"
     written = in_attributes(head["more"] or "", head["name"], names)
     alone = head[0].endswith("/>") and (written or not known)
-    if ended := head.end() if alone else written and after_closing(text, head.end(), f"</{head['tag']}>"):
+    if ended := head.end() if alone else written and after_closing(text, head.end(), closing):
         claim = Claim(name=head["name"], arguments=written or "{}", cost=cost)
         return Read(start=start, end=ended, claims=(claim,), keep="")
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
+
+    def bound(begin: int) -> int:
+        end = text.find(closing, begin)
+        keys = (key for key in _ANY_KEY.finditer(text, begin, end if end >= 0 else len(text)) if key["key"] in known)
+        return next((key.start() for key in keys), end)
+
+    values = Values(text, bound)
     position = head.end()
     while (key := _ANY_KEY.match(text, position)) and key["key"] in known:
-        end = text.find(f"</{key['tag']}>", key.end())
-        if end < 0:
+        value = values.read(key.end(), key["tag"])
+        if value is None:
             return Read(start=start, end=position, looked=len(text))
-        given.setdefault(key["key"], []).append(element_as_json(text[key.end() : end], repairs))
-        position = end + len(f"</{key['tag']}>")
-    closed = after_closing(text, position, f"</{head['tag']}>")
+        given.setdefault(key["key"], []).append(element_as_json(value[0], repairs))
+        position = value[1]
+    closed = after_closing(text, position, closing)
     if bool(given) is not bool(known) or closed is None:
         return Read(start=start, end=start, looked=position)
+    cost = max(cost, len(values.repairs))
+    repairs.update(values.repairs)
     claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=cost)
     return Read(start=start, end=closed, claims=(claim,), keep="")
 
@@ -136,8 +147,8 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
 def _any_pairs(text: str, start: int, names: Names) -> Read | None:
     """`<W>f<K>k</K><V>v</V></W>` in tags of any words, or tokens: a guess, if the tool and its parameters are known."""
     head = _PAIRS_HEAD.match(text, start)
-    known = set(names.parameters(head["name"])) if head and head["name"] in names.known else set[str]()
-    if head is None or not known or PAIRS.key.match(text, head.end()):
+    known = set(names.parameters(head["name"])) if head and names.knows(head["name"]) else set[str]()
+    if head is None or not known or (PAIRS.head.match(text, start) and PAIRS.key.match(text, head.end())):
         return None
     given: dict[str, list[str]] = {}
     repairs = {"any_markup": None}
@@ -174,7 +185,7 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
         return None
     if head[2]:
         return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
-    body = body_at(text, head.end(), head[1], head[1])
+    body = body_at(text, head.end(), head[1], head[1], names)
     if isinstance(body, BrokenElements):
         # A tag that happens to bear a tool's name is a call only if arguments follow.
         follows = text.startswith("{", skip_blank(text, head.end())) or ELEMENT.match(text, head.end())
@@ -204,7 +215,7 @@ def _siblings(text: str, start: int, names: Names) -> Read | None:
     opening = _ARGUMENTS.match(text, head.end())
     if opening is None:
         return None
-    body = body_at(text, opening.end(), opening["tag"], name)
+    body = body_at(text, opening.end(), opening["tag"], name, names)
     if isinstance(body, BrokenElements) or body[0].arguments == "{}":
         body = plain_body(text, opening.end(), opening["tag"], name, names) or body
     if isinstance(body, BrokenElements):
@@ -245,14 +256,14 @@ NAMED_ELEMENT = Family(
 ANY_WORDS = Family(
     name="tool_xml",
     first="<",
-    opener=rf"<(?=[^<>=]{{1,110}}=)(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?(?:\s{{1,8}}(?!class|href|src|style|rel|alt)[\w-]{{1,20}}+)?=)",
+    opener=rf"<(?=[^<>=]{{1,110}}=)(?={BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?(?:\s{{1,8}}(?!class|href|src|style|rel|alt)[\w-]{{1,20}}+)?=)",
     read=_any_words,
 )
 ANY_PAIRS = Family(
     name="pairs",
     first="<[\u3010\u27e6",
     opener=(
-        rf"<(?={BAR}{{0,2}}[A-Za-z][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+\s{{0,8}}+<[^/<>][^<>]{{0,40}}>"
+        rf"<(?={BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+\s{{0,8}}+<[^/<>][^<>]{{0,40}}>"
         r"\s{0,8}+[\w.-]{1,100}+\s{0,8}+<(?:/[^<>]{1,40}>\s{0,8}+<)?[^/])|"
         r"\[(?=\[?[A-Z_]{2,30}\]\s{0,8}+[\w.:/-]{1,120}+\s{0,8}+\[)|"
         "\u3010(?=[\\w: -]{1,40}\u3011)|\u27e6(?=[\\w: -]{1,40}\u27e7)"

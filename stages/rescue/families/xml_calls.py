@@ -26,6 +26,7 @@ from stages.rescue.families.elements import (
     joined_arguments,
     skip_blank,
     skip_cdata,
+    without_foreign_closer,
 )
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
@@ -78,8 +79,9 @@ ELEMENTS = Grammar(
     value_end=re.compile(
         r"(?=[<\n])(?:"
         rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
-        rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|"
-        rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN})))"
+        rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|(?<=>)(?={_KEY_OPEN})|"
+        rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))|"
+        rf"(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
     ),
     end=re.compile(rf"{GAP}(?:{END_TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
 )
@@ -123,7 +125,6 @@ _KEY_INSIDE = re.compile(rf"{TAG}{PARAMETER}{ATTRIBUTE}{QUOTE}?([\w.-]{{1,100}}+
 _BLANKS = (" ", "\t")
 _MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 _REST = re.compile(r"\Z")
-_FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
 _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
 
@@ -225,7 +226,7 @@ def _own_elements(text: str, called: Called, names: Names) -> Read | None:
     element = OWN_ELEMENT.match(text, called.body)
     if element is None or element["tag"] not in names.parameters(called.name):
         return None
-    body = body_at(text, called.body, "tool_call", called.name)
+    body = body_at(text, called.body, "tool_call", called.name, names)
     return (
         None if isinstance(body, BrokenElements) else Read(start=called.begin, end=body[1], claims=(body[0],), keep="")
     )
@@ -267,13 +268,11 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
             repairs["missing_closer"] = None
             position, written = key.end() + inner, written[:inner]
         elif not ended[0]:
-            foreign = _FOREIGN_END.search(written[-80:].rstrip())
-            if foreign and f"<{foreign[1]}" not in written:
-                written = written.rstrip().removesuffix(foreign[0])
-            else:
+            bare = without_foreign_closer(written)
+            if bare == written.strip():
                 repairs["missing_closer"] = None
                 unclosed += 1
-                written = written.strip()
+            written = bare
         elif written[-1:] in _BLANKS and (margin := _MARGIN.search(written)):
             written = _without_margin(written, margin[0])
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
@@ -322,8 +321,6 @@ def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> 
     """One value as JSON. If the format types it (`string="false"`), JSON as it is; else a string."""
     if "string=" in typed:
         return value.strip() if "false" in typed and is_json(value.strip()) else json_quoted(value)
-    if "\\n" in value and "\n" not in value:
-        value = value.removeprefix("\\n").removesuffix("\\n")
     return element_as_json(value, repairs, strip=strip)
 
 
