@@ -11,11 +11,9 @@ from stages.execution import (
     batch_record,
     call_digest,
     capped,
-    judged_by,
     judged_results,
     next_group,
     paused_call,
-    recorded,
     terminal_success,
     unanswered_calls,
     without_lost_pauses,
@@ -26,8 +24,9 @@ from stages.execution import (
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.options import checked
+from stages.order import judged_by
 from stages.pipeline import Stage, on
-from stages.progress import with_calls
+from stages.progress import success_of, with_calls
 from stages.rules import Rules, blocking_unknown_outcome, repeating_tools, unknown_outcome
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import RECALL
@@ -55,7 +54,7 @@ def execute(rules: Rules) -> Stage:
             case Executed(batch=batch, settled=settled):
                 if settled:
                     call, result = settled
-                    done = recorded(call, result, state.ledger.turn, judged_by(rules.order, call.name, result))
+                    done = success_of(call, result.text, state.ledger.turn, judged_by(rules.order, call, result.text))
                     state = replace(state, ledger=with_calls(state.ledger, (done,), (), repeating))
                 batch = without_unknown_results(batch, _open(rules, state)) if state.ledger.in_doubt else batch
                 batch = judged_results(batch, rules.order)

@@ -28,11 +28,11 @@ from stages.effect import (
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
 from stages.nudges import after_answer, render
 from stages.objection import Objection
-from stages.order import Use, answer_passes, listed_for
-from stages.progress import answer_digest
+from stages.order import Use, judged_by
+from stages.progress import attempt_of, success_of
 from stages.schema.canonical_json import canonical
 from stages.seen import leaves
-from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Judged, Ledger, State, Success
+from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Ledger, State, Success
 from stages.tool import ToolEffect, ToolSpec
 
 # A batch of calls in progress: what runs next, and what goes into the history in the end.
@@ -152,19 +152,13 @@ def judged_results(batch: Batch, order: tuple[Use, ...]) -> Batch:
     """The batch with its new successes judged by the rules of order."""
     if not order:
         return batch
-    names, known = {call.id: call.name for call in batch.calls}, {one.call_id for one in batch.judged}
+    calls, known = {call.id: call for call in batch.calls}, {one.call_id for one in batch.judged}
     new = tuple(
-        judged_by(order, names[result.call_id], result)
+        judged_by(order, calls[result.call_id], result.text)
         for result in batch.results
         if isinstance(result, Succeeded) and result.call_id not in known
     )
     return replace(batch, judged=batch.judged + new) if new else batch
-
-
-def judged_by(order: tuple[Use, ...], name: str, result: Succeeded) -> Judged:
-    """What a result of the tool lists, and whether it counts."""
-    listed, passed = listed_for(order, name, result.text), answer_passes(order, name, result.text)
-    return Judged(call_id=result.call_id, listed=listed, passed=passed)
 
 
 def batch_record(batch: Batch) -> _Written:
@@ -177,37 +171,16 @@ def batch_record(batch: Batch) -> _Written:
     for call, result in _answers(batch):
         said.append(_answer(call, result, turn))
         if isinstance(result, Succeeded):
-            done.append(recorded(call, result, turn, judged.get(call.id)))
+            done.append(success_of(call, result.text, turn, judged.get(call.id)))
         elif isinstance(result, Failed | Unresolved | Refused):
-            vain.append(_attempt(call, result, turn))
+            vain.append(attempt_of(call, result_text(result), result_status(result), turn))
     if batch.notice:
         said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
     said.extend(User(text=text, turn=turn) for text in batch.heard)
     return _Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
 
 
-def recorded(call: ToolCall, result: Succeeded, turn: int, judged: Judged | None) -> Success:
-    """The record of a call that succeeded."""
-    return Success(
-        name=call.name,
-        arguments=call.arguments,
-        answer=answer_digest(call.name, call.arguments, result.text),
-        turn=turn,
-        listed=judged.listed if judged else (),
-        passed=judged is not None and judged.passed,
-    )
-
-
-def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:
-    # What raised gave no answer: the next try may.
-    unanswered = isinstance(result, Refused) or (isinstance(result, Failed) and result.counted)
-    answer = "" if unanswered else answer_digest(call.name, call.arguments, result_text(result))
-    return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
-
-
 def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
-    if isinstance(result, Succeeded):
-        return Tool(call_id=call.id, name=call.name, text=result.text, turn=turn)
     if isinstance(result, Refused):
         return Tool(call_id=call.id, name=call.name, text=result.text, kind=result.kind, turn=turn)
     return Tool(call_id=call.id, name=call.name, text=result_text(result), status=result_status(result), turn=turn)

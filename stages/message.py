@@ -11,7 +11,7 @@ a long history (`gc=False`).
 import re
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -198,7 +198,7 @@ _STATUSES: dict[str, Status] = {
 }
 
 
-_NOT_RUN = (
+Prefix = Literal[
     "NotRun",
     "UnknownTool",
     "ToolArgValidationError",
@@ -211,22 +211,21 @@ _NOT_RUN = (
     "Repeated",
     "Repeats",
     "Incomplete",
-    "Echo",
-)
-"""What forge's answers to calls that it did not run begin with: `stages.objection` has the prefixes."""
+]
+"""What forge's answers to calls that it did not run begin with, in brackets."""
 
 
-_WARNINGS = ("ContextWarning", "IterationWarning")
+_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *get_args(Prefix), 'ContextWarning', 'IterationWarning'))})\]")
 
 
-_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *_NOT_RUN, *_WARNINGS))})\]")
-
-
-_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *_NOT_RUN))})\] ")
+_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *get_args(Prefix)))})\] ")
 
 
 def status_of(text: str) -> Status:
-    """The outcome that forge has written in front of an answer, where the text is all that is left of it."""
+    """The outcome by the mark of forge's at the start of an answer: only for what a client of the proxy sends back.
+
+    Inside a run, the outcome is the message's own `status`: any tool may return a text that begins with a mark.
+    """
     marked = _MARKED.match(text)
     return _STATUSES.get(marked[1], "not_run") if marked else "succeeded"
 

@@ -11,7 +11,7 @@ from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json
 from stages.seen import is_own
-from stages.state import Listed, Success
+from stages.state import Judged, Listed, Success
 from stages.tool import Grounded, ToolSpec
 
 # Listing: the values that a tool has listed, with each of which another has to be called.
@@ -217,10 +217,13 @@ def judged_tools(order: tuple[Use, ...]) -> frozenset[str]:
     return frozenset(use.tool for use in order if use.counts_if)
 
 
-def answer_passes(order: tuple[Use, ...], name: str, result: str) -> bool:
-    """Whether a rule says when an answer of the tool counts, and this one does."""
-    rules = [use.counts_if for use in order if use.counts_if and use.tool == name]
-    return bool(rules) and all(rule(value_of(result)) for rule in rules)
+def judged_by(order: tuple[Use, ...], call: ToolCall, result: str) -> Judged:
+    """What a successful call has listed for other tools, and whether it counts by the rules of its own tool."""
+    listing = ((use.tool, use.each_of) for use in order if use.each_of and use.each_of.tool == call.name)
+    listed = tuple(Listed(tool=tool, values=listed_in(each, result)) for tool, each in listing)
+    counting = [use.counts_if for use in order if use.counts_if and use.tool == call.name]
+    passed = bool(counting) and all(counts(value_of(result)) for counts in counting)
+    return Judged(call_id=call.id, listed=listed, passed=passed)
 
 
 def _convincing(
@@ -303,12 +306,6 @@ def _underused(use: Use, done: tuple[Success, ...]) -> tuple[str, ...]:
 def values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
     """The values of its `each_of` with which the tool still has to be called; None where none were listed yet."""
     return not_yet_called(use.each_of, use.tool, done) if use.each_of else None
-
-
-def listed_for(order: tuple[Use, ...], name: str, result: str) -> tuple[Listed, ...]:
-    """What a successful call of the tool has listed for others."""
-    lists = [(use.tool, use.each_of) for use in order if use.each_of and use.each_of.tool == name]
-    return tuple(Listed(tool=tool, values=listed_in(each, result)) for tool, each in lists)
 
 
 def times_used(use: Use, done: tuple[Success, ...]) -> int:

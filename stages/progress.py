@@ -7,8 +7,9 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.message import Status, ToolCall
 from stages.schema.canonical_json import canonical
-from stages.state import Attempt, Ledger, Success
+from stages.state import Attempt, Judged, Ledger, Success
 
 # New is a success that the model has not seen yet: of this tool, with these arguments, with this answer. A write that
 # is made again is nothing new, whatever it answers: each order that is placed has a number of its own. A compaction
@@ -23,6 +24,27 @@ def answer_digest(name: str, arguments: str, text: str) -> str:
     """The digests of an answer and of its call, as the ledger keeps them: 16 hexadecimal digits each."""
     call = _call_digest(name, arguments)
     return (hashlib.blake2b(call + text.encode(errors="replace"), digest_size=_DIGEST).digest() + call).hex()
+
+
+def success_of(call: ToolCall, text: str, turn: int, judged: Judged | None = None) -> Success:
+    """The record of a call that succeeded with this text."""
+    return Success(
+        name=call.name,
+        arguments=call.arguments,
+        answer=answer_digest(call.name, call.arguments, text),
+        turn=turn,
+        listed=judged.listed if judged else (),
+        passed=judged is not None and judged.passed,
+    )
+
+
+def attempt_of(call: ToolCall, text: str, status: Status, turn: int) -> Attempt:
+    """The record of a call that brought nothing, by the status of its answer.
+
+    A call that was refused, or whose tool raised, got no answer: the next try may succeed.
+    """
+    answer = "" if status in ("failed", "not_run") else answer_digest(call.name, call.arguments, text)
+    return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
 
 
 def _call_digest(name: str, arguments: str) -> bytes:

@@ -4,11 +4,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
 
+from msgspec.structs import replace
+
 from stages.budget import left_of
 from stages.effect import Budget, Spending
 from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, status_of, turn_of
-from stages.order import Use, answer_passes, listed_for
-from stages.progress import answer_digest, answered_again, digests, halves
+from stages.order import judged_by
+from stages.progress import answered_again, attempt_of, digests, halves, success_of
 from stages.rules import Rules, repeating_tools
 from stages.state import Attempt, Ledger, Success
 from stages.wire.valid import with_object_arguments
@@ -44,10 +46,12 @@ def recount(
     asked, ran = last_question(history), 0
     progress = turn_of(history[asked]) if asked else 0
     for turn, answered in _batches(history):
-        outcomes = [(call, answer, _status(call, answer, is_error)) for call, answer in answered]
-        new = [_success(call, answer, turn, rules.order) for call, answer, status in outcomes if status == "succeeded"]
+        outcomes = [(_readable(call), answer.text, _status(call, answer, is_error)) for call, answer in answered]
+        new = [
+            success_of(c, text, turn, judged_by(rules.order, c, text)) for c, text, s in outcomes if s == "succeeded"
+        ]
         again = answered_again(new, repeating, seen)
-        vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
+        vain += (*again, *(attempt_of(*outcome, turn) for outcome in outcomes if outcome[2] in _VAIN))
         done += new
         seen.update(chain.from_iterable(map(halves, new)))
         progress = max(progress, turn if len(again) < len(new) else 0)
@@ -114,22 +118,6 @@ def _status(call: ToolCall, answer: Tool, is_error: IsError) -> Status:
     return "failed" if answer.status == "failed" or is_error(call.name, answer.text) else "succeeded"
 
 
-def _success(call: ToolCall, answer: Tool, turn: int, order: tuple[Use, ...]) -> Success:
-    arguments = _object_arguments(call)
-    digest = answer_digest(call.name, arguments, answer.text)
-    listed = listed_for(order, call.name, answer.text)
-    passed = answer_passes(order, call.name, answer.text)
-    return Success(name=call.name, arguments=arguments, answer=digest, turn=turn, listed=listed, passed=passed)
-
-
-def _attempt(call: ToolCall, answer: Tool, status: Status, turn: int) -> Attempt:
-    # What raised gave no answer: the next try may.
-    arguments = _object_arguments(call)
-    digest = "" if status == "failed" else answer_digest(call.name, arguments, answer.text)
-    return Attempt(name=call.name, arguments=arguments, answer=digest, turn=turn)
-
-
-def _object_arguments(call: ToolCall) -> str:
-    """The arguments as a JSON object: what a client sends may be damaged."""
-    whole = with_object_arguments(call)
-    return whole.arguments if whole else "{}"
+def _readable(call: ToolCall) -> ToolCall:
+    """The call with a JSON object as its arguments: those that a client sends may be damaged."""
+    return with_object_arguments(call) or replace(call, arguments="{}")

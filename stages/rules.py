@@ -71,10 +71,12 @@ def _asks(message: Message) -> bool:
 
 
 def _failed(answer: Tool) -> bool:
-    """Whether a tool has failed with it. In what a client sends back, forge's mark says more than the client."""
-    marked = status_of(answer.text)
-    status = answer.status if marked == "succeeded" else marked
-    return answer.kind is Kind.TOOL_RESULT and status in ("failed", "final", "unresolved")
+    """Whether the tool failed. By its status: a result may hold a stranger's text that begins like an error.
+
+    Some clients of the proxy send forge's own corrections back as errors; those only list tools.
+    """
+    failed = answer.kind is Kind.TOOL_RESULT and answer.status in ("failed", "final", "unresolved")
+    return failed and status_of(answer.text) != "not_run"
 
 
 def _in_errors(name: str, errors: Iterable[str]) -> bool:
