@@ -90,7 +90,7 @@ def required_steps(rules: Rules) -> Guard:
         if not steps:
             return []
         attempt = state.ledger.premature + 1
-        if attempt > rules.max_premature:
+        if attempt > rules.limits.max_premature_attempts:
             return Stop(halt=StepsSkipped(tool=early[0].name, attempts=attempt, pending=steps))
         again, left = outdated(rules, state.ledger, steps), listed_values_left(rules, state.ledger)
         no = denied(rules, state.ledger, steps)
@@ -116,7 +116,7 @@ def prerequisites(rules: Rules) -> Guard:
         unmet_by_call = [(call, missing(dependent[call.name], call.arguments)) for call in dependents]
         early = [(call, unmet) for call, unmet in unmet_by_call if unmet]
         attempts = ledger.prerequisite_violations + 1
-        if early and attempts > rules.max_prerequisite_violations:
+        if early and attempts > rules.limits.max_prereq_violations:
             call, unmet = early[0]
             return Stop(halt=PrerequisitesSkipped(tool=call.name, attempts=attempts, missing=unmet))
         return [Objection(call=c, wrong=_missing(rules, state, dependent[c.name], unmet)) for c, unmet in early]

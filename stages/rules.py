@@ -149,6 +149,8 @@ class Limits(Options, frozen=True, kw_only=True):
     for each message to an agent, and no limit in Guardrails, where your own loop counts.
 
     `max_retries_per_step`: consecutive replies without a usable call. `max_tool_errors`: consecutive tool failures.
+    `max_premature_attempts`: consecutive calls of a terminal tool before its steps. `max_prereq_violations`:
+    consecutive calls before their prerequisites.
     `max_repeats`: how often a call may get the same result without new information in between; for a write, any result
     counts as the same. After that the call is not run again, unless its tool is `repeatable`. None: no limit.
     """
@@ -161,6 +163,8 @@ class Limits(Options, frozen=True, kw_only=True):
     price: Price | None = None
     max_retries_per_step: Count = 3
     max_tool_errors: Count = 2
+    max_premature_attempts: Count = 3
+    max_prereq_violations: Count = 2
     max_repeats: AtLeastOne | None = 2
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
@@ -218,18 +222,13 @@ AnyCheck = Callable[..., str | None]
 
 
 class Rules(Options, frozen=True, kw_only=True):
-    """The rules of a workflow, and its maximum numbers of mistakes.
-
-    `max_premature` and `max_prerequisite_violations` count consecutive mistakes, as the `limits` do.
-    """
+    """The rules of a workflow: what its runs may and must do, and within which limits."""
 
     tools: tuple[ToolSpec, ...]
     required: tuple[str, ...] = ()
     on_text: TextPolicy = "nudge"
     limits: Limits = Limits()
     calls: Calls = Calls()
-    max_premature: int = 3
-    max_prerequisite_violations: int = 2
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
     """Writes that no step needs: they may not be called until the user or an error names them."""
