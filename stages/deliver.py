@@ -33,7 +33,7 @@ from stages.execution import (
 )
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
-from stages.progress import Repeating, success_of, with_calls
+from stages.progress import RepeatPolicy, success_of, with_calls
 from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized
@@ -132,7 +132,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     new = batch_record(batch)
     settled = phase.settled if isinstance(phase, Executed) else None
     earlier = (success_of(settled[0], settled[1].text, state.ledger.turn),) if settled else ()
-    ledger = with_calls(state.ledger, earlier + new.successes, new.attempts, Repeating())
+    ledger = with_calls(state.ledger, earlier + new.successes, new.attempts, RepeatPolicy())
     doubtful = unknown_outcomes_after(ledger.in_doubt, batch, unrun)
     return replace(state, ledger=replace(ledger, in_doubt=doubtful)).say(*new.messages).to(Ready())
 

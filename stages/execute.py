@@ -27,7 +27,7 @@ from stages.options import checked
 from stages.order import judged_by
 from stages.pipeline import Stage, on
 from stages.progress import success_of, with_calls
-from stages.rules import Rules, blocking_unknown_outcome, repeating_tools, unknown_outcome
+from stages.rules import Rules, blocking_unknown_outcome, repeat_policy, unknown_outcome
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import RECALL
 from stages.view.recall import answer_recalls
@@ -42,7 +42,7 @@ def execute(rules: Rules) -> Stage:
     """
     specs = {tool.name: tool for tool in rules.tools}
     recalls = RECALL in rules.tools
-    repeating = repeating_tools(rules)
+    repeating = repeat_policy(rules)
 
     @on(Vetted, Executed)
     def stage(state: State, phase: Vetted | Executed) -> State | Halt:

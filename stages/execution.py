@@ -140,7 +140,7 @@ def terminal_success(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None
     return None
 
 
-class _Written(Struct, frozen=True, kw_only=True):
+class _BatchRecord(Struct, frozen=True, kw_only=True):
     """What is recorded of a batch: the reply with its answers, the calls that succeeded, those that brought nothing."""
 
     messages: tuple[Message, ...]
@@ -161,7 +161,7 @@ def judged_results(batch: Batch, order: tuple[Use, ...]) -> Batch:
     return replace(batch, judged=batch.judged + new) if new else batch
 
 
-def batch_record(batch: Batch) -> _Written:
+def batch_record(batch: Batch) -> _BatchRecord:
     """The record of a batch, each call answered, in the order of the calls whichever finished first."""
     turn = batch.said.turn
     said: list[Message] = [batch.said]
@@ -177,7 +177,7 @@ def batch_record(batch: Batch) -> _Written:
     if batch.notice:
         said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
     said.extend(User(text=text, turn=turn) for text in batch.heard)
-    return _Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
+    return _BatchRecord(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
 
 
 def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
@@ -295,14 +295,14 @@ def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
 
 def edit_accepted(phase: Edited) -> Executed:
     """The call is approved as the person wrote it."""
-    batch, call = phase.batch, _written(phase)
+    batch, call = phase.batch, _edited_call(phase)
     calls = tuple(call if c.id == call.id else c for c in batch.calls)
     return Executed(batch=replace(batch, said=replace(batch.said, calls=calls), approved=(*batch.approved, call.id)))
 
 
 def calls_to_judge(phase: Edited) -> tuple[ToolCall, ...]:
     """What the guards are asked about: the batch with the call as the person wrote it, without what was refused."""
-    call = _written(phase)
+    call = _edited_call(phase)
     gone = {result.call_id for result in phase.batch.results if isinstance(result, Refused)}
     return tuple(call if c.id == call.id else c for c in phase.batch.calls if c.id not in gone)
 
@@ -317,7 +317,7 @@ def problem_with_edit(objections: Sequence[Objection], phase: Edited) -> str:
     return "\n".join(render(one) for one in objections if one.call and one.call.id == phase.ask.call.id)
 
 
-def _written(phase: Edited) -> ToolCall:
+def _edited_call(phase: Edited) -> ToolCall:
     return replace(phase.ask.call, arguments=phase.arguments)
 
 

@@ -11,7 +11,7 @@ from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json
 from stages.seen import is_own
-from stages.state import Judged, Listed, Success
+from stages.state import JudgedResult, Listed, Success
 from stages.tool import Grounded, ToolSpec
 
 # Listing: the values that a tool has listed, with each of which another has to be called.
@@ -217,13 +217,13 @@ def judged_tools(order: tuple[Use, ...]) -> frozenset[str]:
     return frozenset(use.tool for use in order if use.counts_if)
 
 
-def judged_by(order: tuple[Use, ...], call: ToolCall, result: str) -> Judged:
+def judged_by(order: tuple[Use, ...], call: ToolCall, result: str) -> JudgedResult:
     """What a successful call has listed for other tools, and whether it counts by the rules of its own tool."""
     listing = ((use.tool, use.each_of) for use in order if use.each_of and use.each_of.tool == call.name)
     listed = tuple(Listed(tool=tool, values=listed_in(each, result)) for tool, each in listing)
     counting = [use.counts_if for use in order if use.counts_if and use.tool == call.name]
     passed = bool(counting) and all(counts(value_of(result)) for counts in counting)
-    return Judged(call_id=call.id, listed=listed, passed=passed)
+    return JudgedResult(call_id=call.id, listed=listed, passed=passed)
 
 
 def _convincing(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stages.message import Status, ToolCall
 from stages.schema.canonical_json import canonical
-from stages.state import Attempt, Judged, Ledger, Success
+from stages.state import Attempt, JudgedResult, Ledger, Success
 
 # New is a success that the model has not seen yet: of this tool, with these arguments, with this answer. A write that
 # is made again is nothing new, whatever it answers: each order that is placed has a number of its own. A compaction
@@ -26,7 +26,7 @@ def answer_digest(name: str, arguments: str, text: str) -> str:
     return (hashlib.blake2b(call + text.encode(errors="replace"), digest_size=_DIGEST).digest() + call).hex()
 
 
-def success_of(call: ToolCall, text: str, turn: int, judged: Judged | None = None) -> Success:
+def success_of(call: ToolCall, text: str, turn: int, judged: JudgedResult | None = None) -> Success:
     """The record of a call that succeeded with this text."""
     return Success(
         name=call.name,
@@ -67,7 +67,7 @@ def replies_without_progress(ledger: Ledger) -> int:
     return max(0, ledger.turn - ledger.progress - summary)
 
 
-class Repeating(Struct, frozen=True, kw_only=True):
+class RepeatPolicy(Struct, frozen=True, kw_only=True):
     """The tools whose successes count as new by a rule of their own.
 
     Those that are `free` may repeat themselves. The same call of `once` is nothing new, whatever it answers.
@@ -77,7 +77,7 @@ class Repeating(Struct, frozen=True, kw_only=True):
     once: frozenset[str] = frozenset()
 
 
-def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], tools: Repeating) -> Ledger:
+def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], tools: RepeatPolicy) -> Ledger:
     """The ledger after calls that succeeded and others that did not.
 
     All successes are kept in `successes`, new or not: steps are judged by them.
@@ -92,7 +92,7 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
     )
 
 
-def answered_again(done: Iterable[Success], tools: Repeating, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
+def answered_again(done: Iterable[Success], tools: RepeatPolicy, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
     """The successes that brought nothing new, as attempts: they, or their answers, are among what was `seen` before."""
     again = [
         success

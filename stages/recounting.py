@@ -11,7 +11,7 @@ from stages.effect import Budget, Spending
 from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, status_of, turn_of
 from stages.order import judged_by
 from stages.progress import answered_again, attempt_of, digests, halves, success_of
-from stages.rules import Rules, repeating_tools
+from stages.rules import Rules, repeat_policy
 from stages.state import Attempt, Ledger, Success
 from stages.wire.valid import with_object_arguments
 
@@ -39,7 +39,7 @@ def recount(
     forge's own (`[ToolError]`), or if `is_error` takes it for one. A question of the user's after an answer in words is
     progress: what was asked for before may be asked for again.
     """
-    repeating = repeating_tools(rules)
+    repeating = repeat_policy(rules)
     done: list[Success] = []
     vain: list[Attempt] = []
     seen: set[bytes] = set()

@@ -11,7 +11,7 @@ from stages.effect import Budget, Price
 from stages.message import Kind, Message, Tool, ToolCall, User, status_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
-from stages.progress import Repeating
+from stages.progress import RepeatPolicy
 from stages.rescue.found import Family, Format
 from stages.state import Ledger, Listed, Spoken, State, Success, known_messages
 from stages.tool import RECALL, ToolEffect, ToolSpec
@@ -347,7 +347,7 @@ def _writes(rules: Rules) -> frozenset[str]:
     return frozenset(tool.name for tool in rules.tools if tool.effect == "write")
 
 
-def repeating_tools(rules: Rules) -> Repeating:
+def repeat_policy(rules: Rules) -> RepeatPolicy:
     """The tools that may repeat themselves, and those whose same call made again is nothing new, whatever it answers.
 
     Those are the ones that write, unless a rule of order wants them more than once.
@@ -355,7 +355,7 @@ def repeating_tools(rules: Rules) -> Repeating:
     free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
     several = {use.tool for use in rules.order if use.at_least > 1 and not use.distinct}
     writes = frozenset(tool.name for tool in rules.tools if tool.effect == "write")
-    return Repeating(free=free, once=writes - free - several)
+    return RepeatPolicy(free=free, once=writes - free - several)
 
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
