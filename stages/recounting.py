@@ -1,4 +1,4 @@
-"""The ledger of a session, computed from its history alone: nothing has to be stored between two requests."""
+"""Recounting: the ledger of a session, computed from its history alone, so nothing is stored between requests."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,17 +15,17 @@ from stages.rules import Rules, repeat_policy
 from stages.state import Attempt, Ledger, Success
 from stages.wire.valid import with_object_arguments
 
-# A client sends the whole conversation with each request. What was called, with which arguments, and what came of it
-# stands in it, and that is what rules are about:
+# A client sends the whole conversation with each request: which calls were made, with which arguments and results. That
+# is what rules are about:
 #
-# - `successes`, `seen`, `progress` and `turn` are those of a run of forge's with this history, and so are the
-#   `attempts` whose calls ran, and the tool calls that are left of the budget.
-# - What a history does not hold is at its beginning: mistakes in a row (corrections are hidden from clients), refused
-#   calls, tokens and costs, calls of unknown outcome, what a person rejected, what compaction has cut.
-# - What the user says while calls run is progress in a run. Here it is not: clients put reminders of their own there.
+# - `successes`, `seen`, `progress` and `turn` are what forge's own run with this history would have, and so are the
+#   `attempts` whose calls ran and the remaining tool calls of the budget.
+# - What a history does not contain has its initial value: consecutive mistakes (corrections are hidden from clients),
+#   refused calls, tokens and costs, calls with an unknown outcome, what a person rejected, what compaction cut.
+# - In a run, a user message during calls is progress. Here it is not, because clients put their own reminders there.
 
 IsError = Callable[[str, str], bool]
-"""Whether a tool's result is an error: a pure function of the tool's name and the text of its result."""
+"""A pure function of a tool's name and the text of its result: whether that is an error."""
 
 _Answered = list[tuple[ToolCall, Tool]]
 
@@ -35,9 +35,9 @@ def recount(
 ) -> Ledger:
     """The ledger after this history, with what is left of the budget. Takes time linear in the history.
 
-    A call without an answer has not been made. One is an error if the history says so, if it begins with a mark of
-    forge's own (`[ToolError]`), or if `is_error` takes it for one. A question of the user's after an answer in words is
-    progress: what was asked for before may be asked for again.
+    A call without an answer does not count as made. An answer is an error if the history says so, if it begins with one
+    of forge's marks (`[ToolError]`), or if `is_error` says so. A new question from the user after an answer in text is
+    progress: it may ask for the same things again.
     """
     repeating = repeat_policy(rules)
     done: list[Success] = []
@@ -55,7 +55,7 @@ def recount(
         done += new
         seen.update(chain.from_iterable(map(halves, new)))
         progress = max(progress, turn if len(again) < len(new) else 0)
-        # Not what a result says of itself: a tool could begin it with forge's mark for a call that was not run.
+        # By the status, not by the text: a tool could begin its result with forge's mark for a call that was not run.
         ran += sum(answer.kind is Kind.TOOL_RESULT and answer.status != "not_run" for _, answer in answered)
     return Ledger(
         budget=left_of(budget or Budget(), Spending(tool_calls=ran)),
@@ -71,9 +71,9 @@ _VAIN: frozenset[Status] = frozenset({"failed", "final", "unresolved"})
 
 
 def _batches(history: History) -> Iterator[tuple[int, _Answered]]:
-    """The calls of each reply that were answered, with the answers and the reply's turn.
+    """The answered calls of each reply with their answers, and the reply's turn.
 
-    Where an id stands twice, the first answer is that of the first call.
+    If an id occurs twice, the first answer belongs to the first call.
     """
     turn, answered = 0, _Answered()
     waiting: dict[str, deque[ToolCall]] = {}
@@ -94,7 +94,7 @@ def _batches(history: History) -> Iterator[tuple[int, _Answered]]:
 
 
 def last_question(history: History) -> int:
-    """Where the user has last said something after an answer in words; 0 if there is no such place."""
+    """The position of the last user message that follows an answer in text; 0 if there is none."""
     place, answered = 0, False
     for number, message in enumerate(history):
         match message:
@@ -108,7 +108,7 @@ def last_question(history: History) -> int:
 
 
 def _status(call: ToolCall, answer: Tool, is_error: IsError) -> Status:
-    """The outcome of a call. A client says of it that it failed, or nothing; forge's mark says more."""
+    """The outcome of a call. A client reports at most that it failed; forge's mark tells more."""
     if answer.kind is not Kind.TOOL_RESULT:
         return "not_run"
     if answer.status not in ("succeeded", "failed"):
