@@ -26,7 +26,6 @@ from stages.effect import (
 )
 from stages.execution import (
     batch_record,
-    recorded,
     settled_outcome,
     unanswered_calls,
     unknown_outcomes_after,
@@ -34,7 +33,7 @@ from stages.execution import (
 )
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
-from stages.progress import Repeating, with_calls
+from stages.progress import RepeatPolicy, success_of, with_calls
 from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized
@@ -132,8 +131,8 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     batch = replace(phase.batch, results=phase.batch.results + unrun)
     new = batch_record(batch)
     settled = phase.settled if isinstance(phase, Executed) else None
-    earlier = (recorded(*settled, state.ledger.turn, None),) if settled else ()
-    ledger = with_calls(state.ledger, earlier + new.successes, new.attempts, Repeating())
+    earlier = (success_of(settled[0], settled[1].text, state.ledger.turn),) if settled else ()
+    ledger = with_calls(state.ledger, earlier + new.successes, new.attempts, RepeatPolicy())
     doubtful = unknown_outcomes_after(ledger.in_doubt, batch, unrun)
     return replace(state, ledger=replace(ledger, in_doubt=doubtful)).say(*new.messages).to(Ready())
 

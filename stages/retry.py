@@ -14,10 +14,10 @@ from stages.halt import BackendFailed, BadReplies, CannotFit, Halt, Prerequisite
 
 
 class Tries(Struct, frozen=True, kw_only=True):
-    """The attempts at a request so far: the fault of each, in order; at least one.
+    """The attempts at a request so far: the fault of each, in order. There is at least one.
 
-    `waited` is the seconds spent between attempts. `chance` is a random number from 0 to 1: the shell draws it, so that
-    the policy stays a pure function.
+    `waited` is the seconds spent between attempts. `chance` is a random number from 0 to 1, drawn by the shell so
+    that the policy stays a pure function.
     """
 
     faults: tuple[Fault, ...]
@@ -26,10 +26,10 @@ class Tries(Struct, frozen=True, kw_only=True):
 
 
 RetryPolicy = Callable[[Tries], float | None]
-"""From the attempts at a request to the seconds to wait before the next one; None: give up."""
+"""A function of the attempts so far that returns the seconds to wait before the next one; None: give up."""
 
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that may be different on a retry."""
+"""Statuses that may change on a retry."""
 
 _LOADING = re.compile(r"loading model", re.IGNORECASE)
 _NUMBERED = re.compile(r'"code"\s{0,9}:\s{0,9}500\b')
@@ -45,6 +45,8 @@ class Backoff(Struct, frozen=True, kw_only=True):
     asked again without counting an attempt, for `loading` more seconds.
     """
 
+    # The waits of the OpenAI and Anthropic client libraries: 0.5 s doubled up to 8 s with jitter, a server's own time
+    # up to 60 s. `loading`: large models take minutes to load from a slow disk.
     attempts: int = 4
     first: float = 0.5
     longest: float = 8.0
@@ -64,7 +66,7 @@ class Backoff(Struct, frozen=True, kw_only=True):
         elif fault.retry_after > self.patience:
             return None
         else:
-            # Clients that were told the same time should not all come back at once, nor too early.
+            # Clients that were told the same time should not all come back at once, and none too early.
             wait = max(0.0, fault.retry_after) + self.first * tries.chance
         return wait if tries.waited + wait <= self.total + (self.loading if loads else 0.0) else None
 
@@ -75,7 +77,7 @@ def _is_loading(fault: Fault) -> bool:
 
 
 def _worth(faults: tuple[Fault, ...]) -> float:
-    """Maximum number of attempts for this kind of fault; infinite where only the policy's own maximum counts."""
+    """Maximum number of attempts for this kind of fault; infinite if only the policy's own maximum applies."""
     fault = faults[-1]
     match fault.kind:
         case "unreachable" | "interrupted":
@@ -87,7 +89,7 @@ def _worth(faults: tuple[Fault, ...]) -> float:
                 return 1
             return float("inf")
         case "malformed" | "reported" | "status":
-            # An unreadable answer may be a proxy's page of the moment; the same again is final.
+            # An unreadable answer may be a proxy's passing error page; twice in a row it is final.
             return 2
         case "timeout" | "too_large" | "tls" | "no_tools":
             return 1
@@ -96,41 +98,41 @@ def _worth(faults: tuple[Fault, ...]) -> float:
 
 
 def _repeats(faults: tuple[Fault, ...]) -> bool:
-    """Whether a self-hosted server failed twice with the same words.
+    """Whether a self-hosted server failed twice with the same text.
 
-    llama.cpp answers 500 for good to a history that its template cannot render, and vLLM once its engine is dead; both
-    write the status into the body. Hosted services answer 500 with one fixed text to anything, and do recover.
+    llama.cpp keeps answering 500 to a history that its template cannot render, and so does vLLM once its engine is
+    dead; both write the status into the body. Hosted services answer 500 with a fixed text to anything, and recover.
     """
     before, last = faults[-2:] if len(faults) > 1 else (None, faults[-1])
     return before is not None and last == before and last.status == 500 and _NUMBERED.search(last.body) is not None
 
 
-# Fallback: whether another model may go on with a run that this one could not finish.
+# Fallback: whether another model may continue a run that this one could not finish.
 
 FallBackOn = Callable[[Halt], bool]
-"""A pure function of the reason why a run halted: whether the next model is to go on with it."""
+"""A pure function of the Halt of a run: whether the next model should continue it."""
 
 
 def another_model_may_help(halt: Halt) -> bool:
-    """Where the server failed, where the model's replies were refused to the last, where its context is too small.
+    """Whether the server failed, the model's replies were refused to the end, or its context is too small.
 
-    Not for a budget that is spent, a person who is needed or has cancelled, or rules that leave nothing to do: those
-    are the same for every model.
+    A spent budget, a person who is needed or has cancelled, and rules that leave nothing to do are the same for every
+    model.
     """
     return isinstance(halt, BackendFailed | BadReplies | ToolsFailing | StepsSkipped | PrerequisitesSkipped | CannotFit)
 
 
-# Hops: whether the work on one message may be handed to another agent once more.
+# Hops: whether an agent may hand a message over to another one.
 
 MAX_HOPS = 5
 """Maximum number of hand-offs for one message."""
 
 
 def refused_hop(path: Sequence[str], to: str, agents: Collection[str], most: int = MAX_HOPS) -> str:
-    """Why the last agent of the path must not hand over to that one, as a sentence; empty: it may.
+    """Why the last agent of the path must not hand over to `to`, as a sentence; empty: it may.
 
-    `path` are the agents that had the message so far, in order. Nobody may hand it back and forth: a hand-over from
-    one agent to another happens once for a message.
+    `path` are the agents that had the message so far, in order. Each pair of agents hands a message over at most once,
+    so it never goes back and forth for long.
     """
     last, hops = path[-1], len(path) - 1
     if to == last:

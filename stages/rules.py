@@ -11,7 +11,7 @@ from stages.effect import Budget, Price
 from stages.message import Kind, Message, Tool, ToolCall, User, status_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
-from stages.progress import Repeating
+from stages.progress import RepeatPolicy
 from stages.rescue.found import Family, Format
 from stages.state import Ledger, Listed, Spoken, State, Success, known_messages
 from stages.tool import RECALL, ToolEffect, ToolSpec
@@ -71,10 +71,12 @@ def _asks(message: Message) -> bool:
 
 
 def _failed(answer: Tool) -> bool:
-    """Whether a tool has failed with it. In what a client sends back, forge's mark says more than the client."""
-    marked = status_of(answer.text)
-    status = answer.status if marked == "succeeded" else marked
-    return answer.kind is Kind.TOOL_RESULT and status in ("failed", "final", "unresolved")
+    """Whether the tool failed. By its status: a result may hold a stranger's text that begins like an error.
+
+    Some clients of the proxy send forge's own corrections back as errors; those only list tools.
+    """
+    failed = answer.kind is Kind.TOOL_RESULT and answer.status in ("failed", "final", "unresolved")
+    return failed and status_of(answer.text) != "not_run"
 
 
 def _in_errors(name: str, errors: Iterable[str]) -> bool:
@@ -147,6 +149,8 @@ class Limits(Options, frozen=True, kw_only=True):
     for each message to an agent, and no limit in Guardrails, where your own loop counts.
 
     `max_retries_per_step`: consecutive replies without a usable call. `max_tool_errors`: consecutive tool failures.
+    `max_premature_attempts`: consecutive calls of a terminal tool before its steps. `max_prereq_violations`:
+    consecutive calls before their prerequisites.
     `max_repeats`: how often a call may get the same result without new information in between; for a write, any result
     counts as the same. After that the call is not run again, unless its tool is `repeatable`. None: no limit.
     """
@@ -159,6 +163,8 @@ class Limits(Options, frozen=True, kw_only=True):
     price: Price | None = None
     max_retries_per_step: Count = 3
     max_tool_errors: Count = 2
+    max_premature_attempts: Count = 3
+    max_prereq_violations: Count = 2
     max_repeats: AtLeastOne | None = 2
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
@@ -216,18 +222,13 @@ AnyCheck = Callable[..., str | None]
 
 
 class Rules(Options, frozen=True, kw_only=True):
-    """The rules of a workflow, and its maximum numbers of mistakes.
-
-    `max_premature` and `max_prerequisite_violations` count consecutive mistakes, as the `limits` do.
-    """
+    """The rules of a workflow: what its runs may and must do, and within which limits."""
 
     tools: tuple[ToolSpec, ...]
     required: tuple[str, ...] = ()
     on_text: TextPolicy = "nudge"
     limits: Limits = Limits()
     calls: Calls = Calls()
-    max_premature: int = 3
-    max_prerequisite_violations: int = 2
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
     """Writes that no step needs: they may not be called until the user or an error names them."""
@@ -346,7 +347,7 @@ def _writes(rules: Rules) -> frozenset[str]:
     return frozenset(tool.name for tool in rules.tools if tool.effect == "write")
 
 
-def repeating_tools(rules: Rules) -> Repeating:
+def repeat_policy(rules: Rules) -> RepeatPolicy:
     """The tools that may repeat themselves, and those whose same call made again is nothing new, whatever it answers.
 
     Those are the ones that write, unless a rule of order wants them more than once.
@@ -354,7 +355,7 @@ def repeating_tools(rules: Rules) -> Repeating:
     free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
     several = {use.tool for use in rules.order if use.at_least > 1 and not use.distinct}
     writes = frozenset(tool.name for tool in rules.tools if tool.effect == "write")
-    return Repeating(free=free, once=writes - free - several)
+    return RepeatPolicy(free=free, once=writes - free - several)
 
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:

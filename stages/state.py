@@ -114,7 +114,7 @@ class Listed(Struct, frozen=True, kw_only=True, gc=False):
     values: tuple[str, ...]
 
 
-class Judged(Struct, frozen=True, kw_only=True, gc=False):
+class JudgedResult(Struct, frozen=True, kw_only=True, gc=False):
     """The rules of order on the result of a call: the `listed` and `passed` of its `Success`."""
 
     call_id: str
@@ -134,7 +134,7 @@ class Batch(Struct, frozen=True, kw_only=True, gc=False):
 
     said: Assistant = Assistant()
     results: tuple[CallResult, ...] = ()
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[JudgedResult, ...] = ()
     approved: tuple[str, ...] = ()
     notice: str = ""
     heard: tuple[str, ...] = ()

@@ -104,10 +104,14 @@ class Guards:
         asked = Rules(
             tools=request.specs,
             on_text="nudge" if request.choice.mode == "required" else "accept",
-            limits=Limits(max_retries_per_step=self._max_retries, max_tool_errors=self._max_retries, max_repeats=None),
+            limits=Limits(
+                max_retries_per_step=self._max_retries,
+                max_tool_errors=self._max_retries,
+                max_premature_attempts=_UNLIMITED,
+                max_prereq_violations=_UNLIMITED,
+                max_repeats=None,
+            ),
             calls=Calls(rescue_enabled=self._rescue, batch="all" if request.parallel else "first"),
-            max_premature=_UNLIMITED,
-            max_prerequisite_violations=_UNLIMITED,
         )
         under = applied(policy, asked)
         self._tell(under.absent, request)
