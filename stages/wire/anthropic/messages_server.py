@@ -404,7 +404,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         ),
         stream=bool(asked.stream),
         usage_in_stream=True,
-        format=_format(config.format or asked.output_format),
+        format=_format(config.format, "output_config.format") or _format(asked.output_format, "output_format"),
         thinking=_thinking(asked.thinking, config.effort),
         foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *_untold(asked)),
     )
@@ -423,12 +423,12 @@ def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
         yield System(text=text)
 
 
-def _format(given: _Format | None) -> Format | None:
+def _format(given: _Format | None, at: str) -> Format | None:
     if given is None:
         return None
     if given.type != "json_schema":
-        raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", "output_config.format.type")
-    return Format(schema=schema_of(given.schema, "output_config.format.schema"))
+        raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", f"{at}.type")
+    return Format(schema=schema_of(given.schema, f"{at}.schema"))
 
 
 def _untold(asked: _Request) -> Iterator[Foreign]:
@@ -450,8 +450,9 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
     A call whose arguments are not a JSON object cannot be written as a call, and becomes text.
     """
     usage = reply.usage or Usage(prompt=envelope.prompt_tokens)
-    said = {**_message_object(envelope), "content": _content(reply, envelope)}
-    ended = {"stop_reason": _stop_of(reply.finish, called=bool(reply.calls)), "usage": usage_object(usage)}
+    sound = [is_object(call.arguments or "{}") for call in reply.calls]
+    said = {**_message_object(envelope), "content": _content(reply, sound, envelope)}
+    ended = {"stop_reason": _stop_of(reply.finish, called=any(sound)), "usage": usage_object(usage)}
     return msgspec.json.encode({**said, **ended})
 
 
@@ -461,9 +462,9 @@ def _message_object(envelope: Envelope) -> dict[str, object]:
     return {**said, "content": [], "stop_reason": None, "stop_sequence": None}
 
 
-def _content(reply: Reply, envelope: Envelope) -> list[object]:
+def _content(reply: Reply, sound: Sequence[bool], envelope: Envelope) -> list[object]:
+    """The blocks of the reply. `sound` tells for each call whether its arguments are an object."""
     ids = CallIds(envelope=envelope, prefix="toolu").of_all(reply.calls)
-    sound = [is_object(call.arguments or "{}") for call in reply.calls]
     told = [call_as_text(call) for call, fits in zip(reply.calls, sound, strict=True) if not fits]
     text = "\n\n".join(filter(None, (reply.text, *told)))
     uses = [

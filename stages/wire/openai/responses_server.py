@@ -136,8 +136,9 @@ def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Ch
         case None | str():
             return worded_choice(choice)
         case SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
-            mine = (_chosen(each, names) for each in allowed if _is_mine(each))
-            return Choice(mode="required" if mode == "required" else "auto", tools=tuple(mine))
+            mine = tuple(_chosen(each, names) for each in allowed if _is_mine(each))
+            # `Choice.tools` without any would allow all of the client's tools.
+            return Choice(mode="none") if allowed and not mine else Choice(mode=mode, tools=mine)
         case SentChoice(type="allowed_tools"):
             raise BadRequest("it must be auto or required", "tool_choice.mode")
         case SentChoice():
@@ -411,9 +412,14 @@ def _untold(asked: _Request) -> Iterator[Foreign]:
         yield Foreign(at="background", kind="a background response", fate="refused")
     if asked.top_logprobs:
         yield Foreign(at="top_logprobs", kind="log-probabilities", fate="refused")
-    choice = asked.tool_choice
-    if isinstance(choice, SentChoice) and choice.type != "allowed_tools" and not _is_mine(choice):
-        yield Foreign(at="tool_choice", kind=choice.type[:50], fate="refused")
+    match asked.tool_choice:
+        case SentChoice(type="allowed_tools", mode="required", tools=[first, *_] as allowed):
+            if not any(map(_is_mine, allowed)):
+                yield Foreign(at="tool_choice", kind=first.type[:50], fate="refused")
+        case SentChoice(type=kind) as choice if kind != "allowed_tools" and not _is_mine(choice):
+            yield Foreign(at="tool_choice", kind=kind[:50], fate="refused")
+        case _:
+            pass
 
 
 # Whole replies of OpenAI's Responses, written as a server.

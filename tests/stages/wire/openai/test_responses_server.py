@@ -139,6 +139,7 @@ CHOICES = [
         },
         Choice(mode="required", tools=("look",)),
     ),
+    ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "web_search"}]}, Choice(mode="none")),
 ]
 
 
@@ -219,6 +220,13 @@ def test_the_conversation_goes_on_without_words_that_a_client_only_refers_to() -
         Foreign(at="input[2]", kind="item_reference", fate="noted"),
     )
     assert refusal(request) is None
+
+
+def test_a_required_call_of_tools_that_only_another_server_runs_is_refused() -> None:
+    required = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
+    error = refusal(asked(tools=[LOOK, {"type": "web_search"}], tool_choice=required))
+    assert error is not None
+    assert (error.param, "web_search" in error.message) == ("tool_choice", True)
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
