@@ -13,7 +13,7 @@ from msgspec import Raw, structs
 
 from forge.connection import Connection
 from forge.evals.scenario import PerformedCall, Trajectory
-from forge.tools.definition import Explicit, IdempotencyKey, Tool, tool
+from forge.tools.definition import Explicit, IdempotencyKey, Returned, Tool, tool
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Failed, Fault, Price, Replied, Send, Undelivered, Usage
@@ -107,7 +107,8 @@ class RunRecord:
         self.calls.append(call)
 
         def returned(value: object) -> None:
-            self.calls[at] = structs.replace(call, result=value, error="")
+            result = value.value if isinstance(value, Returned) else value
+            self.calls[at] = structs.replace(call, result=result, error="")
 
         try:
             yield returned
