@@ -17,7 +17,7 @@ from forge.runtime.emitter import Emitter
 from forge.runtime.loop import drive
 from forge.runtime.reaching import Stopped, connected, counted, met, stopped, unless
 from forge.runtime.watching import Raised, RunOptions, Watching, emitting, interpreting
-from forge.workflow.turn import reading, turn_of
+from forge.workflow.turn import reading, turn_on
 from forge.workflow.workflow import Workflow
 from stages.budget import with_budget
 from stages.deliver import reopened
@@ -217,7 +217,7 @@ async def driven(
             state, recording = await ready(connection)
             raised = Raised(state.run, redacted=bool(watching.get("redact")))
             with recording(interpreting(workflow, connection, watching, raised, emitter)) as recorded:
-                turn = turn_of(workflow.compiled, connection.setup)
+                turn = turn_on(workflow, connection.setup)
                 cancel, keep = watching.get("cancel"), watching.get("keep")
                 ended = await drive(turn, state, recorded, emitter=emitter, cancel=cancel, keep=keep)
                 return ended.map(workflow.typed).alt(raised.cause_of)

@@ -10,7 +10,7 @@ from returns.result import Result
 from forge.connection import Setup
 from forge.errors import CallbackError, ForgeError, PipelineError
 from forge.workflow.stage_list import arranged
-from forge.workflow.workflow import CompiledWorkflow
+from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import Meter, TieredCompact
@@ -83,6 +83,16 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
 def turn_of(workflow: CompiledWorkflow, setup: Setup) -> Stage:
     """One turn: its stages composed."""
     return pipeline(*stages_of(workflow, setup).values())
+
+
+def turn_on(workflow: Workflow, setup: Setup) -> Stage:
+    """One turn, kept for the workflow's next run on a backend that is set up alike: it costs as much as three turns."""
+    match workflow.turns:
+        case [(known, turn)] if known == setup:
+            return turn
+    turn = turn_of(workflow.compiled, setup)
+    workflow.turns[:] = [(setup, turn)]
+    return turn
 
 
 def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.connection import Setup
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
@@ -416,6 +417,11 @@ class Workflow(Generic[R_co]):
             rewords=MappingProxyType(rewords(self.nudges or {})),
             stages=tuple(self.stages),
         )
+
+    @cached_property
+    def turns(self) -> list[tuple[Setup, Stage]]:
+        """The last turn that was made of it, with what it was set up for: see `forge.workflow.turn.turn_on`."""
+        return []
 
     @cached_property
     def _openers(self) -> Openers:
