@@ -253,7 +253,7 @@ def _arguments(name: str, text: str) -> _Shape:
 def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
     name, raw = next(iter(value.items()))
-    given = object_members(json_source(raw))
+    given = object_members(string_value(raw) or json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
     if fits or (marked and names.knows(name)):
         return _arguments(name, json_source(raw))

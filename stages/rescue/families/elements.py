@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.repair.json_text import json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call, past_surplus
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 from stages.rescue.tags import CLOSED, GAP, PARAMETER, past_closing
@@ -23,6 +23,7 @@ _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++"
 """A value in which every special sign of XML is escaped: HTML has bare ones too."""
 _FOREIGN = re.compile(CLOSED)
 """The closing tag of a call in another format."""
+_SURPLUS = re.compile(r"\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
 _LINES = ("\n", "\r\n", "\\n")
 """Line breaks; the last one was escaped by a server."""
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
@@ -41,8 +42,8 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
     begin = skip_blank(text, position)
-    if text.startswith(("{", "["), begin):
-        read = named_call(text, begin, begin, name, past_surplus)
+    if text.startswith(("{", "[", '"{'), begin):
+        read = named_call(text, begin, begin + (text[begin] == '"'), name, _past_surplus)
         if not read.claims:
             return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
         return _closed(text, read.end, closing, read.claims[0])
@@ -68,6 +69,12 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
     repairs.update(values.repairs)
     claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
     return _closed(text, position, closing, claim)
+
+
+def _past_surplus(text: str, position: int) -> int:
+    """The position behind a quotation mark and brackets that close nothing."""
+    surplus = _SURPLUS.match(text, position)
+    return surplus.end() if surplus else position
 
 
 class Values:

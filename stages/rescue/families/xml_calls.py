@@ -290,15 +290,15 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         given = {name: [next(values) for _ in several] for name, several in given.items()}
     closing = grammar.end.match(text, position)
     end = closing.end() if closing else past_closing(text, position)
-    if given and position == len(text) and unclosed == len(raw):
-        closing = _REST.match(text, position)
-    ended = _ALL_CLOSED.match(text, position) if closing is None and given and text[position - 1] == ">" else None
-    if end == position and ended:
+    if closing is None and end == position:
+        closed = text[position - 1] == ">" or unclosed == len(raw)
+        complete = closed if given else names.takes_nothing(called.name)
+        ended = _ALL_CLOSED.match(text, position) if complete else None
+        if ended is None:
+            cut = _CUT_TAG.match(text, position)
+            return _damaged(called, cut.end() if cut else position, names)
         repairs["missing_closer"] = None
-        closing, end = ended, ended.end()
-    if end == position and closing is None:
-        cut = _CUT_TAG.match(text, position)
-        return _damaged(called, cut.end() if cut else position, names)
+        end = ended.end()
     claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
     return Read(start=called.begin, end=end, claims=(claim,), keep="")
 
