@@ -57,7 +57,9 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         # One character is looked for at once; most texts have no bar.
         if "|" in visible and ("< |" in visible or "| >" in visible or "<| " in visible):
             visible = _SPACED.sub(_without_blanks_at_bars, visible)
-        if (plain := _plain(visible)) is not None:
+        near = visible[:_NEAR]
+        escaped = "&lt;" in near or near.lstrip().startswith('"')
+        if escaped and (plain := _plain(visible)) is not None:
             return _escaped(visible, plain, known, tools)
         return _gathered(visible, _reads(visible, known, tools), tools)
 
@@ -68,8 +70,8 @@ def _plain(text: str) -> tuple[str, str] | None:
     """What a reply says of which all was escaped, as HTML or as a JSON string, and the repair's name."""
     if "&lt;" in text[:_NEAR] and "<" not in text:
         return html.unescape(text), "html_entities"
-    quoted = text.strip() if text[:_NEAR].lstrip().startswith('"') else ""
-    plain = string_value(Raw(quoted.encode())) if len(quoted) > 1 and is_json(quoted) else None
+    quoted = text.strip()
+    plain = string_value(Raw(quoted.encode())) if is_json(quoted) else None
     return None if plain is None else (plain, "escaped_quotes")
 
 

@@ -24,8 +24,6 @@ _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++"
 _FOREIGN = re.compile(CLOSED)
 """The closing tag of a call in another format."""
 _SURPLUS = re.compile(r"\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
-_LINES = ("\n", "\r\n", "\\n")
-"""Line breaks; the last one was escaped by a server."""
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _UNCLOSED = "its markup is not closed."
@@ -143,8 +141,13 @@ def element_as_json(value: str, repairs: dict[str, None], *, strip: bool = True)
         # XML writes `]]>` inside of CDATA by closing it in the middle and opening it again.
         return json_quoted(bare[len("<![CDATA[") : -len("]]>")].replace("]]><![CDATA[", ""))
     if strip:
-        line = next((line for line in _LINES if value.startswith(line) and (line != "\\n" or "\n" not in value)), "")
-        value = value.removeprefix(line).removesuffix(line)
+        if value.startswith("\n"):
+            value = value[1:].removesuffix("\n")
+        elif value.startswith("\r\n"):
+            value = value[2:].removesuffix("\r\n")
+        elif value.startswith("\\n") and "\n" not in value:
+            # A server escaped the line breaks of the markup.
+            value = value[2:].removesuffix("\\n")
     if not _ESCAPED.fullmatch(value):
         return json_quoted(value)
     repairs["entities"] = None

@@ -97,14 +97,21 @@ _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
+_FIRST_MEMBER = re.compile(
+    rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(?P<key>\w{{1,40}})\\?{_QUOTE}?\s?[:=]\s?\\?{_QUOTE}?(?P<value>[\w.-]{{0,100}})"
+)
+_NOT_JSON = ("'", "\u201c", "\\")
+"""Signs behind a brace with which no JSON begins."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
     promising = _PROMISING.match(text, start) is not None
+    if not promising and text[start + 1 : start + 2] in _NOT_JSON and not _is_of_a_tool(text, start, names):
+        return None
     found = json_at(text, start, strict=not promising)
-    if isinstance(found, BrokenJson) and not promising and _names_a_tool(text, start, names):
+    if isinstance(found, BrokenJson) and not promising and _is_of_a_tool(text, start, names):
         found = json_at(text, start)
     if isinstance(found, BrokenJson):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
@@ -117,9 +124,15 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
-def _names_a_tool(text: str, start: int, names: Names) -> bool:
-    """Whether a tool is named right before or in it, so that it is worth repairing."""
-    return any(word[0] in names.known for word in _WORD.finditer(text, max(0, start - 80), start + 120))
+def _is_of_a_tool(text: str, start: int, names: Names) -> bool:
+    """Whether its first value is a tool, or its first key a parameter of one that is named before: worth repairing."""
+    first = _FIRST_MEMBER.match(text, start)
+    if first is None:
+        return False
+    words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first["key"] else ()
+    return first["value"] in names.known or any(
+        word in names.known and first["key"] in names.parameters(word) for word in words
+    )
 
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
@@ -137,7 +150,8 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
         return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
     if not begins or language in _RESULTS:
-        marked = _ELEMENT_BEGINS.match(text, opening.end()) and _names_a_tool(text, opening.end(), names)
+        begun = _ELEMENT_BEGINS.match(text, opening.end())
+        marked = begun and any(word in names.known for word in _WORD.findall(text, begun.start(), begun.start() + 120))
         if marked or (language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names)):
             return Read(start=start, end=opening.end())
         return _passed_over(text, start, opening.end(), language)
@@ -149,6 +163,9 @@ def named_call(text: str, start: int, position: int, name: str, past: Callable[[
     found = json_at(text, position) if position < len(text) else BrokenJson(end=position, cut=True)
     if isinstance(found, BrokenJson):
         return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
+    if found.text.startswith("{"):
+        claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+        return Read(start=start, end=past(text, found.end), claims=(claim,), keep="")
     shape = arguments_of(name, found)
     return Read(start=start, end=past(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
 
@@ -261,6 +278,9 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
 def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A name among the last words before its arguments, in or above their line, whatever they are: a guess."""
     begin = max(0, start - 120)
+    words = _WORD.findall(text, begin, start)[-_WORDS_BETWEEN - 1 :]
+    if not any(word.rsplit(".", 1)[-1] in names.known for word in words):
+        return None
     for word in reversed([*_WORD.finditer(text, begin, start)][-_WORDS_BETWEEN - 1 :]):
         name = word[0].rsplit(".", 1)[-1]
         if name in names.known:
@@ -333,6 +353,9 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|['\u201c]\w|\\\"|{_LIKE_A_CALL}))"
+_MEMBER = r"\w{0,40}\\?['\"\u201d]\s?[:=]\s?\\?['\"\u201c{\dTF]"
+_OBJECT = (
+    rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|['\u201c\\](?=[\w\"]{_MEMBER})|{_LIKE_A_CALL}))"
+)
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
 BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)
