@@ -26,6 +26,7 @@ _FOREIGN = re.compile(CLOSED)
 _SURPLUS = re.compile(r"\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
+_ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
 _UNCLOSED = "its markup is not closed."
 
 
@@ -44,7 +45,12 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
         read = named_call(text, begin, begin + (text[begin] == '"'), name, _past_surplus)
         if not read.claims:
             return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
-        return _closed(text, read.end, closing, read.claims[0])
+        # Complete JSON needs no closing tag to show its end, so one of any name will do.
+        closed = _closed(text, read.end, closing, read.claims[0])
+        other = _ANY_CLOSING.match(text, read.end) if isinstance(closed, BrokenElements) else None
+        if other or isinstance(closed, BrokenElements):
+            return without_closing(read.claims[0]), other.end() if other else read.end
+        return closed
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     if text.startswith(f"<{tag}>", begin):

@@ -54,14 +54,14 @@ _NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, a rule, or another label."""
 _YAML_HEAD = re.compile(
-    r"\s*+(?:\[[\w.-]{1,40}\][ \t]*+\n\s*+)?(?:- )?[\w-]{1,30}+ ?[:=] *[\"']?(?P<name>[\w.-]{1,100}+)[\"']?[ \t]*+\n"
-    r"\s*+(?:\[[\w.-]{1,60}\]|[\w-]{1,30}+:)[ \t]*+\n"
+    r"\s*+(?:\[[\w.-]{1,40}\][ \t\r]*+\n\s*+)?(?:- )?[\w-]{1,30}+ ?[:=] *[\"']?(?P<name>[\w.-]{1,100}+)"
+    r"[\"']?[ \t\r]*+\n\s*+(?:\[[\w.-]{1,60}\]|[\w-]{1,30}+:)[ \t\r]*+\n"
 )
 _YAML_LINE = re.compile(
     r"(?P<margin> {0,8})(?P<key>[\w.-]{1,100}+) ?[:=](?P<value>[^\n]*+)(?:\n|\Z)"
     r"(?P<more>(?:(?P=margin)(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=(?P=margin) ))*+)"
 )
-_YAML_END = re.compile(r"```|\s*+\Z")
+_YAML_END = re.compile(r"\s*+(?:```|\Z)")
 _YAML_BLOCKS = ("|", "|-", "|+", ">", ">-")
 _LABELS = re.compile(
     r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
@@ -97,18 +97,17 @@ _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
-_FIRST_MEMBER = re.compile(
-    rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(?P<key>\w{{1,40}})\\?{_QUOTE}?\s?[:=]\s?\\?{_QUOTE}?(?P<value>[\w.-]{{0,100}})"
-)
-_NOT_JSON = ("'", "\u201c", "\\")
-"""Signs behind a brace with which no JSON begins."""
+_FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
+_VALUES = re.compile(rf"[:=]\s?\\?{_QUOTE}([A-Za-z_][\w.-]{{0,100}})\\?{_QUOTE}")
+_NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
+"""A sign behind a brace with which no JSON begins."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
     promising = _PROMISING.match(text, start) is not None
-    if not promising and text[start + 1 : start + 2] in _NOT_JSON and not _is_of_a_tool(text, start, names):
+    if not promising and _NOT_JSON.match(text, start + 1) and not _is_of_a_tool(text, start, names):
         return None
     found = json_at(text, start, strict=not promising)
     if isinstance(found, BrokenJson) and not promising and _is_of_a_tool(text, start, names):
@@ -125,14 +124,12 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 
 
 def _is_of_a_tool(text: str, start: int, names: Names) -> bool:
-    """Whether its first value is a tool, or its first key a parameter of one that is named before: worth repairing."""
+    """Whether a value in it is a tool, or its first key a parameter of one that is named before: worth repairing."""
+    if any(value in names.known for value in _VALUES.findall(text, start, start + 400)):
+        return True
     first = _FIRST_MEMBER.match(text, start)
-    if first is None:
-        return False
-    words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first["key"] else ()
-    return first["value"] in names.known or any(
-        word in names.known and first["key"] in names.parameters(word) for word in words
-    )
+    words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first else ()
+    return any(first[1] in names.parameters(word) for word in words if first and word in names.known)
 
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
@@ -181,7 +178,7 @@ def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) ->
 def yaml_call(text: str, start: int, position: int, names: Names) -> Read | None:
     """A known tool and lines for its arguments, as YAML or TOML, up to the end of a fence or the reply: a guess."""
     head = _YAML_HEAD.match(text, position)
-    if head is None or head["name"] not in names.known:
+    if head is None or not names.knows(head["name"]):
         return None
     given: dict[str, str] = {}
     position, known = head.end(), names.parameters(head["name"])
@@ -353,9 +350,11 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_MEMBER = r"\w{0,40}\\?['\"\u201d]\s?[:=]\s?\\?['\"\u201c{\dTF]"
-_OBJECT = (
-    rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|['\u201c\\](?=[\w\"]{_MEMBER})|{_LIKE_A_CALL}))"
+_OTHER_KEY = (
+    "(?:['\u201c]|\\\\\")\\w{1,40}+\\\\?+['\"\u201d]\\s?+[:=]\\s?+\\\\?+['\"\u201c{\\dTF]|"
+    "[A-Za-z_]\\w{0,40}+:\\s?+['\"\u201c]"
 )
+"""A key that is not written as JSON has it, and the beginning of its value."""
+_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_OTHER_KEY}|{_LIKE_A_CALL}))"
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
 BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)
