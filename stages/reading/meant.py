@@ -20,6 +20,7 @@ _MORE = re.compile(r"[^\s*_]")
 """What may stand behind a call without being about it is blanks and decoration; a full stop ends a sentence."""
 _MENTION = re.compile(rf"`\s{{0,4}}+(?:{STRAY_MARKUP.pattern})")
 """Inline code that begins with the markup of calls: the text is about how calls are written."""
+_DECORATION = "* \t\r\n_`"
 _SENTENCE = re.compile(r"(?:\A|[.!\u2026\u3002\uff01\uff0e\u0964\u06d4][\"'\u201d\u2019\u00bb\u300d)]{0,2})\Z")
 _UNMARKED = re.compile(r"\s*+(?:[`~({\uff5b]|\[\s*+[\[{\"(]|\[?\s*+[\w.-]++\s*+[({]|[\w.-]++\s)")
 """A call without markup of its own: JSON, a code fence, Python, a name before JSON."""
@@ -48,6 +49,6 @@ def is_clear(found: Rescued, text: str) -> bool:
         return False
     before = found.rest.removesuffix(found.after)
     # What leads up to a thought leads up to its call.
-    before = _without_thought(before.rstrip())
-    before = _MARKUP.sub("", before).rstrip("* \t\r\n_`")
+    before = _without_thought(before.rstrip(_DECORATION))
+    before = _MARKUP.sub("", before).rstrip(_DECORATION)
     return _SENTENCE.search(before, max(0, len(before) - 3)) is not None

@@ -3,6 +3,8 @@
 import html
 import re
 
+from msgspec.structs import replace
+
 from stages.repair.json_text import json_quoted
 from stages.rescue.families.elements import (
     ELEMENT,
@@ -28,7 +30,7 @@ _NAME = (
 )
 _HEAD = re.compile(_OUTER + _NAME)
 _SIBLING = re.compile(
-    r"<(?P<tag>tool|action|function|tool_name|function_name)>\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
+    r"<(?P<tag>name|tool|action|function|tool_name|function_name)>\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
 )
 _ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*+")
 _NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*+/>\s*+")
@@ -237,6 +239,10 @@ def _siblings(text: str, start: int, names: Names) -> Read | None:
     if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why, keep="")
     claim, end = body
+    if head["tag"] == "name":
+        # Many things have a name; this may be the inside of a call whose own tag was lost.
+        claim = replace(claim, cost=claim.cost + 1)
+        end = after_closing(text, end, "") or end
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
@@ -265,7 +271,7 @@ NAMED_ELEMENT = Family(
     opener=(
         r"<(?:(?:tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)"
         r"(?:>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)|\s(?=[^>]{0,120}name=))|"
-        r"(?:tool|action|function|tool_name|function_name)>(?=[^<]{1,120}</(?:tool|action|function)))"
+        r"(?:tool|action|function|tool_name|function_name|name)>(?=[^<]{1,120}</(?:tool|action|function|name)))"
     ),
     read=_named_element,
 )
