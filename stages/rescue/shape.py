@@ -218,7 +218,9 @@ def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) 
         return shape if any(" " in remark for remark in remarks) else NOT_A_CALL
     late = {key: raw for key, raw in flat.items() if key in known and key not in given}
     if not late:
-        return shape
+        # What else has a structure of its own may be the data that these are part of.
+        structured = not marked and any(bytes(raw).startswith((b"{", b"[")) for raw in flat.values())
+        return _Shape(claims=(replace(claim, cost=claim.cost + 1),)) if structured else shape
     repairs = (*claim.repairs, "closed_too_early")
     cost = claim.cost + (not marked)
     whole = Claim(name=claim.name, arguments=_encoded({**given, **late}), repairs=repairs, cost=cost)
@@ -253,7 +255,7 @@ def _arguments(name: str, text: str) -> _Shape:
 def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
     name, raw = next(iter(value.items()))
-    given = object_members(json_source(raw))
+    given = object_members(string_value(raw) or json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
     if fits or (marked and names.knows(name)):
         return _arguments(name, json_source(raw))

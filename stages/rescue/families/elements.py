@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.repair.json_text import json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call, past_surplus
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 from stages.rescue.tags import CLOSED, GAP, PARAMETER, past_closing
@@ -23,10 +23,10 @@ _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++"
 """A value in which every special sign of XML is escaped: HTML has bare ones too."""
 _FOREIGN = re.compile(CLOSED)
 """The closing tag of a call in another format."""
-_LINES = ("\n", "\r\n", "\\n")
-"""Line breaks; the last one was escaped by a server."""
+_SURPLUS = re.compile(r"\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
+_ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
 _UNCLOSED = "its markup is not closed."
 
 
@@ -41,11 +41,16 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
     begin = skip_blank(text, position)
-    if text.startswith(("{", "["), begin):
-        read = named_call(text, begin, begin, name, past_surplus)
+    if text.startswith(("{", "[", '"{'), begin):
+        read = named_call(text, begin, begin + (text[begin] == '"'), name, _past_surplus)
         if not read.claims:
             return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
-        return _closed(text, read.end, closing, read.claims[0])
+        # Complete JSON needs no closing tag to show its end, so one of any name will do.
+        closed = _closed(text, read.end, closing, read.claims[0])
+        other = _ANY_CLOSING.match(text, read.end) if isinstance(closed, BrokenElements) else None
+        if other or isinstance(closed, BrokenElements):
+            return without_closing(read.claims[0]), other.end() if other else read.end
+        return closed
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     if text.startswith(f"<{tag}>", begin):
@@ -68,6 +73,12 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
     repairs.update(values.repairs)
     claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
     return _closed(text, position, closing, claim)
+
+
+def _past_surplus(text: str, position: int) -> int:
+    """The position behind a quotation mark and brackets that close nothing."""
+    surplus = _SURPLUS.match(text, position)
+    return surplus.end() if surplus else position
 
 
 class Values:
@@ -136,8 +147,13 @@ def element_as_json(value: str, repairs: dict[str, None], *, strip: bool = True)
         # XML writes `]]>` inside of CDATA by closing it in the middle and opening it again.
         return json_quoted(bare[len("<![CDATA[") : -len("]]>")].replace("]]><![CDATA[", ""))
     if strip:
-        line = next((line for line in _LINES if value.startswith(line) and (line != "\\n" or "\n" not in value)), "")
-        value = value.removeprefix(line).removesuffix(line)
+        if value.startswith("\n"):
+            value = value[1:].removesuffix("\n")
+        elif value.startswith("\r\n"):
+            value = value[2:].removesuffix("\r\n")
+        elif value.startswith("\\n") and "\n" not in value:
+            # A server escaped the line breaks of the markup.
+            value = value[2:].removesuffix("\\n")
     if not _ESCAPED.fullmatch(value):
         return json_quoted(value)
     repairs["entities"] = None

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable
 from functools import partial
+from textwrap import dedent
 
 from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, json_quoted, object_members
+from stages.repair.json_text import FIRST_KEY, FoundJson, is_json, json_at, json_quoted, object_members
 from stages.rescue.candidates import unwrapped
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
@@ -33,12 +34,13 @@ _MAY_HOLD_CALLS = frozenset(
         "markdown",
     }
 )
-_CODE = frozenset({"python", "py", "javascript", "js"})
-"""Languages of fences in which some models write calls as a Python dict or a JavaScript object."""
-_MAY_HOLD_JSON = _MAY_HOLD_CALLS | _CODE
-_JSON_BEGINS = re.compile(rf"[\[{{\uff5b]|{FIRST_KEY}")
+_RESULTS = frozenset({"output", "response", "result", "results", "log", "logs", "console", "diff", "patch"})
+"""Languages of fences with what a model was given; in those of all others some write calls as JSON."""
+_JSON_BEGINS = re.compile(rf"[{{\uff5b]|\[(?=\s{{0,20}}[\[{{])|{FIRST_KEY}")
+_ELEMENT_BEGINS = re.compile("[<\u3010\u3014\u27e6\u00ab\u300a]")
 _MARKUP = re.compile(
-    r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
+    r"[<\[{>&@\"'`\u273f\u3010\u3014\u27e6\u00ab\u300a]|//|/(?=\w)|#|%%|[Cc]all |CALL|"
+    r"/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
     r"assistant|[A-Z_]{3,30}:|functools|functions?\.|print\(|json\b"
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
@@ -48,14 +50,19 @@ _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NAME_BEFORE = re.compile(
     r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
 )
-_NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\n\s{0,4}\Z", re.MULTILINE)
+_NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z", re.MULTILINE)
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, a rule, or another label."""
-_YAML = re.compile(
-    r"\s*+(?:- )?(?:tool|name|function|tool_name|action): *[\"']?(?P<name>[\w.-]{1,100}+)[\"']?[ ]*\n"
-    r" {0,4}(?:arguments|args|parameters|params|input|action_input): *\n"
-    r"(?P<given>(?: {1,8}[\w.-]{1,100}+:[^\n]{1,2000}(?:\n|\Z))++)(?:```|\s*+\Z)"
+_YAML_HEAD = re.compile(
+    r"\s*+(?:\[[\w.-]{1,40}\][ \t\r]*+\n\s*+)?(?:- )?[\w-]{1,30}+ ?[:=] *[\"']?(?P<name>[\w.-]{1,100}+)"
+    r"[\"']?[ \t\r]*+\n\s*+(?:\[[\w.-]{1,60}\]|[\w-]{1,30}+:)[ \t\r]*+\n"
 )
+_YAML_LINE = re.compile(
+    r"(?P<margin> {0,8})(?P<key>[\w.-]{1,100}+) ?[:=](?P<value>[^\n]*+)(?:\n|\Z)"
+    r"(?P<more>(?:(?P=margin)(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=(?P=margin) ))*+)"
+)
+_YAML_END = re.compile(r"\s*+(?:```|\Z)")
+_YAML_BLOCKS = ("|", "|-", "|+", ">", ">-")
 _LABELS = re.compile(
     r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
     r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
@@ -67,6 +74,10 @@ _BRACKETS_BEFORE = re.compile(
     rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
     rf"(?:(?!</){LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
 )
+_BRACKET_BEFORE = re.compile(
+    rf"(?:\A|\n)(?P<name>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}(?!</){LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}\Z"
+)
+"""The same where the opening marker was lost."""
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
 _WORDS_BETWEEN = 3
@@ -86,14 +97,20 @@ _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
+_FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
+_VALUES = re.compile(rf"[:=]\s?\\?{_QUOTE}([A-Za-z_][\w.-]{{0,100}})\\?{_QUOTE}")
+_NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
+"""A sign behind a brace with which no JSON begins."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
     promising = _PROMISING.match(text, start) is not None
+    if not promising and _NOT_JSON.match(text, start + 1) and not _is_of_a_tool(text, start, names):
+        return None
     found = json_at(text, start, strict=not promising)
-    if isinstance(found, BrokenJson) and not promising and _names_a_tool(text, start, names):
+    if isinstance(found, BrokenJson) and not promising and _is_of_a_tool(text, start, names):
         found = json_at(text, start)
     if isinstance(found, BrokenJson):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
@@ -101,13 +118,18 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
     if not shape.claims and not shape.damage:
         called = _named(text, start, found, names) or _behind(text, start, found, names)
         return called or Read(start=start, end=found.end)
-    end = past_closing(text, past_surplus(text, found.end))
+    surplus = _SURPLUS.match(text, found.end)
+    end = past_closing(text, surplus.end() if surplus else found.end)
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
-def _names_a_tool(text: str, start: int, names: Names) -> bool:
-    """Whether a tool is named right before or in it, so that it is worth repairing."""
-    return any(word[0] in names.known for word in _WORD.finditer(text, max(0, start - 80), start + 120))
+def _is_of_a_tool(text: str, start: int, names: Names) -> bool:
+    """Whether a value in it is a tool, or its first key a parameter of one that is named before: worth repairing."""
+    if any(value in names.known for value in _VALUES.findall(text, start, start + 400)):
+        return True
+    first = _FIRST_MEMBER.match(text, start)
+    words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first else ()
+    return any(first[1] in names.parameters(word) for word in words if first and word in names.known)
 
 
 def _fenced(text: str, start: int, names: Names) -> Read | None:
@@ -119,22 +141,18 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
-    if language in ("yaml", "yml") and (read := yaml_call(text, start, opening.end(), names)):
+    if not object_follows and (read := yaml_call(text, start, opening.end(), names)):
         return read
     if opening[1] in names.known and (read := _behind_tool(text, start, opening, names)):
         return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
-    if not begins or language not in _MAY_HOLD_JSON:
-        if language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names):
+    if not begins or language in _RESULTS:
+        begun = _ELEMENT_BEGINS.match(text, opening.end())
+        marked = begun and any(word in names.known for word in _WORD.findall(text, begun.start(), begun.start() + 120))
+        if marked or (language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names)):
             return Read(start=start, end=opening.end())
         return _passed_over(text, start, opening.end(), language)
     return _fence_of_json(text, start, opening.end(), names)
-
-
-def past_surplus(text: str, position: int) -> int:
-    """The position behind brackets that close nothing."""
-    surplus = _SURPLUS.match(text, position)
-    return surplus.end() if surplus else position
 
 
 def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:
@@ -142,6 +160,9 @@ def named_call(text: str, start: int, position: int, name: str, past: Callable[[
     found = json_at(text, position) if position < len(text) else BrokenJson(end=position, cut=True)
     if isinstance(found, BrokenJson):
         return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
+    if found.text.startswith("{"):
+        claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+        return Read(start=start, end=past(text, found.end), claims=(claim,), keep="")
     shape = arguments_of(name, found)
     return Read(start=start, end=past(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
 
@@ -155,17 +176,39 @@ def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) ->
 
 
 def yaml_call(text: str, start: int, position: int, names: Names) -> Read | None:
-    """A known tool and a line for each of its arguments as YAML, up to the end of a fence or the reply: a guess."""
-    found = _YAML.match(text, position)
-    if found is None:
+    """A known tool and lines for its arguments, as YAML or TOML, up to the end of a fence or the reply: a guess."""
+    head = _YAML_HEAD.match(text, position)
+    if head is None or not names.knows(head["name"]):
         return None
-    pairs = (line.partition(":") for line in found["given"].splitlines())
-    given = {key.strip(): json_quoted(value.strip(" \"'")) for key, _, value in pairs}
-    if not given.keys() <= set(names.parameters(found["name"])):
+    given: dict[str, str] = {}
+    position, known = head.end(), names.parameters(head["name"])
+    while (line := _YAML_LINE.match(text, position)) and line["key"] in known:
+        value = _yaml_value(line["value"].strip(), line["more"])
+        if value is None:
+            return None
+        given[line["key"]], position = value, line.end()
+    end = _YAML_END.match(text, position)
+    if not given or end is None:
         return None
     arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
-    claim = Claim(name=found["name"], arguments=arguments, repairs=("yaml",), cost=1)
-    return Read(start=start, end=found.end(), claims=(claim,), keep="")
+    claim = Claim(name=head["name"], arguments=arguments, repairs=("yaml",), cost=1)
+    return Read(start=start, end=end.end(), claims=(claim,), keep="")
+
+
+def _yaml_value(value: str, more: str) -> str | None:
+    """A value as JSON, from its line and the lines below that are indented; None for what is no text and no list."""
+    lines = more.splitlines()
+    if value in _YAML_BLOCKS:
+        return json_quoted(dedent(more).strip("\n"))
+    if not value and lines and all(line.lstrip().startswith("- ") for line in lines):
+        return "[" + ",".join(_yaml_scalar(line.lstrip()[2:].strip()) for line in lines) + "]"
+    return _yaml_scalar(value) if value and not more.strip() else None
+
+
+def _yaml_scalar(value: str) -> str:
+    if value[0] in '"[{' and is_json(value):
+        return value
+    return json_quoted(value[1:-1] if len(value) > 1 and value[0] == value[-1] == "'" else value)
 
 
 def _may_begin(text: str, position: int, names: Names) -> bool:
@@ -232,6 +275,9 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
 def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A name among the last words before its arguments, in or above their line, whatever they are: a guess."""
     begin = max(0, start - 120)
+    words = _WORD.findall(text, begin, start)[-_WORDS_BETWEEN - 1 :]
+    if not any(word.rsplit(".", 1)[-1] in names.known for word in words):
+        return None
     for word in reversed([*_WORD.finditer(text, begin, start)][-_WORDS_BETWEEN - 1 :]):
         name = word[0].rsplit(".", 1)[-1]
         if name in names.known:
@@ -269,9 +315,11 @@ def _fitting(name: str, found: FoundJson, names: Names, guess: str = "") -> Clai
 
 def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A known name in or between brackets of any look, then its arguments: `{{call:f}} {…}`."""
-    before = _BRACKETS_BEFORE.search(text, max(0, start - 160), start)
-    name = (before["inside"] or before["between"]) if before else ""
-    claim = _fitting(name, found, names)
+    begin = max(0, start - 160)
+    before = _BRACKETS_BEFORE.search(text, begin, start)
+    claim = _fitting(before["inside"] or before["between"], found, names) if before else None
+    if claim is None and (before := _BRACKET_BEFORE.search(text, begin, start)):
+        claim = _fitting(before["name"], found, names, "any_markup")
     if before is None or claim is None:
         return None
     closing = _BRACKETS_AFTER.match(text, found.end)
@@ -302,6 +350,11 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|['\u201c]\w|\\\"|{_LIKE_A_CALL}))"
+_OTHER_KEY = (
+    "(?:['\u201c]|\\\\\")\\w{1,40}+\\\\?+['\"\u201d]\\s?+[:=]\\s?+\\\\?+['\"\u201c{\\dTF]|"
+    "[A-Za-z_]\\w{0,40}+:\\s?+['\"\u201c]"
+)
+"""A key that is not written as JSON has it, and the beginning of its value."""
+_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_OTHER_KEY}|{_LIKE_A_CALL}))"
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
 BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)

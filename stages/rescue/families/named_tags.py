@@ -3,6 +3,8 @@
 import html
 import re
 
+from msgspec.structs import replace
+
 from stages.repair.json_text import json_quoted
 from stages.rescue.families.elements import (
     ELEMENT,
@@ -19,16 +21,16 @@ from stages.rescue.families.elements import (
 from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, in_attributes, parameters
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import BAR, MARKER, STEM_IN, is_closing, past_closing
+from stages.rescue.tags import BAR, GAP, MARKER, STEM_IN, is_closing
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
-    r"\s*+(?:<server_name>[^<]{0,200}</server_name>\s*+)?<(?P<tag>tool_name|name|tool|function_name|function)>"
-    r"\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
+    rf"{GAP}(?:<server_name>[^<]{{0,200}}</server_name>{GAP})?<(?P<tag>tool_name|name|tool|function_name|function)>"
+    rf"\s*+(?P<name>[^<]{{1,200}}+)</(?P=tag)>{GAP}"
 )
 _HEAD = re.compile(_OUTER + _NAME)
 _SIBLING = re.compile(
-    r"<(?P<tag>tool|action|function|tool_name|function_name)>\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
+    r"<(?P<tag>name|tool|action|function|tool_name|function_name)>\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
 )
 _ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*+")
 _NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*+/>\s*+")
@@ -44,13 +46,15 @@ _ANY_HEAD = re.compile(
     r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?P<more>\s[^<>\n]{0,400})?/?>"
 )
 _ANY_KEY = re.compile(
-    rf"\s*+<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
+    rf"{GAP}<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
     r"[\"']?(?P<key>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
 )
 _PAIRS_MARKER = re.compile(MARKER)
-_PAIRS_HEAD = re.compile(rf"(?P<open>{MARKER})\s{{0,8}}+(?P<name>[\w.:/-]{{1,120}}+)\s{{0,8}}+(?={MARKER})")
+_NEAR = 2_000
+"""Characters in which another key is looked for where a value has no closing tag."""
+_PAIRS_HEAD = re.compile(rf"(?P<open>{MARKER})\s{{0,8}}+(?P<name>[\w.:/-]{{1,120}}+){GAP}(?={MARKER})")
 _PAIRS_KEY = re.compile(
-    rf"\s{{0,8}}+(?P<open>{MARKER})\s{{0,8}}+(?P<key>[\w.-]{{1,100}}+)\s{{0,8}}+(?:{MARKER}\s{{0,8}}+)??(?P<value>(?!</){MARKER})"
+    rf"{GAP}(?P<open>{MARKER})\s{{0,8}}+(?P<key>[\w.-]{{1,100}}+)\s{{0,8}}+(?:{MARKER}{GAP})??(?P<value>(?!</){MARKER})"
 )
 _PAIR = re.compile(r"([\w.-]{1,80})=(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=/]+))")
 
@@ -136,6 +140,9 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
         given.setdefault(key["key"], []).append(element_as_json(value[0], repairs))
         position = value[1]
     closed = after_closing(text, position, closing)
+    if closed is None and skip_blank(text, position) == len(text):
+        values.repairs["missing_closer"] = None
+        closed = len(text)
     if bool(given) is not bool(known) or closed is None:
         return Read(start=start, end=start, looked=position)
     cost = max(cost, len(values.repairs))
@@ -153,28 +160,39 @@ def _any_pairs(text: str, start: int, names: Names) -> Read | None:
     given: dict[str, list[str]] = {}
     repairs = {"any_markup": None}
     position = head.end()
+    closing = f"</{head['open'][1:]}"
+
+    def bound(begin: int) -> int:
+        found = (
+            _PAIRS_KEY.search(text, begin, begin + _NEAR)
+            if begin + _NEAR < len(text)
+            else _PAIRS_KEY.search(text, begin)
+        )
+        end = text.find(closing, begin)
+        return found.start() if found and found["key"] in known and not 0 <= end < found.start() else end
+
+    values = Values(text, bound)
     while (key := _PAIRS_KEY.match(text, position)) and key["key"] in known:
-        end = _value_end(text, key)
-        if end is None:
+        value = _pair_value(text, key, values)
+        if value is None:
             return Read(start=start, end=start, looked=len(text))
-        given.setdefault(key["key"], []).append(element_as_json(text[key.end() : end[0]], repairs))
-        position = end[1]
-    closed = after_closing(text, position, f"</{head['open'][1:]}") or past_closing(text, position)
+        given.setdefault(key["key"], []).append(element_as_json(value[0], repairs))
+        position = value[1]
+    repairs.update(values.repairs)
+    closed = after_closing(text, position, closing) or position
     if not given or (closed == position and text[position:].strip()):
         return Read(start=start, end=start, looked=position)
     claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=1)
     return Read(start=start, end=closed, claims=(claim,), keep="")
 
 
-def _value_end(text: str, key: re.Match[str]) -> tuple[int, int] | None:
-    """Where the value behind this key ends, and where its markup does."""
+def _pair_value(text: str, key: re.Match[str], values: Values) -> tuple[str, int] | None:
+    """The value behind this key, and where its markup ends."""
     if key["value"][0] == "<" and key["value"][1].isalpha():
-        closing = f"</{key['value'][1:]}"
-        end = text.find(closing, key.end())
-        return (end, end + len(closing)) if end >= 0 else None
+        return values.read(key.end(), key["value"][1:-1])
     for marker in _PAIRS_MARKER.finditer(text, key.end()):
         if marker[0] == key["open"] or is_closing(marker[0]):
-            return marker.start(), marker.start()
+            return text[key.end() : marker.start()], marker.start()
     return None
 
 
@@ -221,6 +239,10 @@ def _siblings(text: str, start: int, names: Names) -> Read | None:
     if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why, keep="")
     claim, end = body
+    if head["tag"] == "name":
+        # Many things have a name; this may be the inside of a call whose own tag was lost.
+        claim = replace(claim, cost=claim.cost + 1)
+        end = after_closing(text, end, "") or end
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
@@ -249,7 +271,7 @@ NAMED_ELEMENT = Family(
     opener=(
         r"<(?:(?:tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)"
         r"(?:>(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function)>)|\s(?=[^>]{0,120}name=))|"
-        r"(?:tool|action|function|tool_name|function_name)>(?=[^<]{1,120}</(?:tool|action|function)))"
+        r"(?:tool|action|function|tool_name|function_name|name)>(?=[^<]{1,120}</(?:tool|action|function|name)))"
     ),
     read=_named_element,
 )
@@ -263,8 +285,8 @@ ANY_PAIRS = Family(
     name="pairs",
     first="<[\u3010\u27e6",
     opener=(
-        rf"<(?={BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+\s{{0,8}}+<[^/<>][^<>]{{0,40}}>"
-        r"\s{0,8}+[\w.-]{1,100}+\s{0,8}+<(?:/[^<>]{1,40}>\s{0,8}+<)?[^/])|"
+        rf"<(?={BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+(?:\s|\\n){{0,8}}+<[^/<>][^<>]{{0,40}}>"
+        r"\s{0,8}+[\w.-]{1,100}+\s{0,8}+<(?:/[^<>]{1,40}>(?:\s|\\n){0,8}+<)?[^/])|"
         r"\[(?=\[?[A-Z_]{2,30}\]\s{0,8}+[\w.:/-]{1,120}+\s{0,8}+\[)|"
         "\u3010(?=[\\w: -]{1,40}\u3011)|\u27e6(?=[\\w: -]{1,40}\u27e7)"
     ),
