@@ -157,11 +157,20 @@ class Steered(Struct, frozen=True, kw_only=True, tag="steered"):
 
 
 class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
-    """A narrowing of the offer (`by`) hides these tools from the next reply; it did not hide them from the last one."""
+    """A narrowing of the offer (`by`) holds back these tools from the next reply, and did not from the last one.
+
+    `values`: the tools are offered, but not with all values of their arguments.
+    """
 
     turn: int
     tools: tuple[str, ...]
     by: str
+    values: bool = False
+
+    @property
+    def what(self) -> str:
+        """What is held back, in words."""
+        return f"{'some values of ' if self.values else ''}{', '.join(self.tools)}"
 
     @property
     def why(self) -> str:
@@ -387,8 +396,9 @@ def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ..
 def _held_back(before: State, after: State, target: str, turn: int) -> Iterator[HeldBack]:
     known = [one for prompt in before.prompts if prompt.target == target for one in prompt.held]
     new = [one for prompt in after.prompts if prompt.target == target for one in prompt.held if one not in known]
-    for by in dict.fromkeys(one.by for one in new):
-        yield HeldBack(turn=turn, tools=tuple(one.tool for one in new if one.by == by), by=by)
+    for by, values in dict.fromkeys((one.by, one.values) for one in new):
+        tools = tuple(one.tool for one in new if (one.by, one.values) == (by, values))
+        yield HeldBack(turn=turn, tools=tools, by=by, values=values)
 
 
 def _arrival(before: State, after: State) -> tuple[Event, ...]:

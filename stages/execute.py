@@ -11,11 +11,9 @@ from stages.execution import (
     batch_record,
     call_digest,
     capped,
-    judged_by,
     judged_results,
     next_group,
     paused_call,
-    recorded,
     terminal_success,
     unanswered_calls,
     without_lost_pauses,
@@ -26,9 +24,10 @@ from stages.execution import (
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.options import checked
+from stages.order import judged_by
 from stages.pipeline import Stage, on
-from stages.progress import with_calls
-from stages.rules import Rules, blocking_unknown_outcome, repeating_tools, unknown_outcome
+from stages.progress import success_of, with_calls
+from stages.rules import Rules, blocking_unknown_outcome, repeat_policy, unknown_outcome
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import RECALL
 from stages.view.recall import answer_recalls
@@ -44,7 +43,7 @@ def execute(rules: Rules) -> Stage:
     """
     specs = {tool.name: tool for tool in rules.tools}
     recalls = RECALL in rules.tools
-    repeating = repeating_tools(rules)
+    repeating = repeat_policy(rules)
 
     @on(Vetted, Executed)
     def stage(state: State, phase: Vetted | Executed) -> State | Halt:
@@ -56,7 +55,7 @@ def execute(rules: Rules) -> Stage:
             case Executed(batch=batch, settled=settled):
                 if settled:
                     call, result = settled
-                    done = recorded(call, result, state.ledger.turn, judged_by(rules.order, call.name, result))
+                    done = success_of(call, result.text, state.ledger.turn, judged_by(rules.order, call, result.text))
                     state = replace(state, ledger=with_calls(state.ledger, (done,), (), repeating))
                 batch = without_unknown_results(batch, _open(rules, state)) if state.ledger.in_doubt else batch
                 batch = judged_results(batch, rules.order)

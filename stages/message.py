@@ -11,7 +11,7 @@ a long history (`gc=False`).
 import re
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -202,7 +202,7 @@ _STATUSES: dict[str, Status] = {
 }
 
 
-_NOT_RUN = (
+Prefix = Literal[
     "NotRun",
     "UnknownTool",
     "ToolArgValidationError",
@@ -215,24 +215,21 @@ _NOT_RUN = (
     "Repeated",
     "Repeats",
     "Incomplete",
-    "Echo",
-)
-"""The marks that begin forge's answers to calls that it did not run; most are prefixes in `stages.objection`."""
+]
+"""The marks, in brackets, that begin forge's answers to calls that it did not run."""
 
 
-_WARNINGS = ("ContextWarning", "IterationWarning")
+_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *get_args(Prefix), 'ContextWarning', 'IterationWarning'))})\]")
 
 
-_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *_NOT_RUN, *_WARNINGS))})\]")
-
-
-_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *_NOT_RUN))})\] ")
+_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *get_args(Prefix)))})\] ")
 
 
 def status_of(text: str) -> Status:
     """The outcome of a call, read from the mark that begins its answer.
 
-    For histories that come from outside, such as a client's: there the text is all that is left of the outcome.
+    Only for histories from outside, such as a client's of the proxy: there the text is all that is left of the outcome.
+    Inside a run the message's own `status` says it: any tool may return a text that begins with a mark.
     """
     marked = _MARKED.match(text)
     return _STATUSES.get(marked[1], "not_run") if marked else "succeeded"

@@ -84,12 +84,15 @@ def bind(stage: Stage) -> Callable[[Result[State, Halt]], Result[State, Halt]]:
     # Like `returns.pointfree.bind`, whose import would be a seventh of the time of `import forge`.
     if not isinstance(stage, Acting):
         return lambda result: result.bind(stage)
-    phases = stage.phases
+    phases, act = stage.phases, stage.act
 
     def bound(result: Result[State, Halt]) -> Result[State, Halt]:
-        if isinstance(result, Success) and not isinstance(result.unwrap().phase, phases):
-            return result  # without wrapping it again: two in three stages of a turn have nothing to do
-        return result.bind(stage)
+        # As the stage itself, without a call for each: two in three stages of a turn have nothing to do.
+        if not isinstance(result, Success):
+            return result
+        state = result.unwrap()
+        phase = state.phase
+        return as_result(act(state, phase), act) if isinstance(phase, phases) else result
 
     return bound
 

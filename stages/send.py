@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 
-from stages.effect import Ask, Budget, Send
+from stages.budget import charged, over_budget
+from stages.effect import Ask, Send, Spending
 from stages.execution import call_digest
-from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
+from stages.halt import DeadEnd, Halt, OutcomeUnknown
 from stages.message import Assistant, call_id
 from stages.options import checked
 from stages.pipeline import Stage, on
@@ -26,14 +27,12 @@ def send(rules: Rules) -> Stage:
         ledger = state.ledger
         if ledger.in_doubt and (asking := _decision(rules, state)):
             return asking
-        if spent := _spent(ledger.budget):
-            left = pending(rules, ledger)
-            return BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left)
+        if spent := over_budget(rules, ledger):
+            return spent
         if rules.order and not legal_tools(rules, state):
             return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
-        turn, budget = ledger.turn + 1, ledger.budget
-        paid = replace(ledger, turn=turn, budget=replace(budget, calls=budget.calls - 1))
-        effect = Send(request=phase.request, turn=turn, target=phase.asked.target)
+        paid = charged(replace(ledger, turn=ledger.turn + 1), Spending(calls=1))
+        effect = Send(request=phase.request, turn=paid.turn, target=phase.asked.target)
         return replace(state, ledger=paid, phase=Awaiting(effect=effect, summary=phase.summary, asked=phase.asked))
 
     return stage
@@ -57,13 +56,3 @@ def _decision(rules: Rules, state: State) -> State | Halt | None:
     said = Assistant(calls=(again,), turn=ledger.turn)
     ask = Ask(call=again, digest=call_digest(again), in_doubt=unsure)
     return state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(said=said)))
-
-
-def _spent(budget: Budget) -> Spent | None:
-    if budget.calls <= 0:
-        return "calls"
-    if budget.tokens is not None and budget.tokens <= 0:
-        return "tokens"
-    if budget.cost is not None and budget.cost <= 0:
-        return "cost"
-    return "seconds" if budget.seconds is not None and budget.seconds <= 0 else None

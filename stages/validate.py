@@ -34,7 +34,7 @@ from stages.reading.echoes import is_echo
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset_of
-from stages.rescue.markers import Openers
+from stages.rescue.markers import grammars
 from stages.rules import RESPOND, Rules, legal_tools, may_have_meant_a_call, welcomes_words
 from stages.schema import Fits, Misfit
 from stages.state import MAIN, Answered, Done, Edited, Ready, State, Vetted
@@ -106,10 +106,10 @@ def validate(
 
 def _sifting(rules: Rules, target: Target, tools: Toolset) -> Callable[[State, Reply], Sifted]:
     """A function that reads the replies of that model, and sifts out calls that only repeat what it was shown."""
-    known = rescue.FAMILIES if target.families is None else target.families
+    known = (lambda: rescue.OPENERS) if target.families is None else target.families
     in_text = target.modes != {"native"}
     read = reader(rules, in_text=in_text, families=known, tools=tools, form=target.form)
-    sift = sieve(tools, known.families if isinstance(known, Openers) else known)
+    sift = sieve(tools, grammars(known))
     return lambda state, reply: sift(state, read(reply))
 
 
@@ -213,7 +213,7 @@ def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
 def _said(sifted: Sifted, reply: Reply, text: str, rules: Rules, say: Say) -> State | Halt:
     """The end of the run with this text, or a correction if it only echoes what forge has told the model."""
     state, reading = sifted.state, sifted.reading
-    if rules.calls.value_checks and is_echo(text, state, [tool.name for tool in rules.tools]):
+    if "no_echoed_answers" not in rules.without and is_echo(text, state, [tool.name for tool in rules.tools]):
         return _nudged(sifted, reply, Echo(allowed=_allowed(state, rules)), rules, say)
     return state.say(_spoken(state, reading, text)).to(Done(outcome=Said(text=text.strip())))
 

@@ -84,12 +84,16 @@ async def _end(
     if isinstance(step, Exhausted):
         if not (step.reply.text.strip() or step.reply.calls or sink.text):
             notes.outcome, error = "exhausted", nothing_usable(notes.attempts)
+            notes.problem = error.message
             await sink.fail(error, exchange.wire.encode_error(error))
             return
         await sink.tell(exchange, step.reply)
         outcome = "exhausted"
     elif isinstance(got, Refusal):
         notes.outcome, notes.compacted, told = "error", "", exchange.told(got)
+        # A server's own words may quote the conversation, so the log has only its status.
+        status = got.fault.status
+        notes.problem = got.fault.detail if status is None else f"the backend answered {status}"
         await sink.fail(request_error(told), refusal_answer(exchange.wire, told, same=exchange.same))
         return
     elif step is None:

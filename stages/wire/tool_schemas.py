@@ -1,7 +1,7 @@
 """The tools' schemas in the forms that backends' grammars support, compiled once, for constrained replies."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import get_args
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from stages.arithmetic import CONSTANTS, documents_of
 from stages.schema import SchemaTarget, project
 from stages.schema.projection import written_or_null
-from stages.schema.value import ANY_VALUE, Json, optional_members
-from stages.seen import evidence, normalized, values_for, words_in
+from stages.schema.value import ANY_VALUE, Json
+from stages.seen import evidence, normalized, words_in
 from stages.state import SourceValues
 from stages.tool import ToolSpec
 from stages.wire.openai.chat import encode_strict_tools, strict_refusals
@@ -49,36 +49,14 @@ def call_schema(tool: ToolSpec, target: SchemaTarget, numbers: Collection[Decima
     return branch(tool, Raw(msgspec.json.encode(written_or_null(schema))))
 
 
-_MOST_LISTED = 600
-"""Maximum total of values listed in a request; OpenAI's strict mode accepts 1,000, including the tools' enums."""
-
-
-def limited_calls(
-    calls: Iterable[tuple[ToolSpec, Branch]], known: tuple[SourceValues, ...], tried: Mapping[str, frozenset[str]]
-) -> list[Branch]:
-    """The schemas of these tools' calls, with grounded arguments limited to known values while the total fits.
-
-    Optional arguments are not limited: a model that must choose a value chooses a wrong one, whereas an invented value
-    is refused. `tried` are the values, by tool, that are not offered again.
-    """
-    left, limited = _MOST_LISTED, list[Branch]()
-    for tool, call in calls:
-        optional = optional_members(msgspec.json.decode(tool.parameters, type=dict)) if tool.grounded else ()
-        bound = [one for one in tool.grounded if one.argument not in optional]
-        seen = {one.argument: values_for(one, known) for one in bound}
-        size = sum(len(one.texts or ()) + len(one.numbers or ()) for one in seen.values())
-        fits = 0 < size <= left
-        left -= size if fits else 0
-        limited.append(_limited(call, seen, tried.get(tool.name, frozenset())) if fits else call)
-    return limited
-
-
 def without_arguments(call: Branch, names: frozenset[str]) -> Branch:
     """The schema of a call without these arguments."""
     return _with_arguments(call, lambda kinds: {name: kind for name, kind in kinds.items() if name not in names})
 
 
-def _limited(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
+def limited_arguments(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
+    """The schema of a call with these arguments limited to values that were seen, without those already tried."""
+
     def limited(kinds: dict[str, Json]) -> dict[str, Json]:
         return kinds | {n: listed_values(kinds[n], values, tried) for n, values in seen.items() if n in kinds}
 
