@@ -27,7 +27,7 @@ LARGEST_JOURNAL = 2 * 1024**3
 """Maximum bytes of a journal: the writer ends the run before exceeding it, the reader refuses a larger file."""
 
 _OPENING = b'{"journal":'
-"""How every journal begins."""
+"""The beginning of every journal."""
 
 _DIGITS = 16
 _BEFORE, _AFTER = b',"check":"', b'"}\n'
