@@ -106,10 +106,9 @@ class CheckedLines:
 
 
 class _Versions(Struct):
-    """What the first line says of its format: `journal`, and `version` before that was 3."""
+    """The version of the format, in the first line."""
 
     journal: int = 0
-    version: int = 0
 
 
 _versions = msgspec.json.Decoder(_Versions)
@@ -117,10 +116,9 @@ _versions = msgspec.json.Decoder(_Versions)
 
 def _refuse_other_version(path: str | os.PathLike[str], line: bytes) -> None:
     try:
-        said = decode(_versions, line)
+        found = decode(_versions, line).journal
     except msgspec.DecodeError as error:
         raise JournalError(f"{path} is not a journal: line 1: {error}") from None
-    found = said.journal or said.version
     if not found:
         raise JournalError(f"{path} is not a journal: line 1 names no version")
     if found != JOURNAL_VERSION:
