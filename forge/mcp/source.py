@@ -117,7 +117,7 @@ class McpTools:
     @checked_options
     def __init__(self, servers: Mapping[str, McpServer]) -> None:
         if wrong := [name for name in servers if not _SERVER.fullmatch(name)]:
-            problem = "servers: {!r} is no name; write a letter, then letters, digits, _ or -, 24 at most"
+            problem = "servers: {!r} is not a valid name; write a letter, then letters, digits, _ or -, 24 at most"
             raise DefinitionError(tuple(map(problem.format, wrong)))
         self._servers = servers
         self._loop: asyncio.AbstractEventLoop | None = None

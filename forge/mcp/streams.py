@@ -125,7 +125,7 @@ async def _read(
                     read = error
                 if isinstance(read, Exception) and (asked := _asked(line)) is not None:
                     # Without an answer the client would wait for its own timeout.
-                    said = str(read) if type(read) is ValueError else "the request is no valid JSON-RPC 2.0"
+                    said = str(read) if type(read) is ValueError else "the request is not valid JSON-RPC 2.0"
                     await to_client.send(
                         SessionMessage(
                             JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=INVALID_REQUEST, message=said))
