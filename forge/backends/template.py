@@ -1,6 +1,6 @@
-"""What a chat template shows of its model: how calls are written, and which order of roles it refuses.
+"""What a chat template reveals: the format of calls, and orders of roles that it refuses.
 
-A process of its own writes synthetic conversations by it (`forge.backends.rendering`); what they show is read here.
+A separate process renders synthetic conversations with it (`forge.backends.rendering`); the results are analysed here.
 """
 
 import functools
@@ -24,10 +24,10 @@ from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SA
 from stages.rescue.found import Markers
 
 _SIZE = 200_000
-"""Maximum characters of a template that is examined; a longer one is left alone."""
+"""Maximum characters of a template to examine."""
 
 _SECONDS = 20.0
-"""Time-out of the process, in seconds; generous, as the machine may be busy."""
+"""Timeout of the process, in seconds; generous, because the machine may be busy."""
 
 _RENDERING = Path(__file__).with_name("rendering.py")
 
@@ -35,9 +35,9 @@ _Message = Mapping[str, object]
 
 
 class Template(Struct, frozen=True, kw_only=True):
-    """What is known of a chat template: the markers of its calls, None for one without tools.
+    """What is known of a chat template: the markers of its calls, None if it has no tools.
 
-    `alternating`: it refuses two messages of the user in a row, or one right after a tool's result.
+    `alternating`: it refuses two user messages in a row, or one right after a tool's result.
     """
 
     markers: Markers | None = None
@@ -48,14 +48,13 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def examined(chat_template: str) -> Template:
-    """What the template shows of itself; nothing where it cannot be rendered within bounds.
+    """What the template reveals; nothing if it cannot be rendered within the limits.
 
-    It takes a fifth of a second the first time, mostly to wait for a process; what that wrote is kept in the user's
-    cache folder.
+    Takes a fifth of a second the first time, mostly to start a process; what that wrote is kept in the cache folder.
     """
     if not chat_template or len(chat_template) > _SIZE:
         return Template()
-    # Runs that begin together with the same server need it rendered once.
+    # Concurrent runs on one server need it rendered only once.
     with _ONE_AT_A_TIME:
         return _examined(chat_template)
 
@@ -87,7 +86,7 @@ def _call(arguments: object) -> _Message:
 
 
 def _kept(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:
-    """As `_rendered`; what the same program has written before of the same question is read from its file."""
+    """As `_rendered`, but read from the cache folder if the same program has rendered the same before."""
     asked = blake2b(_RENDERING.read_bytes() + json.dumps([chat_template, conversations]).encode(), digest_size=16)
     file = user_cache_path("forge") / "templates" / f"{asked.hexdigest()}.json"
     with suppress(OSError, msgspec.DecodeError):
@@ -95,7 +94,7 @@ def _kept(chat_template: str, conversations: list[list[_Message]]) -> list[str |
     written = _rendered(chat_template, conversations)
     if written is not None:
         part = file.with_suffix(f".{os.getpid()}.part")
-        with suppress(OSError):  # it is rendered again, then
+        with suppress(OSError):  # then it is rendered again
             file.parent.mkdir(parents=True, exist_ok=True)
             part.write_bytes(msgspec.json.encode(written))
             part.replace(file)
@@ -103,11 +102,11 @@ def _kept(chat_template: str, conversations: list[list[_Message]]) -> list[str |
 
 
 def _rendered(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:
-    """The conversations as the template writes them; None, and a line in the log, where it took too much."""
+    """The conversations as rendered by the template; None, and a log entry, if it exceeded a limit."""
     path = [place for place in sys.path if isinstance(place, str)]
     question = json.dumps({"path": path, "template": chat_template, "conversations": conversations})
     program = sys.executable or ""
-    # Another program than an interpreter would begin once more, with all that it does.
+    # A frozen program is not an interpreter: it would start itself again.
     python = not getattr(sys, "frozen", False) and Path(program).name.lower().startswith(("python", "pypy"))
     try:
         done = subprocess.run(  # noqa: S603 - forge's own file

@@ -19,10 +19,11 @@ from forge.runtime.reaching import Stopped, connected, counted, met, stopped, un
 from forge.runtime.watching import Raised, RunOptions, Watching, emitting, interpreting
 from forge.workflow.turn import reading, turn_on
 from forge.workflow.workflow import Workflow
+from stages.budget import with_budget
 from stages.deliver import reopened
 from stages.effect import Ask, Budget, Execute
 from stages.events import MessageAdded
-from stages.execution import call_digest, unanswered_calls, with_budget
+from stages.execution import call_digest, unanswered_calls
 from stages.halt import BackendFailed
 from stages.message import History, ToolCall
 from stages.saved import current

@@ -1,4 +1,4 @@
-"""How a server of the user's is launched: its command line."""
+"""The command line that launches a server."""
 
 import re
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from msgspec import Struct
 from forge.backends.servers import models
 from forge.errors import DefinitionError, ForgeError
 
-# Launch: how a model server is started, as data.
+# Launch: how to start a model server, as data.
 
 Program = Literal["llama-server", "llamafile", "vllm", "local"]
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
 HOST = "127.0.0.1"
-"""Servers of forge's own are for this machine only."""
+"""Servers started by forge are only reachable from this machine."""
 
 _LLAMA = ("context_tokens", "slots", "kv_unified", "cache_type_k", "cache_type_v", "flash_attention", "gpu_layers")
 _BEARS: dict[Program, tuple[str, ...]] = {
@@ -24,7 +24,7 @@ _BEARS: dict[Program, tuple[str, ...]] = {
     "vllm": ("context_tokens", "slots", "chat_template_file", "flags", "executable"),
     "local": (*_LLAMA, "threads"),
 }
-"""Which options each program has; of a server in a language of its own the rest goes into `flags`."""
+"""The options that each program supports; other options of the program go into `flags`."""
 
 _OWNED = {
     "model": ("-m", "--model", "-hf", "-hfr", "--hf-repo", "-mu", "--model-url"),
@@ -40,7 +40,7 @@ _OWNED = {
     "rpc": ("--rpc",),
     "chat_template_file": ("--chat-template-file",),
 }
-"""Flags that forge writes itself, by the option that stands for them."""
+"""Flags that forge writes itself, by the option that sets them."""
 
 _SECRET = ("--api-key", "-hft", "--hf-token")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
@@ -48,17 +48,16 @@ _RPC = re.compile(r"[\w.\-\[\]:]+:\d{1,5}")
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """What to start, and how. DefinitionError, with every mistake at once, for what contradicts itself.
+    """What to start, and how. DefinitionError, with every mistake at once, for contradictions.
 
-    `model` is a known model's name, a GGUF file, or one on the Hugging Face hub (`org/repo:quant`), which
-    llama-server fetches itself; for vLLM what `vllm serve` takes. `executable` is where the program is, if it is not
-    on the PATH. `port` 0 is any free one.
+    `model` is a known model's name, a GGUF file, or a model on the Hugging Face hub (`org/repo:quant`), which
+    llama-server downloads itself; for vLLM, the argument of `vllm serve`. `executable` is the program's path, if it is
+    not on the PATH. `port` 0 is any free one.
 
-    `context_tokens` is the context of one conversation; unset, the server decides. `slots` are the conversations
-    that it holds at a time: one, if unset; with `kv_unified` they share one cache, which is as large as one context.
-    `cache_type_k` and `cache_type_v` quantise the cache: q8_0 takes half of the memory. `gpu_layers`, `rpc`
-    (`host:port` of llama.cpp's rpc-server, each) and `flags` are passed on; secrets are not for flags, where every
-    user of the machine can read them.
+    `context_tokens` is the context of one conversation; unset, the server decides. `slots` is the number of concurrent
+    conversations, by default one; with `kv_unified` they share a cache of one context. `cache_type_k` and
+    `cache_type_v` quantise the cache: q8_0 halves its memory. `gpu_layers`, `rpc` (`host:port` of each rpc-server of
+    llama.cpp) and `flags` are passed on. Never put secrets into flags: every user of the machine can read them.
     """
 
     model: str
@@ -78,7 +77,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """DefinitionError for what contradicts itself."""
+        """DefinitionError for contradictions."""
         if found := (*_mistakes(self),):
             raise DefinitionError(found)
 
@@ -118,11 +117,11 @@ def _mistakes(launch: Launch) -> Iterator[str]:
 
 
 Source = models.KnownModel | Path | str
-"""Where a model comes from: fetched by forge, a file, or a name that the server itself knows how to fetch."""
+"""Where a model comes from: forge's list, a file, or a name that the server downloads by itself."""
 
 
 def source(launch: Launch) -> Source:
-    """What the launch's `model` means. ForgeError if it is nothing that its program can load."""
+    """The meaning of the launch's `model`. ForgeError if its program cannot load it."""
     path = Path(launch.model).expanduser()
     if launch.program == "vllm":
         return path.absolute() if path.exists() else launch.model
@@ -136,13 +135,13 @@ def source(launch: Launch) -> Source:
     return found.absolute() if isinstance(found, Path) else found
 
 
-def served_name(launch: Launch) -> str:
-    """What the model is called in requests: a file's name without its ending, else as it was given."""
-    return Path(launch.model).name.removesuffix(".gguf") if launch.model.endswith(".gguf") else launch.model
+def served_name(model: str) -> str:
+    """The model's name in requests: a GGUF file's without folder and extension, any other unchanged."""
+    return Path(model).name.removesuffix(".gguf") if model.endswith(".gguf") else model
 
 
 def startable(spec: str) -> bool:
-    """Whether `PROGRAM:MODEL` names what forge can start by itself: a file, a known model, or one of the hub."""
+    """Whether forge can start `PROGRAM:MODEL` by itself: a file, a known model, or one on the hub."""
     program, _, model = spec.partition(":")
     file = model.endswith((".gguf", ".llamafile"))
     return (program == "llama-server" and (file or model in models.KNOWN or _on_the_hub(model))) or (
@@ -158,7 +157,7 @@ def _on_the_hub(name: str) -> bool:
 
 
 def command(launch: Launch, executable: str, model: Path | str, port: int) -> list[str]:
-    """The command line; `model` is a file, or a name that the server fetches by. ForgeError for `local`."""
+    """The command line; `model` is a file, or a name that the server downloads. ForgeError for `local`."""
     slots = launch.slots or 1
     options: dict[str, object]
     if launch.program == "vllm":
@@ -171,10 +170,10 @@ def command(launch: Launch, executable: str, model: Path | str, port: int) -> li
     elif launch.program == "local":
         raise ForgeError("local has no command line: llama.cpp runs inside this process")
     else:
-        # llama.cpp's context is that of all slots together, unless they share it.
+        # llama.cpp's context is the total of all slots, unless they share it.
         context = launch.context_tokens and launch.context_tokens * (1 if launch.kv_unified else slots)
         options = {
-            "--alias": served_name(launch) if launch.program == "llama-server" else None,
+            "--alias": served_name(launch.model) if launch.program == "llama-server" else None,
             "--parallel": slots,
             "--ctx-size": context,
             "--cache-type-k": launch.cache_type_k,
@@ -188,7 +187,7 @@ def command(launch: Launch, executable: str, model: Path | str, port: int) -> li
         if launch.program == "llama-server":
             begin = [executable, *(["-m", str(model)] if isinstance(model, Path) else ["-hf", model])]
         else:
-            # A llamafile is a shell script as well as a program: sh starts it where the kernel does not know its form.
+            # A llamafile is also a shell script: sh starts it if the kernel does not support its format.
             own = [] if str(model) == executable else ["-m", str(model)]
             begin = ["sh", executable, "--server", "--nobrowser", *own]
     begin += ["--host", HOST, "--port", str(port)]
