@@ -259,7 +259,7 @@ TABLE: dict[str, Row] = {
     'forge run desk.py "Please refund order A-17: the lamp is broken." --backend local --seed 1': replace(
         runs, more="--backend 127.0.0.1:8080", code=1, says=("needs a person's approval, and nobody is there to ask",)
     ),
-    'forge run desk.py "Please refund order X-99." --backend local --seed 1': replace(
+    'forge run desk.py "Please refund order X-99." --backend local --seed 1 --journal run.jsonl': replace(
         runs, more="--backend 127.0.0.1:8080", code=1, says=("calls is spent after 5 model calls", "pending: get_order")
     ),
     "forge demo": replace(halts, more=f"{SHORT} --order A-17"),
