@@ -50,8 +50,6 @@ _ANY_KEY = re.compile(
     r"[\"']?(?P<key>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
 )
 _PAIRS_MARKER = re.compile(MARKER)
-_NEAR = 2_000
-"""Characters in which another key is looked for where a value has no closing tag."""
 _PAIRS_HEAD = re.compile(rf"(?P<open>{MARKER})\s{{0,8}}+(?P<name>[\w.:/-]{{1,120}}+){GAP}(?={MARKER})")
 _PAIRS_KEY = re.compile(
     rf"{GAP}(?P<open>{MARKER})\s{{0,8}}+(?P<key>[\w.-]{{1,100}}+)\s{{0,8}}+(?:{MARKER}{GAP})??(?P<value>(?!</){MARKER})"
@@ -127,9 +125,9 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
 
-    def bound(begin: int) -> int:
-        end = text.find(closing, begin)
-        keys = (key for key in _ANY_KEY.finditer(text, begin, end if end >= 0 else len(text)) if key["key"] in known)
+    def bound(begin: int, reach: int) -> int:
+        end = text.find(closing, begin, reach)
+        keys = (key for key in _ANY_KEY.finditer(text, begin, end if end >= 0 else reach) if key["key"] in known)
         return next((key.start() for key in keys), end)
 
     values = Values(text, bound)
@@ -163,14 +161,10 @@ def _any_pairs(text: str, start: int, names: Names) -> Read | None:
     position = head.end()
     closing = f"</{head['open'][1:]}"
 
-    def bound(begin: int) -> int:
-        found = (
-            _PAIRS_KEY.search(text, begin, begin + _NEAR)
-            if begin + _NEAR < len(text)
-            else _PAIRS_KEY.search(text, begin)
-        )
-        end = text.find(closing, begin)
-        return found.start() if found and found["key"] in known and not 0 <= end < found.start() else end
+    def bound(begin: int, reach: int) -> int:
+        end = text.find(closing, begin, reach)
+        keys = (key for key in _PAIRS_KEY.finditer(text, begin, end if end >= 0 else reach) if key["key"] in known)
+        return next((key.start() for key in keys), end)
 
     values = Values(text, bound)
     while (key := _PAIRS_KEY.match(text, position)) and key["key"] in known:
