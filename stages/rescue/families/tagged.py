@@ -53,9 +53,7 @@ _CLOSER = re.compile(
     r"<\|/tool_calls?\|>|<\|tool_call_end\|?>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
     r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*+\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
 )
-_CLOSER_OR_END = re.compile(rf"{_CLOSER.pattern}|\s*+\Z")
-_REACH = 4_000
-"""Characters in which a call that is no markup and no JSON ends."""
+_NO_MARKUP = re.compile(r"[^<]{1,4000}+(?:(?=<)|\Z)")
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,120}+")
 _ATTRIBUTES = re.compile(
     r"(?:\s{1,8}-{0,2}[\w.-]{1,60}+=(?:\"[^\"\n]{0,2000}+\"|'[^'\n]{0,2000}+'|[^\s\"'<>]{1,200}+))++\s*+"
@@ -148,16 +146,16 @@ def _of_python(text: str, start: int, calls: PythonCalls) -> Read:
 def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
     """A name, then `key=value` for each argument, or a line, up to a closing marker: a guess."""
     name = _NAME.match(text, position)
-    closer = _CLOSER_OR_END.search(text, position, position + _REACH) if name and names.knows(name[0]) else None
-    if name is None or closer is None:
+    inside = _NO_MARKUP.match(text, position) if name and names.knows(name[0]) else None
+    if name is None or inside is None or (inside.end() < len(text) and not _CLOSER.match(text, inside.end())):
         return None
-    body = text[position : closer.start()]
+    body = inside[0]
     read = lines_call(body, 0, 0, names, marked=True)
     given = _ATTRIBUTES.fullmatch(body, len(name[0]))
     arguments = in_attributes(given[0], name[0], names) if given else None
     if arguments:
         read = Read(start=0, end=0, claims=(Claim(name=name[0], arguments=arguments, repairs=("attributes",), cost=1),))
-    return replace(read, start=start, end=closer.end(), keep="") if read else None
+    return replace(read, start=start, end=_past_closer(text, inside.end()), keep="") if read else None
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:
