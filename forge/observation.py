@@ -1,7 +1,7 @@
-"""Observation: notifies telemetry about runs, model calls, tool calls and requests.
+"""Observation: tells telemetry when runs, model calls, tool calls and requests begin and end.
 
-Observers are global to the process and see every run. An exception of an observer is logged once per place and
-otherwise ignored. Without observers, all of this does nothing.
+Observers are global to the process: once added, they see every run. An exception in an observer is logged once for each
+place that raises it, and has no other effect. Without observers, all of this does nothing.
 """
 
 import logging
@@ -31,26 +31,22 @@ _T = TypeVar("_T")
 
 
 class RunBegins(Struct, frozen=True, kw_only=True):
-    """A run, or a segment of a durable one. Ends with a RunFinished, RunHalted or RunFailed; None if it will continue.
+    """A run or a segment of one. It ends with a RunFinished, RunHalted or RunFailed, or continues later (None).
 
-    `talks`: text is an answer, so it is an agent. `traceparent` is the caller's in another process, `follows` that of
-    the previous segment (both in the W3C's format).
+    `talks`: text is an answer, so it is an agent. `traceparent` is the span that started the run in another process,
+    `follows` that of the previous segment (both in the W3C's format).
     """
 
     run: str
     name: str
     talks: bool = False
-    message: str = ""
     traceparent: str = ""
     follows: str = ""
     segment: int = 0
 
 
 class ModelAsked(Struct, frozen=True, kw_only=True):
-    """A model call; ends with a Replied or an Undelivered.
-
-    `endpoint` is None for a model without a server.
-    """
+    """A model call. It ends with a Replied or an Undelivered. `endpoint` is None unless the model is on a server."""
 
     model: str
     endpoint: "Endpoint | None" = None
@@ -62,7 +58,7 @@ class ModelAsked(Struct, frozen=True, kw_only=True):
 
 
 class ToolCalled(Struct, frozen=True, kw_only=True):
-    """A tool call; ends with a CallResult."""
+    """A tool call. It ends with a CallResult."""
 
     call: ToolCall
     spec: ToolSpec
@@ -70,7 +66,7 @@ class ToolCalled(Struct, frozen=True, kw_only=True):
 
 
 class Requested(Struct, frozen=True, kw_only=True):
-    """A request to one of forge's own servers; ends with an Answered. Header names are in lower case."""
+    """A request to the proxy or `forge serve`. It ends with an Answered. Header names are in lower case."""
 
     method: str
     route: str
@@ -78,7 +74,7 @@ class Requested(Struct, frozen=True, kw_only=True):
 
 
 class Answered(Struct, frozen=True, kw_only=True):
-    """The answer of the proxy or `forge serve` to a request; only the proxy sets more than the status."""
+    """How a request to the proxy or `forge serve` was answered. Only the proxy sets more than the status."""
 
     status: int
     outcome: str = ""
@@ -89,16 +85,15 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 class RunEnqueued(Struct, frozen=True, kw_only=True):
-    """A durable run was queued for any free worker."""
+    """A durable run was started; any worker may perform it."""
 
     run: str
     name: str
 
 
 class McpCalled(Struct, frozen=True, kw_only=True):
-    """A call of an MCP server's tool, within the call of forge's tool."""
+    """A call of an MCP server's tool, within the tool call that it belongs to."""
 
-    tool: str
     protocol: str
     transport: str
 
@@ -106,22 +101,22 @@ class McpCalled(Struct, frozen=True, kw_only=True):
 Beginning = RunBegins | ModelAsked | ToolCalled | Requested | RunEnqueued | McpCalled
 
 Write = Callable[[Struct, Effect | Outcome | None], bytes]
-"""Encodes a part of a run as JSON, redacted as in a journal (`forge.journal.redaction.Redactor.written`)."""
+"""Writes a part of a run as JSON, redacted as in a journal (`forge.journal.redaction.Redactor.written`)."""
 
 Writer = Callable[["Redact | None"], Write]
-"""Makes the encoder for one run, which redacts by the run's own rules and the given ones."""
+"""Makes a Write for one run, which redacts by the run's own `redact` and the given one."""
 
 
 class Ending(Protocol):
-    """An operation in progress, as seen by one observer."""
+    """One observer's view of an operation in progress."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers to send with a request for this operation, such as `traceparent`."""
+        """Headers for requests made on its behalf, such as `traceparent`."""
         ...
 
     def first(self) -> None:
-        """The first part of a stream has arrived."""
+        """The first chunk of a stream has arrived."""
         ...
 
     def end(self, outcome: object) -> None:
@@ -130,18 +125,18 @@ class Ending(Protocol):
 
 
 class Observer(Protocol):
-    """An observer of this process. Its methods must return at once, because runs wait for them."""
+    """Observes this process. Its methods must return quickly: runs wait for them."""
 
     def begin(self, what: Beginning) -> Ending | None:
-        """An operation begins; returns None to ignore it."""
+        """An operation begins. None to ignore it."""
         ...
 
     def tell(self, what: Stamped | Retry) -> None:
-        """Something has happened in the current run."""
+        """An event of the current run."""
         ...
 
     def headers(self) -> Mapping[str, str]:
-        """Headers to send with a request from the current context, such as `traceparent`."""
+        """Headers for any request sent from the current context, such as `traceparent`."""
         ...
 
 
@@ -154,7 +149,7 @@ _reported: set[tuple[str, int]] = set()
 
 
 def observe_with(observer: Observer) -> Callable[[], None]:
-    """Add an observer; the returned function removes it."""
+    """Add the observer. Call the returned function to remove it."""
     global _observers  # noqa: PLW0603 - the process's own, like a logger
     _observers = (*_observers, observer)
 
@@ -166,12 +161,12 @@ def observe_with(observer: Observer) -> Callable[[], None]:
 
 
 def observing() -> bool:
-    """Whether there are any observers."""
+    """Whether there are observers."""
     return bool(_observers)
 
 
 class Observed:
-    """An operation, as a `with` block that sets `outcome`."""
+    """A `with` block around an operation. Set `outcome` in the block."""
 
     def __init__(self, what: Beginning) -> None:
         self._what = what
@@ -179,7 +174,7 @@ class Observed:
         self.outcome: object = None
 
     def __enter__(self) -> Self:
-        """Begin the operation."""
+        """Tell the observers that it begins."""
         if _observers:
             begun = (_safely(lambda one=one: one.begin(self._what), None) for one in _observers)  # type: ignore[misc]
             self._endings = tuple(filter(None, begun))
@@ -188,30 +183,30 @@ class Observed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the operation."""
+        """Tell them that it has ended."""
         outcome = self.outcome if error is None else error
         for ending in reversed(self._endings):
             _safely(lambda: ending.end(outcome), None)  # noqa: B023 - called here
 
     def first(self) -> None:
-        """The first part of a stream has arrived."""
+        """The first chunk of a stream has arrived."""
         for ending in self._endings:
             _safely(ending.first, None)
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Headers to send with a request for this operation."""
+        """Headers for requests made on its behalf."""
         return tuple(pair for one in self._endings for pair in _safely(lambda: one.headers, _NONE).items())  # noqa: B023
 
 
 def tell(what: Stamped | Retry) -> None:
-    """Notify every observer."""
+    """Tell every observer."""
     for observer in _observers:
         _safely(lambda: observer.tell(what), None)  # noqa: B023 - called here
 
 
 def outgoing() -> dict[str, str]:
-    """Headers to send with a request from the current context."""
+    """Headers for any request sent from the current context."""
     return {name: text for one in _observers for name, text in _safely(one.headers, _NONE).items()}
 
 

@@ -18,8 +18,9 @@ from stages.arithmetic import (
     calculations_in,
     with_results,
 )
+from stages.budget import over_budget
 from stages.candidates import placeholder_arguments, values_to_try
-from stages.halt import BudgetSpent, PrerequisitesSkipped, StepsSkipped
+from stages.halt import PrerequisitesSkipped, StepsSkipped
 from stages.message import Assistant, Kind, Tool, ToolCall, User
 from stages.nudges import asked_back
 from stages.objection import (
@@ -50,14 +51,13 @@ from stages.progress import answered_differently, times_answered, turns_written
 from stages.repair.decoding import decode
 from stages.rules import (
     Rules,
-    completed,
     denied,
     listed_values_left,
     missing_by_call,
     missing_prerequisites,
     outdated,
     pending,
-    repeating_tools,
+    repeat_policy,
     still_withheld,
     succeeded_names,
     unknown_outcome,
@@ -90,7 +90,7 @@ def required_steps(rules: Rules) -> Guard:
         if not steps:
             return []
         attempt = state.ledger.premature + 1
-        if attempt > rules.max_premature:
+        if attempt > rules.limits.max_premature_attempts:
             return Stop(halt=StepsSkipped(tool=early[0].name, attempts=attempt, pending=steps))
         again, left = outdated(rules, state.ledger, steps), listed_values_left(rules, state.ledger)
         no = denied(rules, state.ledger, steps)
@@ -116,7 +116,7 @@ def prerequisites(rules: Rules) -> Guard:
         unmet_by_call = [(call, missing(dependent[call.name], call.arguments)) for call in dependents]
         early = [(call, unmet) for call, unmet in unmet_by_call if unmet]
         attempts = ledger.prerequisite_violations + 1
-        if early and attempts > rules.max_prerequisite_violations:
+        if early and attempts > rules.limits.max_prereq_violations:
             call, unmet = early[0]
             return Stop(halt=PrerequisitesSkipped(tool=call.name, attempts=attempts, missing=unmet))
         return [Objection(call=c, wrong=_missing(rules, state, dependent[c.name], unmet)) for c, unmet in early]
@@ -195,12 +195,8 @@ def tool_calls(rules: Rules) -> Guard:
     """Stop a run whose reply has more calls than `Budget.tool_calls` leaves: none of them is run."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        ledger = state.ledger
-        left = ledger.budget.tool_calls
-        if left is None or len(calls) <= left:
-            return []
-        steps = pending(rules, ledger)
-        return Stop(halt=BudgetSpent(what="tool calls", turns=ledger.turn, completed=completed(ledger), pending=steps))
+        spent = over_budget(rules, state.ledger, len(calls))
+        return Stop(halt=spent) if spent else []
 
     return guard
 
@@ -533,7 +529,7 @@ def repetition(rules: Rules) -> Guard:
     """
     most = rules.limits.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
-    once = repeating_tools(rules).once
+    once = repeat_policy(rules).once
     limit = {name: 1 if name in rules.unruled else most or 0 for name in bound}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
@@ -643,24 +639,24 @@ def _miscalculated(rules: Rules, state: State, tool: ToolSpec, problems: tuple[M
     return Miscalculated(problems=problems, seen=seen, others=others)
 
 
-class _Rule(Struct, frozen=True):
+class _Row(Struct, frozen=True):
     """How a guard is made, and whether the rules give it anything to say."""
 
     make: Callable[[Rules], Guard]
     applies: Callable[[Rules], bool]
 
 
-GUARDS: Mapping[str, _Rule] = MappingProxyType(
+GUARDS: Mapping[str, _Row] = MappingProxyType(
     {
-        "required_steps": _Rule(required_steps, lambda rules: bool(rules.required or rules.order)),
-        "prerequisites": _Rule(prerequisites, lambda rules: any(tool.prerequisites for tool in rules.tools)),
-        "order": _Rule(order, lambda rules: bool(rules.order or rules.withheld)),
-        "no_placeholders": _Rule(no_placeholders, lambda rules: rules.calls.value_checks),
-        "grounding": _Rule(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
-        "no_unseen_values": _Rule(no_unseen_values, lambda rules: bool(rules.unruled)),
-        "calculated": _Rule(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),
-        "repetition": _Rule(repetition, lambda rules: rules.limits.max_repeats is not None),
-        "completion": _Rule(lambda rules: completion(rules.checks, rules.tools), lambda rules: bool(rules.checks)),
+        "required_steps": _Row(required_steps, lambda rules: bool(rules.required or rules.order)),
+        "prerequisites": _Row(prerequisites, lambda rules: any(tool.prerequisites for tool in rules.tools)),
+        "order": _Row(order, lambda rules: bool(rules.order or rules.withheld)),
+        "no_placeholders": _Row(no_placeholders, lambda _: True),
+        "grounding": _Row(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
+        "no_unseen_values": _Row(no_unseen_values, lambda rules: bool(rules.unruled)),
+        "calculated": _Row(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),
+        "repetition": _Row(repetition, lambda rules: rules.limits.max_repeats is not None),
+        "completion": _Row(lambda rules: completion(rules.checks, rules.tools), lambda rules: bool(rules.checks)),
     }
 )
 """Every guard that rules make, by the name that `Rules.without` and `forge ablate` know it by, in the order asked."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.halt import Halt
-from stages.message import NUDGES, Kind, ToolCall
+from stages.message import NUDGES, Kind, Prefix, ToolCall
 from stages.options import unfit_function
 from stages.schema.check import Problem
 from stages.state import Counter, Ledger, Listed, State, mistake_count
@@ -409,7 +409,7 @@ class _Mistake(Struct, frozen=True):
     name: NudgeKind | None
     counter: Counter
     kind: Kind = Kind.RETRY_NUDGE
-    prefix: str = ""
+    prefix: Prefix | None = None
 
 
 def mistake_of(wrong: Wrong) -> _Mistake:

@@ -1,11 +1,12 @@
 """The offer: what the next reply may be, computed by a table of named narrowings.
 
-A narrowing makes an offer smaller: it never forbids what the rules allow. It decides only what a constraint offers and
-what a correction proposes; a legal call that is made all the same runs, and a narrowing that would leave nothing is
-ignored. So a refused step is not asked for in the same way again, and no narrowing can end a workflow.
+A narrowing makes an offer smaller, but never forbids what the rules allow: it decides only what a constraint offers and
+what a correction suggests. A legal call that was not offered still runs, and a narrowing that would leave nothing is
+ignored. So no narrowing can end a workflow.
 """
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from types import MappingProxyType
 
 import msgspec
@@ -14,9 +15,12 @@ from msgspec.structs import replace
 
 from stages.candidates import (
     limited_to,
+    looked_up,
+    needless_arguments,
     only_text_argument,
     put_right,
     refused_call,
+    refused_values,
     values_to_try,
 )
 from stages.order import limited_argument
@@ -32,21 +36,31 @@ from stages.rules import (
     welcomes_words,
     with_spoken,
 )
-from stages.seen import is_id, with_shown
-from stages.state import Held, Ledger, State
+from stages.schema.value import optional_members
+from stages.seen import all_numbers, is_id, values_for, with_shown
+from stages.state import Held, Ledger, SourceValues, State
 from stages.tool import RECALL, ToolSpec
 
 
 class Offer(Struct, frozen=True, kw_only=True):
     """What the next reply may be: a call of one of these `tools`, or words; without tools, words alone.
 
-    A tool is one of the rules' own, or that with a narrower schema. `words`: words are an answer. `held`
-    says which narrowing left which of the legal tools out.
+    A tool is one of the rules' own, some with a narrower schema. `words`: words are an answer. `held` lists what was
+    left out of the legal calls, and by which narrowing.
+
+    `shown` are the values that the model sees, if a constraint may list them. `seen` are those that an argument is
+    limited to, by tool and argument, without the values already `tried` with that tool (normalized). `omitted` are
+    arguments left out, by tool, and `numbers` those that calculations may use; empty: any.
     """
 
     tools: tuple[ToolSpec, ...]
     words: bool = False
     held: tuple[Held, ...] = ()
+    shown: tuple[SourceValues, ...] = ()
+    seen: Mapping[str, Mapping[str, SourceValues]] = {}
+    tried: Mapping[str, frozenset[str]] = {}
+    omitted: Mapping[str, frozenset[str]] = {}
+    numbers: tuple[Decimal, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,28 +69,47 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 class Narrowing(Struct, frozen=True):
-    """`narrow` makes an offer smaller, or hands it on. `why` is what people are told of a tool that it leaves out."""
+    """`narrow` returns the same offer or a smaller one; `why` explains to people what it left out.
+
+    `always`: even if forge has just asked the model whether any of the legal tools is needed, and offers all of them.
+    """
 
     narrow: Callable[[Rules, State, Offer], Offer]
-    why: str = ""
+    why: str
+    always: bool = False
 
 
-def offer(rules: Rules, state: State) -> Offer:
+def offer(rules: Rules, state: State, shown: tuple[SourceValues, ...] = ()) -> Offer:
     """What the next reply may be: at least one of the legal tools, if any is legal.
 
+    `shown` are the values in the state's history (`stages.seen.with_values`) that arguments may be limited to.
     `Rules.without` names the narrowings that are off.
     """
-    so_far = Offer(tools=legal_tools(rules, state), words=welcomes_words(rules, state.ledger))
-    # The model was asked whether any of the legal tools is needed: then all of them are offered.
+    so_far = Offer(tools=legal_tools(rules, state), words=welcomes_words(rules, state.ledger), shown=shown)
     asked = state.ledger.asked_to_act == state.ledger.turn
     for name, narrowing in NARROWINGS.items():
-        if name not in rules.without and (name == "last_call" or not asked):
+        if name not in rules.without and (narrowing.always or not asked):
             narrowed = narrowing.narrow(rules, state, so_far)
             if narrowed is not so_far and (narrowed.tools or narrowed.words):
-                left = frozenset(narrowed.names)
-                held = tuple(Held(tool=tool, by=name) for tool in so_far.names if tool not in left)
-                so_far = replace(narrowed, held=so_far.held + held)
+                so_far = replace(narrowed, held=so_far.held + _newly_held(so_far, narrowed, name))
     return so_far
+
+
+def _newly_held(before: Offer, after: Offer, by: str) -> tuple[Held, ...]:
+    """The tools that only the offer before has, and those of which only some calls are left."""
+    left = {tool.name: tool for tool in after.tools}
+    gone = [Held(tool=tool.name, by=by) for tool in before.tools if tool.name not in left]
+    fewer = [
+        Held(tool=tool.name, by=by, values=True)
+        for tool in before.tools
+        if tool.name in left and (left[tool.name] != tool or _limits(before, tool) != _limits(after, tool))
+    ]
+    return (*gone, *fewer)
+
+
+def _limits(so_far: Offer, tool: ToolSpec) -> tuple[object, ...]:
+    by_tool = (limits.get(tool.name) for limits in (so_far.seen, so_far.tried, so_far.omitted))
+    return (*by_tool, so_far.numbers if tool.calculated else ())
 
 
 def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
@@ -232,19 +265,83 @@ def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
     return replace(so_far, tools=()) if again and rules.unruled and so_far.words else so_far
 
 
+# The narrowings of values: fewer values for an argument of a tool that stays on offer. The same calls stay legal.
+
+_MOST_LISTED = 600
+"""Maximum total of values listed in a request; OpenAI's strict mode accepts 1,000, including the tools' enums."""
+
+
+def seen_values(rules: Rules, _: State, so_far: Offer) -> Offer:
+    """Required grounded arguments only with values that the model was shown, as long as these can be listed.
+
+    Optional arguments are not limited: a model that must choose a value chooses a wrong one, whereas an invented value
+    is refused.
+    """
+    left, seen = _MOST_LISTED, dict[str, Mapping[str, SourceValues]]()
+    for tool in (so_far.tools or rules.tools) if so_far.shown else ():
+        optional = optional_members(msgspec.json.decode(tool.parameters, type=dict)) if tool.grounded else ()
+        values = {b.argument: values_for(b, so_far.shown) for b in tool.grounded if b.argument not in optional}
+        count = sum(len(one.texts or ()) + len(one.numbers or ()) for one in values.values())
+        if 0 < count <= left:
+            left -= count
+            seen[tool.name] = values
+    return replace(so_far, seen=seen) if seen else so_far
+
+
+def looked_up_values(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Look-ups without the values that they need not be called with again."""
+    texts = [text for one in so_far.shown if one.source for text in one.texts or ()]
+    return _without_tried(rules, so_far, lambda tool: looked_up(rules, state.ledger, tool, texts))
+
+
+def denied_values(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Tools without the values that they have refused since the last progress."""
+    return _without_tried(rules, so_far, lambda tool: refused_values(tool, state))
+
+
+def _without_tried(rules: Rules, so_far: Offer, tried: Callable[[ToolSpec], frozenset[str]]) -> Offer:
+    more = {tool.name: found for tool in rules.tools if tool.name in so_far.seen and (found := tried(tool))}
+    if not more:
+        return so_far
+    known = so_far.tried
+    return replace(so_far, tried={**known, **{name: known.get(name, found) | found for name, found in more.items()}})
+
+
+def made_up_arguments(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Tools without the optional arguments whose values the last reply had made up."""
+    grounded = (tool for tool in so_far.tools or rules.tools if tool.grounded)
+    omitted = {tool.name: needless for tool in grounded if (needless := needless_arguments(tool, state))}
+    return replace(so_far, omitted=omitted) if omitted else so_far
+
+
+def given_numbers(rules: Rules, _: State, so_far: Offer) -> Offer:
+    """Calculations only with numbers that the model was shown."""
+    if not any(tool.calculated for tool in so_far.tools or rules.tools):
+        return so_far
+    numbers = all_numbers(so_far.shown)
+    return replace(so_far, numbers=numbers) if numbers else so_far
+
+
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
-        "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations"),
+        "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations", always=True),
         "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
         "look_first": Narrowing(
             look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
         ),
-        "one_by_one": Narrowing(one_by_one),
+        "one_by_one": Narrowing(one_by_one, "the other values of its list are left"),
         "other_steps": Narrowing(
             other_steps, 'replies brought nothing new, and other steps are pending; without=["other_steps"] offers all'
         ),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
         "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
+        "seen_values": Narrowing(seen_values, "its grounded arguments must be values that were seen", always=True),
+        "looked_up_values": Narrowing(looked_up_values, "others were not looked up yet", always=True),
+        "denied_values": Narrowing(denied_values, "it was just refused with them", always=True),
+        "made_up_arguments": Narrowing(
+            made_up_arguments, "the last reply made up optional arguments, which are better left out", always=True
+        ),
+        "given_numbers": Narrowing(given_numbers, "calculations must use numbers that were seen", always=True),
     }
 )
 """Every narrowing, by the name that `Rules.without` and `forge ablate` know it by, in the order in which they apply."""
@@ -257,8 +354,7 @@ def why_held(by: str) -> str:
     """Why tools are not offered (`Held.by`), in words, and what to do about it."""
     if by == WITHHELD:
         return "it writes, and no required step needs it; optional_steps allows it"
-    known = NARROWINGS.get(by)
-    return known.why if known and known.why else f"the narrowing {by}"
+    return NARROWINGS[by].why if by in NARROWINGS else f"the narrowing {by}"
 
 
 def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:

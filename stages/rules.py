@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, assert_never
 
 from msgspec.structs import replace
@@ -10,7 +11,7 @@ from stages.effect import Budget, Price
 from stages.message import Kind, Message, Tool, ToolCall, User, status_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
-from stages.progress import Repeating
+from stages.progress import RepeatPolicy
 from stages.rescue.found import Family, Format
 from stages.state import Ledger, Listed, Spoken, State, Success, known_messages
 from stages.tool import RECALL, ToolEffect, ToolSpec
@@ -70,10 +71,12 @@ def _asks(message: Message) -> bool:
 
 
 def _failed(answer: Tool) -> bool:
-    """Whether a tool has failed with it. In what a client sends back, forge's mark says more than the client."""
-    marked = status_of(answer.text)
-    status = answer.status if marked == "succeeded" else marked
-    return answer.kind is Kind.TOOL_RESULT and status in ("failed", "final", "unresolved")
+    """Whether the tool failed. By its status: a result may hold a stranger's text that begins like an error.
+
+    Some clients of the proxy send forge's own corrections back as errors; those only list tools.
+    """
+    failed = answer.kind is Kind.TOOL_RESULT and answer.status in ("failed", "final", "unresolved")
+    return failed and status_of(answer.text) != "not_run"
 
 
 def _in_errors(name: str, errors: Iterable[str]) -> bool:
@@ -146,6 +149,8 @@ class Limits(Options, frozen=True, kw_only=True):
     for each message to an agent, and no limit in Guardrails, where your own loop counts.
 
     `max_retries_per_step`: consecutive replies without a usable call. `max_tool_errors`: consecutive tool failures.
+    `max_premature_attempts`: consecutive calls of a terminal tool before its steps. `max_prereq_violations`:
+    consecutive calls before their prerequisites.
     `max_repeats`: how often a call may get the same result without new information in between; for a write, any result
     counts as the same. After that the call is not run again, unless its tool is `repeatable`. None: no limit.
     """
@@ -158,6 +163,8 @@ class Limits(Options, frozen=True, kw_only=True):
     price: Price | None = None
     max_retries_per_step: Count = 3
     max_tool_errors: Count = 2
+    max_premature_attempts: Count = 3
+    max_prereq_violations: Count = 2
     max_repeats: AtLeastOne | None = 2
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
@@ -188,7 +195,7 @@ class Calls(Options, frozen=True, kw_only=True):
     `max_parallel`: maximum number of concurrent reads. `max_calls_per_reply`: calls beyond that are answered but not
     run. `in_doubt`: when to ask a person about a call whose outcome is unknown.
     `rescue_enabled`: find calls in text, trying your own `families` and formats first, and repair damaged ones within
-    the `repair_limits`. `value_checks`: refuse placeholders as values, and answers that repeat forge's corrections.
+    the `repair_limits`.
     """
 
     batch: BatchPolicy = "auto"
@@ -199,26 +206,29 @@ class Calls(Options, frozen=True, kw_only=True):
     rescue_enabled: bool = True
     repair_limits: RepairLimits = RepairLimits()
     families: Sequence[Family | Format] = ()
-    value_checks: bool = True
 
+
+REPLY_CHECKS: Mapping[str, str] = MappingProxyType(
+    {
+        "ask_once": "asks once whether a text answer is final, if a call was possible",
+        "ask_if_meant": "asks whether a call among words is meant, where its tool writes",
+        "no_echoed_answers": "asks again for an answer that only repeats a correction",
+    }
+)
+"""What is checked in a reply in words, by the name that `Rules.without` and `forge ablate` know it by."""
 
 AnyCheck = Callable[..., str | None]
 """A completion check (`stages.guards`) in a value that survives JSON without one: msgspec knows no such union."""
 
 
 class Rules(Options, frozen=True, kw_only=True):
-    """The rules of a workflow, and its maximum numbers of mistakes.
-
-    `max_premature` and `max_prerequisite_violations` count consecutive mistakes, as the `limits` do.
-    """
+    """The rules of a workflow: what its runs may and must do, and within which limits."""
 
     tools: tuple[ToolSpec, ...]
     required: tuple[str, ...] = ()
     on_text: TextPolicy = "nudge"
     limits: Limits = Limits()
     calls: Calls = Calls()
-    max_premature: int = 3
-    max_prerequisite_violations: int = 2
     order: tuple[Use, ...] = ()
     withheld: tuple[str, ...] = ()
     """Writes that no step needs: they may not be called until the user or an error names them."""
@@ -227,8 +237,7 @@ class Rules(Options, frozen=True, kw_only=True):
     checks: Mapping[str, AnyCheck] = {}
     """By tool, a user's function that says what is wrong with a call. Only rules without checks survive JSON."""
     without: frozenset[str] = frozenset()
-    """Names turned off: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`), and the questions
-    `ask_once` and `ask_if_meant`."""
+    """Names turned off: narrowings (`stages.offer.NARROWINGS`), guards (`stages.guards.GUARDS`) and `REPLY_CHECKS`."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, None for an unknown one."""
@@ -338,7 +347,7 @@ def _writes(rules: Rules) -> frozenset[str]:
     return frozenset(tool.name for tool in rules.tools if tool.effect == "write")
 
 
-def repeating_tools(rules: Rules) -> Repeating:
+def repeat_policy(rules: Rules) -> RepeatPolicy:
     """The tools that may repeat themselves, and those whose same call made again is nothing new, whatever it answers.
 
     Those are the ones that write, unless a rule of order wants them more than once.
@@ -346,7 +355,7 @@ def repeating_tools(rules: Rules) -> Repeating:
     free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
     several = {use.tool for use in rules.order if use.at_least > 1 and not use.distinct}
     writes = frozenset(tool.name for tool in rules.tools if tool.effect == "write")
-    return Repeating(free=free, once=writes - free - several)
+    return RepeatPolicy(free=free, once=writes - free - several)
 
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:

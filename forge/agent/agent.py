@@ -29,13 +29,14 @@ from forge.runtime.runs import carried_on, synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.checks import OnText, fill
 from forge.workflow.workflow import TurnOptions, Workflow
+from stages.budget import within
 from stages.deliver import reopened
 from stages.effect import Budget, HandOff
 from stages.events import BackendReplaced, RunFinished, RunHalted, RunStarted, Stamped
 from stages.halt import JournalFailed
 from stages.memory import with_facts
 from stages.message import History, System
-from stages.retry import FallBackOn, another_model_may_help, within
+from stages.retry import FallBackOn, another_model_may_help
 from stages.state import Done, Ending, Ready, State
 from stages.view.prompt import PromptUse, Section, prompt_use
 

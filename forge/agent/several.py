@@ -15,6 +15,7 @@ from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Calling, OnEvent, calling, notify
 from forge.runtime.watching import Watching
 from forge.tools.definition import Caller, Tool, ToolDef, tool
+from stages.budget import spending
 from stages.deliver import reopened
 from stages.effect import HandOff, NeedsInput, Paused, Said, Spending
 from stages.events import Stamped
@@ -22,7 +23,7 @@ from stages.memory import Role, of_roles, role_of
 from stages.message import History, Kind, System, User, is_nudge
 from stages.nudges import child_handed_over, handed_over
 from stages.options import Seconds
-from stages.retry import MAX_HOPS, refused_hop, spending
+from stages.retry import MAX_HOPS, refused_hop
 from stages.saved import load, save
 from stages.state import Completed, State
 from stages.tool import ToolEffect

@@ -1,11 +1,9 @@
 """Profiles: what is special about a server, as data; recommended sampling options for models."""
 
-import difflib
 import functools
 import re
 import tomllib
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
@@ -157,11 +155,13 @@ def _converted(tables: Mapping[str, object], origin: str) -> Profile:
         raise ForgeError(f"{origin}: {error}") from None
 
 
+_PROFILES = Path(__file__).with_name("profiles")
+
+
 @functools.cache
 def names() -> tuple[str, ...]:
     """The names of forge's own profiles, in alphabetical order."""
-    files = (resources.files("forge.backends") / "profiles").iterdir()
-    return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
+    return tuple(sorted(file.stem for file in _PROFILES.glob("*.toml")))
 
 
 @functools.cache
@@ -170,8 +170,8 @@ def named_profile(name: str) -> Profile:
     if name not in names():
         meant = did_you_mean(name, names())
         raise ForgeError(f"there is no profile {name!r}; there are: {', '.join(names())}.{meant}")
-    file = resources.files("forge.backends") / "profiles" / f"{name}.toml"
-    return from_toml(file.read_text(encoding="utf-8"), f"forge/backends/profiles/{name}.toml")
+    text = (_PROFILES / f"{name}.toml").read_text(encoding="utf-8")
+    return from_toml(text, f"forge/backends/profiles/{name}.toml")
 
 
 def given_profile(given: Profile | Path | str | None) -> Profile | None:
@@ -232,6 +232,8 @@ def recommended(model: str) -> Sampling:
     if (known := known_sampling(model)) is not None:
         return known
     spelling = {_plain(name): name for row in _known().values() for name in row.names}
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
     near = difflib.get_close_matches(_plain(model), spelling, n=3, cutoff=0.5)
     instead = f"; the nearest names are {', '.join(spelling[name] for name in near)}" if near else ""
     raise ForgeError(f"no sampling is recommended for the model {model!r}{instead}. Give the options yourself.")
@@ -266,7 +268,7 @@ def check_sampling(sampling: Sampling, profile: Profile) -> None:
 
 @functools.cache
 def _known() -> dict[str, _Row]:
-    text = (resources.files("forge.backends") / "sampling.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("sampling.toml").read_text(encoding="utf-8")
     rows = msgspec.convert(tomllib.loads(text)["model"], list[_Row])
     return {_plain(name): row for row in rows for name in row.names}
 

@@ -115,8 +115,9 @@ def context_of(about: About, model: str = "") -> ContextSize:
 
 def addressed(url: str) -> Profile | None:
     """The profile with that default address; None for local addresses, where anything may run."""
-    profiles = (named_profile(name) for name in names())
-    return next((p for p in profiles if p.url.startswith("https://") and origin(p.url) == origin(url)), None)
+    meant = origin(url)
+    profiles = map(named_profile, names()) if meant[0] == "https" else ()
+    return next((profile for profile in profiles if origin(profile.url) == meant), None)
 
 
 async def ask_about(

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from forge.backends.address import base_url
 from forge.backends.credentials import HEADERS, headers_for, keys, secrets
 from forge.backends.http_client import Verify, client, direct, forward_proxy, sender, trust
-from forge.backends.ollama import context_to_ask_for
 from forge.backends.profile import (
     DEFAULT_CONTEXT,
     Profile,
@@ -26,7 +25,6 @@ from forge.backends.profile import (
 )
 from forge.backends.questions import Counting, Tokenizer
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
-from forge.backends.template import Template, examined
 from forge.connection import Connection, Endpoint, Setup
 from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
@@ -188,7 +186,13 @@ class Server:
             mode = "prompted"
         made = recommended(model) if self._model_sampling else Sampling()
         shown = about.props.chat_template if about.props else None
-        template = await asyncio.to_thread(examined, shown) if shown else Template()
+        markers, alternating = None, False
+        if shown:
+            # It brings the grammars of calls, and of most servers there is no template to read.
+            from forge.backends.template import examined  # noqa: PLC0415
+
+            template = await asyncio.to_thread(examined, shown)
+            markers, alternating = template.markers, template.alternating
         return Setup(
             mode=mode,
             falls_back=self._mode == "auto" and bool(profile.refusals(mode)),
@@ -197,9 +201,9 @@ class Server:
             context_tokens=context,
             # The user's options take precedence over the makers' (if wanted), and those over forge's own.
             sampling=self._sampling.over(made).over(usual(model, low_temperature(profile, self._base))),
-            markers=template.markers,
+            markers=markers,
             formats=profile.formats,
-            alternating=template.alternating if profile.alternating is None else profile.alternating,
+            alternating=alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
             form=self._form,
         )
@@ -269,6 +273,8 @@ class Server:
             case "props" | "models":
                 has = context_of(about, model).tokens or 0
             case "show":
+                from forge.backends.ollama import context_to_ask_for  # noqa: PLC0415 - it knows all GPUs, too
+
                 # Ollama allocates what is requested, up to the model's maximum.
                 return await context_to_ask_for(http, self._root(profile), model, default, wished=wished)
             case "given":

@@ -7,7 +7,6 @@ from forge import backends
 from forge.backends.address import is_address, suggested
 from forge.backends.profile import names
 from forge.backends.server import Options, Server
-from forge.backends.servers.launch import Launch, startable
 from forge.connection import Backend
 from forge.errors import ForgeError
 from stages.options import nearest
@@ -40,10 +39,10 @@ def named(
         given = {**options, "profile": profile}
         _refuse_others("local", known, given, "they are for a server, whose address is then given")
         return backends.Local(model, progress=download, **options)
-    if startable(spec) and not profile:
-        return started(spec, model, progress=progress, download=download, **options)
     if is_address(spec):
         return Server(spec, profile=profile, model=model, **options)
+    if backends.startable(spec) and not profile:
+        return started(spec, model, progress=progress, download=download, **options)
     name, _, rest = spec.partition(":")
     if name in names() and not profile:
         if is_address(rest):
@@ -91,7 +90,7 @@ def started(
     program, _, file = spec.partition(":")
     if model:
         raise ForgeError(f"two models are given, {file} and {model}; the one to start goes after the colon")
-    launch = Launch(
+    launch = backends.Launch(
         program="llamafile" if program == "llamafile" else "llama-server",
         model=file,
         port=port,

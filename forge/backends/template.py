@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from forge.backends.servers.launch import needed
+from forge.processes import needed
 from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, derive
 from stages.rescue.found import Markers
 

@@ -80,8 +80,8 @@ def rows(event: events.Event | Delta) -> Iterator[RunRow]:
             yield RunRow("nudge", text)
         case events.Warned(kind=kind, text=text):
             yield RunRow("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
-        case events.HeldBack(tools=tools, why=why):
-            yield RunRow("held", f"not offered: {', '.join(tools)} ({why})")
+        case events.HeldBack(what=what, why=why):
+            yield RunRow("held", f"not offered: {what} ({why})")
         case events.SummaryAsked(messages=messages):
             yield RunRow("summary", f"asked for, of the first {messages} messages")
         case events.SummaryFailed(problem=problem):

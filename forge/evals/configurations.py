@@ -91,9 +91,8 @@ _SINGLE = {
         compose_left(
             _naming,
             _options(grounded=None),
-            _calls(value_checks=False),
             _tools(grounded=()),
-            _without("no_unseen_values"),
+            _without("no_placeholders", "no_echoed_answers", "no_unseen_values"),
         ),
     ),
     "no_calculation": Ablation(
@@ -106,7 +105,7 @@ _SINGLE = {
         "no guards and completion checks of the workflow's own",
         compose_left(_naming, _options(guards=(), completion_checks=None)),
     ),
-    "no_narrowing": Ablation("every legal tool is offered with each reply", _without(*NARROWINGS)),
+    "no_narrowing": Ablation("every legal tool is offered with each reply, with any values", _without(*NARROWINGS)),
     "no_withholding": Ablation("writes that nothing needs may be called", partial(_naming, withheld=True)),
 }
 _bare: _Change = compose_left(

@@ -67,7 +67,7 @@ class Session:
         transport = "pipe" if isinstance(self.server, Stdio) else "tcp"
         # Attributes for the existing span of the tool call; the SDK creates one for the request and propagates the
         # trace.
-        with Observed(McpCalled(tool=tool, protocol=client.protocol_version, transport=transport)):
+        with Observed(McpCalled(protocol=client.protocol_version, transport=transport)):
             pass
         try:
             # Not `call_tool`, which checks results against the server's own schema, whose patterns may take unbounded

@@ -155,6 +155,8 @@ class TaskLimits(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
     price: Price | UnsetType = UNSET
     max_retries_per_step: Count | UnsetType = UNSET
     max_tool_errors: Count | UnsetType = UNSET
+    max_premature_attempts: Count | UnsetType = UNSET
+    max_prereq_violations: Count | UnsetType = UNSET
     max_repeats: AtLeastOne | UnsetType = UNSET
 
     def of_run(self) -> dict[str, object]:

@@ -1,8 +1,7 @@
-"""How to launch a server: its command line and its environment."""
+"""The command line that launches a server."""
 
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -196,45 +195,3 @@ def command(launch: Launch, executable: str, model: Path | str, port: int) -> li
         begin.append("--jinja")
     written = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     return [*begin, *written, *(["--kv-unified"] if launch.kv_unified else []), *launch.flags]
-
-
-# The environment of a child process: what it needs, without the secrets of this process.
-
-_NAMES = frozenset(
-    {
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
-        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE"),
-        *("APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
-    }
-)
-"""Locations of programs, libraries and files, and the language."""
-
-_PREFIXES = (
-    *("LC_", "XDG_"),
-    *("LLAMA_", "GGML_", "VLLM_", "TORCH_", "PYTORCH_", "TRITON_"),
-    *("CUDA_", "NVIDIA_", "NCCL_", "HIP_", "ROCM_", "ROCR_", "HSA_", "GPU_", "AMD_", "SYCL_", "ONEAPI_", "ZE_"),
-    *("VK_", "VULKAN_", "MESA_", "METAL_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_"),
-)
-"""Settings of model servers, GPU drivers and threading libraries."""
-
-_HUB_VARIABLES = ("HF_", "HUGGING_FACE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-"""What a server needs to download a model itself: the hub's settings, its token and the proxy."""
-
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
-
-
-def needed(environment: Mapping[str, str] | None = None, *, fetches: bool = False) -> dict[str, str]:
-    """The part of this process's environment that a child needs; `fetches`: it downloads its model from the hub."""
-    given = os.environ if environment is None else environment
-    return {
-        name: value
-        for name, value in given.items()
-        if (fetches and name.upper().startswith(_HUB_VARIABLES))
-        or ((name.upper() in _NAMES or name.upper().startswith(_PREFIXES)) and not is_secret(name))
-    }
-
-
-def is_secret(name: str) -> bool:
-    """Whether a variable with that name holds a secret."""
-    return any(word in name.upper() for word in _SECRET_WORDS)

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from forge.backends.profile import DEFAULT_CONTEXT
-from forge.backends.servers.launch import Launch, needed, served_name
+from forge.backends.servers.launch import Launch, served_name
 from forge.backends.servers.process import is_free
 from forge.errors import BackendError, ForgeError, to_install
+from forge.processes import needed
 
 # The server object: started, and stopped by releasing it.
 

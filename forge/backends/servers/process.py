@@ -22,9 +22,10 @@ from forge.backends.endpoints import ServerVersion
 from forge.backends.http_client import client
 from forge.backends.questions import ask
 from forge.backends.recognition import ask_about, context_of, kind_of
-from forge.backends.servers.launch import HOST, needed
+from forge.backends.servers.launch import HOST
 from forge.errors import BackendError
 from forge.masking import Hidden
+from forge.processes import needed
 
 # Why a server exited: its exit code, its last lines, and likely remedies.
 

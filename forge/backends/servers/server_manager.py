@@ -29,8 +29,6 @@ from forge.backends.servers.launch import (
     Launch,
     Program,
     command,
-    is_secret,
-    needed,
     served_name,
     source,
 )
@@ -52,6 +50,7 @@ from forge.backends.servers.process import (
 from forge.callbacks import OnChunk
 from forge.connection import Connection
 from forge.errors import BackendError, DefinitionError, ForgeError, checked_options
+from forge.processes import is_secret, needed
 from stages.effect import Replied, Send, Undelivered
 
 _KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}
