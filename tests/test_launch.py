@@ -77,8 +77,8 @@ def test_vllm() -> None:
     ("options", "problems"),
     [
         ({"model": ""}, ["model is empty; give a GGUF file, a known model's name, or org/repo:quant"]),
-        ({"program": "word"}, ["program='word' is none that forge can start"]),
-        ({"port": 65536}, ["port=65536 is no port"]),
+        ({"program": "word"}, ["program='word' cannot be started by forge"]),
+        ({"port": 65536}, ["port=65536 is not a port"]),
         ({"context_tokens": 0, "slots": -1}, ["context_tokens=0 must be at least 1", "slots=-1 must be at least 1"]),
         ({"gpu_layers": -1}, ["gpu_layers=-1 must not be negative"]),
         (
@@ -86,7 +86,7 @@ def test_vllm() -> None:
             ["cache_type_v='q8_0' needs flash attention, and flash_attention is 'off'"],
         ),
         ({"rpc": ("box",)}, ["rpc: 'box' is not an address; write host:port"]),
-        ({"rpc": ("a:1,b:2",)}, ["rpc: 'a:1,b:2' is no address"]),
+        ({"rpc": ("a:1,b:2",)}, ["rpc: 'a:1,b:2' is not an address"]),
         ({"flags": ("-c", "4096")}, ["flags: write -c as context_tokens=…"]),
         ({"flags": ("--ctx-size=4096",)}, ["flags: write --ctx-size as context_tokens=…"]),
         (
@@ -130,7 +130,7 @@ def test_a_model_that_is_not_there_is_refused_before_anything_starts(program: st
     ("code", "line", "hint"),
     [
         (1, "gguf_init_from_file: failed to open GGUF file '/x.gguf' (No such file or directory)", "model file exist"),
-        (1, "gguf_init_from_reader: invalid magic characters: 'root', expected 'GGUF'", "no GGUF file"),
+        (1, "gguf_init_from_reader: invalid magic characters: 'root', expected 'GGUF'", "not a GGUF file"),
         (1, "error loading model: unknown model architecture: 'new'", "update the server"),
         (1, "ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 2304", "Memory"),
         (1, "CUDA error: out of memory", "Memory"),

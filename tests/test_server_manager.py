@@ -380,7 +380,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", str(tmp_path))
     model = gguf(tmp_path)
     assert "there is no llama-server on the PATH. Install llama.cpp" in failure(ServerManager(Launch(model=model)))
-    assert "is no program" in failure(ServerManager(Launch(model=model, executable=str(tmp_path / "nowhere"))))
+    assert "is not a program" in failure(ServerManager(Launch(model=model, executable=str(tmp_path / "nowhere"))))
     text = tmp_path / "text"
     text.write_text("This is no program.")
     text.chmod(0o755)

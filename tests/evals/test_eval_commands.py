@@ -104,7 +104,7 @@ def test_a_torn_last_line_is_refused_and_how_to_mend_it_is_said(
     torn.write_bytes(results.read_bytes()[:-9])
     for words in (("report", torn), ("check", torn, "--against", results), ("check", results, "--against", torn)):
         said = refused(capsys, *words)
-        assert "torn.jsonl, line 120 was begun and never ended" in said
+        assert "torn.jsonl, line 120 is incomplete" in said
         assert "again cuts the line off" in said
 
 

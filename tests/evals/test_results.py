@@ -29,7 +29,7 @@ def test_a_torn_last_line_is_told_to_a_runner_and_refused_to_others(tmp_path: Pa
     found = stored_rows(file)
     assert (found.rows, found.torn) == ((row(seed=1),), True)
     assert found.size == len(msgspec.json.encode(row(seed=1))) + 1
-    with pytest.raises(ForgeError, match=r"line 2 was begun and never ended, .* again cuts the line off .* remove"):
+    with pytest.raises(ForgeError, match=r"line 2 is incomplete, .* again cuts the line off .* remove"):
         read_results(file)
 
 

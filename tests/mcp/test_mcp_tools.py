@@ -415,7 +415,7 @@ def children() -> set[int]:
 
 
 def test_names_of_servers_are_checked_before_anything_is_started() -> None:
-    with pytest.raises(DefinitionError, match="'2 much' is no name"):
+    with pytest.raises(DefinitionError, match="'2 much' is not a valid name"):
         McpTools({"2 much": Stdio(["/no/such/program"])})
     with pytest.raises(DefinitionError, match="servers"):
         McpTools({"a": ["mcp-server-time"]})  # type: ignore[dict-item]  # as a user would
