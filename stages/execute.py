@@ -1,4 +1,4 @@
-"""The stage `execute`: have the calls run, group by group, then write down what came of them."""
+"""The stage `execute`: request the execution of calls, group by group, then record the results."""
 
 from typing import assert_never
 
@@ -35,10 +35,11 @@ from stages.view.recall import answer_recalls
 
 @checked
 def execute(rules: Rules) -> Stage:
-    """Turn a Vetted state into one that awaits its calls, and one whose calls are back into the next turn.
+    """Request the calls of a Vetted state; in an Executed one, the next group, or record the whole batch.
 
-    Ends in Awaiting, Ready, or Done: when a terminal tool succeeded, or a call has a question to the user. Halts with
-    `ToolsFailing`. Calls that the stage `enforce` has not allowed stay where they are.
+    The next phase is Awaiting, until every call has its result; then Ready, or Done if a terminal tool succeeded or a
+    call asked the user a question. Halts with `ToolsFailing` once tools have failed too often. A Vetted state that
+    `enforce` has not allowed stays as it is.
     """
     specs = {tool.name: tool for tool in rules.tools}
     recalls = RECALL in rules.tools
@@ -69,9 +70,8 @@ def execute(rules: Rules) -> Stage:
         new = batch_record(batch)
         ledger = with_calls(state.ledger, new.successes, new.attempts, repeating)
         if batch.heard:
-            ledger = replace(ledger, progress=ledger.turn)  # what the user asks for again is no repetition
+            ledger = replace(ledger, progress=ledger.turn)  # a call that the user asks for again is not a repeat
         state = replace(state, history=state.history + new.messages, ledger=ledger)
-        # Count what went wrong, and end the run if a terminal tool succeeded.
         wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
         errors = state.ledger.tool_errors + 1 if wrong else 0
         if wrong:
@@ -105,9 +105,9 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
 
 
 def _questioned(state: State, batch: Batch, paused: Paused, specs: Specs) -> Done | Awaiting:
-    """The end of a run whose call has a question to the user; once it is answered, the call goes on where it was.
+    """The end of the run with a call's question to the user; or the call again, once the question is answered.
 
-    What is left of the batch waits.
+    The other calls of the batch wait.
     """
     if not paused.answer:
         return Done(outcome=paused.asks, batch=batch)
@@ -119,7 +119,7 @@ def _questioned(state: State, batch: Batch, paused: Paused, specs: Specs) -> Don
 
 
 def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
-    """The batch with the calls answered that a person has said no to already: nobody is asked the same again."""
+    """The batch with answers to the calls that a person has already rejected, so that nobody is asked twice."""
     no = state.ledger.rejected
     if not no:
         return batch
@@ -134,7 +134,7 @@ def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
 
 
 def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
-    """The calls whose outcome is unknown, and that a person is to be asked about at once."""
+    """The calls with an unknown outcome that a person must be asked about now."""
     if rules.calls.in_doubt == "ask":
         return state.ledger.in_doubt
     needed = blocking_unknown_outcome(rules, state)

@@ -15,11 +15,11 @@ from stages.state import Awaiting, Batch, Prepared, State
 
 @checked
 def send(rules: Rules) -> Stage:
-    """Turn a Prepared state into one that awaits the model: every call costs one.
+    """Charge one model call to the budget of a Prepared state and await the reply.
 
-    A person is asked first, where a call's outcome is unknown and the run cannot go on without knowing it; who leaves
-    it open ends the run as `OutcomeUnknown`. Halts with `BudgetSpent` too, and with `DeadEnd` where the rules of order
-    allow no call.
+    If the run cannot continue without knowing a call's outcome, a person is asked first; if the person leaves it open,
+    halts with `OutcomeUnknown`. Halts with `BudgetSpent` if the budget is used up, and with `DeadEnd` if the order
+    rules allow no call.
     """
 
     @on(Prepared)
@@ -39,7 +39,10 @@ def send(rules: Rules) -> Stage:
 
 
 def _decision(rules: Rules, state: State) -> State | Halt | None:
-    """What comes before the model call: the question about a call whose outcome is unknown, or the end of the run."""
+    """The question about a call with an unknown outcome, which comes before the model call, or the end of the run.
+
+    The call is asked about under a new id, as a call of its own in the history. None: nothing needs to be asked.
+    """
     ledger = state.ledger
     needed = blocking_unknown_outcome(rules, state)
     left_open = {call.id for call in ledger.in_doubt if call_digest(call) in ledger.rejected}

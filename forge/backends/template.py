@@ -1,6 +1,6 @@
-"""What a chat template shows of its model: how calls are written, and which order of roles it refuses.
+"""What a chat template reveals: the format of calls, and orders of roles that it refuses.
 
-A process of its own writes synthetic conversations by it (`forge.backends.rendering`); what they show is read here.
+A separate process renders synthetic conversations with it (`forge.backends.rendering`); the results are analysed here.
 """
 
 import functools
@@ -15,15 +15,15 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from forge.backends.servers.launch import needed
+from forge.processes import needed
 from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, derive
 from stages.rescue.found import Markers
 
 _SIZE = 200_000
-"""Maximum characters of a template that is examined; a longer one is left alone."""
+"""Maximum characters of a template to examine."""
 
 _SECONDS = 20.0
-"""Time-out of the process, in seconds; generous, as the machine may be busy."""
+"""Timeout of the process, in seconds; generous, because the machine may be busy."""
 
 _RENDERING = Path(__file__).with_name("rendering.py")
 
@@ -31,9 +31,9 @@ _Message = Mapping[str, object]
 
 
 class Template(Struct, frozen=True, kw_only=True):
-    """What is known of a chat template: the markers of its calls, None for one without tools.
+    """What is known of a chat template: the markers of its calls, None if it has no tools.
 
-    `alternating`: it refuses two messages of the user in a row, or one right after a tool's result.
+    `alternating`: it refuses two user messages in a row, or one right after a tool's result.
     """
 
     markers: Markers | None = None
@@ -44,13 +44,13 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def examined(chat_template: str) -> Template:
-    """What the template shows of itself; nothing where it cannot be rendered within bounds.
+    """What the template reveals; nothing if it cannot be rendered within the limits.
 
-    It takes a tenth of a second the first time, mostly to wait for a process; the same template is kept.
+    Takes a tenth of a second the first time, mostly to start a process; results are cached.
     """
     if not chat_template or len(chat_template) > _SIZE:
         return Template()
-    # Runs that begin together with the same server need it rendered once.
+    # Concurrent runs on one server need it rendered only once.
     with _ONE_AT_A_TIME:
         return _examined(chat_template)
 
@@ -82,11 +82,11 @@ def _call(arguments: object) -> _Message:
 
 
 def _rendered(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:
-    """The conversations as the template writes them; None, and a line in the log, where it took too much."""
+    """The conversations as rendered by the template; None, and a log entry, if it exceeded a limit."""
     path = [place for place in sys.path if isinstance(place, str)]
     question = json.dumps({"path": path, "template": chat_template, "conversations": conversations})
     program = sys.executable or ""
-    # Another program than an interpreter would begin once more, with all that it does.
+    # A frozen program is not an interpreter: it would start itself again.
     python = not getattr(sys, "frozen", False) and Path(program).name.lower().startswith(("python", "pypy"))
     try:
         done = subprocess.run(  # noqa: S603 - forge's own file

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from forge.agent.agent import Agent
@@ -81,6 +82,16 @@ def key_of(variable: str | None, flag: str) -> str:
     if not os.environ.get(variable):
         raise ForgeError(f"{flag} {variable}: that environment variable is not set")
     return os.environ[variable]
+
+
+def refuse_unwritable(flag: str, path: Path | None) -> None:
+    """ForgeError if the file that the flag names is a folder, or in none: before the work whose result it is for."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ForgeError(f"{flag}: {path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise ForgeError(f"{flag}: there is no folder {path.parent}")
 
 
 def redact_of(options: argparse.Namespace) -> Redact:

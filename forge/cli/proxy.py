@@ -87,6 +87,7 @@ def _json(passage: Passage) -> str:
         "rescued": notes.rescued,
         "refused": notes.refused,
         "compacted": notes.compacted,
+        "problem": notes.problem,
     }
     return msgspec.json.encode({name: value for name, value in told.items() if value}).decode()
 

@@ -53,10 +53,10 @@ def handling(handler: _Handler) -> Iterator[None]:
             signal.signal(number, was)
 
 
-async def until_signal(work: Coroutine[None, None, int]) -> int:
-    """What the work returns, an exit code; after a signal, which cancels it, that of the signal.
+async def until_signal(work: Coroutine[None, None, int], stop_work: Callable[[], object] | None = None) -> int:
+    """The exit code that the work returns; after a signal, that of the signal.
 
-    The second signal ends the program at once.
+    A signal calls `stop_work`, by default cancels the work; a second one exits at once.
     """
     task, loop, code = asyncio.ensure_future(work), asyncio.get_running_loop(), 0
 
@@ -65,15 +65,16 @@ async def until_signal(work: Coroutine[None, None, int]) -> int:
         if code:
             os._exit(128 + number)
         code = 128 + number
-        loop.call_soon_threadsafe(task.cancel)
+        loop.call_soon_threadsafe(stop_work or task.cancel)
 
     with handling(stop):
         try:
-            return await task
+            done = await task
         except asyncio.CancelledError:
             if not code:
                 raise
             return code
+        return code or done
 
 
 class StopSignals:

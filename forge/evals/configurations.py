@@ -27,7 +27,7 @@ _Change = Callable[[Workflow[Any]], Workflow[Any]]
 
 
 class Ablation(Struct, frozen=True):
-    """What is taken away, in words, and the workflow without it."""
+    """A description of what is removed, and the change to a workflow."""
 
     does: str
     apply: _Change
@@ -38,12 +38,12 @@ def _options(**changes: Any) -> _Change:
 
 
 def _without(*names: str) -> _Change:
-    """Without these guards and narrowings, beside those that the workflow itself does without."""
+    """Without these guards and narrowings, and those that the workflow already excludes."""
     return lambda workflow: replace(workflow, without=workflow.rules.without.union(names))
 
 
 def _group(name: str, **changes: object) -> _Change:
-    """The workflow with other options of a group."""
+    """The workflow with changed options of a group."""
     return lambda workflow: replace(workflow, **{name: structs.replace(getattr(workflow, name), **changes)})
 
 
@@ -51,7 +51,7 @@ _limits, _context, _calls = partial(_group, "limits"), partial(_group, "context"
 
 
 def _tools(**changes: object) -> _Change:
-    """The same tools with other specs."""
+    """The same tools with changed specs."""
 
     def change(workflow: Workflow[Any]) -> Workflow[Any]:
         made = (one if isinstance(one, Tool) else tool(one) for one in workflow.tools)
@@ -62,7 +62,10 @@ def _tools(**changes: object) -> _Change:
 
 
 def _naming(workflow: Workflow[Any], *, withheld: bool = False) -> Workflow[Any]:
-    """The same with its writes named as optional, so that none is withheld for want of a rule; or all of them."""
+    """The workflow with its writes as optional steps, so that none is withheld for lack of a rule.
+
+    With `withheld`, this includes writes that are withheld so far.
+    """
     rules = workflow.rules
     known = () if withheld else (*rules.withheld, *rules.unruled)
     writes = tuple(spec.name for spec in rules.tools if spec.effect == "write" and spec.name not in known)
@@ -104,7 +107,7 @@ _BARE = (
 )
 
 REFORGED = "reforged"
-"""Everything on, by the name that forge-guardrails gives it."""
+"""Everything on; forge-guardrails uses this name."""
 
 ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
     {
@@ -123,10 +126,10 @@ ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
         "bare": Ablation("all of these off, warnings and notes too", compose_left(*_BARE)),
     }
 )
-"""By name."""
+"""Ablations by name."""
 
 
-# Variants: what a configuration changes in a workflow and in how its model is asked.
+# Variants: changes to the workflow and its requests.
 
 COMPACTORS: Mapping[str, Compactor] = MappingProxyType(
     {"tiered": TieredCompact(), "sliding": SlidingWindowCompact(), "none": NoCompact()}
@@ -139,27 +142,27 @@ THINKING: Mapping[str, Mapping[str, object]] = MappingProxyType(
         **{level: {"reasoning_effort": level} for level in ("low", "medium", "high")},
     }
 )
-"""What a request says of thinking: to a chat template whether, to a reasoning model how much."""
+"""Request fields for thinking: on or off for a chat template, or the effort of a reasoning model."""
 
 
 def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
-    """The workflow as the configuration has it."""
+    """The workflow, changed as the configuration says."""
     changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
     return _context(compactor=COMPACTORS[configuration.compact])(changed) if configuration.compact else changed
 
 
 def configured_sampling(configuration: Configuration) -> Sampling | None:
-    """What the configuration says of a request, over what the server is asked with; None: nothing."""
+    """Sampling options of the configuration, which override the server's; None if it has none."""
     return Sampling(extra=THINKING[configuration.think]) if configuration.think else None
 
 
-# Cells: which runs there are to do: each configuration on each scenario with each seed.
+# Cells: the runs to make, one per configuration, scenario and seed.
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """A run to do."""
+    """One run to make."""
 
     configuration: Configuration
     scenario: Scenario
@@ -167,12 +170,12 @@ class Cell(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> RowKey:
-        """That of its row."""
+        """The key of its row."""
         return (self.configuration, self.scenario.name, self.seed)
 
     @property
     def journal(self) -> str:
-        """The path of its journal in the folder of journals, without suffix: no two cells share one."""
+        """The path of its journal in the journal folder, without suffix; unique to the cell."""
         known = self.configuration
         folder = _plain(f"{known.model} {known.name} {_digest(msgspec.json.encode(known))}")
         name = self.scenario.name
@@ -194,9 +197,9 @@ def cells(
     seeds: Iterable[int],
     players: Mapping[str, Player],
 ) -> Iterator[Cell]:
-    """Every run, all configurations of a scenario and seed one after the other, so that pairs are whole early.
+    """All runs; configurations of one scenario and seed follow each other, so that pairs are complete early.
 
-    A scenario is left out where not even a flawless model could pass it.
+    Scenarios that exclude a configuration are left out.
     """
     for seed in seeds:
         for scenario in (one for one in scenarios if one.has(seed)):

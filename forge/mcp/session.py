@@ -66,7 +66,7 @@ class Session:
         seconds = self.server.timeout
         transport = "pipe" if isinstance(self.server, Stdio) else "tcp"
         # For the span that the tool's call has already. The SDK makes one of the request, and sends the trace along.
-        with Observed(McpCalled(tool=tool, protocol=client.protocol_version, transport=transport)):
+        with Observed(McpCalled(protocol=client.protocol_version, transport=transport)):
             pass
         try:
             # Not `call_tool`, which checks results against the server's own schema with patterns of unbounded time.

@@ -308,17 +308,9 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     ]
     if found := (*problems, *unresolved, *wordless):
         return tuple(f"tool {name}: {problem}" for problem in found)
-    from docstring_parser import Docstring, ParseError, parse  # noqa: PLC0415 - slow to import: it reads every style
-
     plain = function.func if isinstance(function, functools.partial) else function
-    text = target(plain).__doc__ or plain.__doc__ or ""
-    try:
-        doc = parse(text)
-    except ParseError:
-        doc = Docstring()
-        doc.short_description = text
+    description, texts = _described(target(plain).__doc__ or plain.__doc__ or "")
     schemas, definitions = schemas_of([*hints.values()])
-    texts = {param.arg_name: {"description": param.description} for param in doc.params if param.description}
     described: Json = {
         parameter: {**texts.get(parameter, {}), **one, **_default(parameters[parameter].default, hint)}
         for (parameter, hint), one in zip(hints.items(), schemas, strict=True)
@@ -332,9 +324,24 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     }
     return Signature(
         name=name,
-        description="\n\n".join(filter(None, (doc.short_description, doc.long_description))),
+        description=description,
         parameters=Raw(msgspec.json.encode({**schema, "$defs": definitions} if definitions else schema)),
     )
+
+
+def _described(docstring: str) -> tuple[str, Mapping[str, dict[str, Json]]]:
+    """What a docstring says of its function, and of each parameter that it describes: a part of the schema."""
+    # One line without these describes no parameter in any style.
+    if not any(sign in docstring for sign in "\n:@\t"):
+        return docstring.lstrip(), {}
+    from docstring_parser import ParseError, parse  # noqa: PLC0415 - slow to import: it reads every style
+
+    try:
+        doc = parse(docstring)
+    except ParseError:
+        return docstring, {}
+    description = "\n\n".join(filter(None, (doc.short_description, doc.long_description)))
+    return description, {each.arg_name: {"description": each.description} for each in doc.params if each.description}
 
 
 def converter(function: Function) -> Convert:

@@ -9,7 +9,7 @@ import re
 from msgspec.structs import replace
 
 from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
@@ -117,14 +117,12 @@ def _named(text: str, start: int, position: int, names: Names) -> Read | None:
     head = _NAME_THEN_JSON.match(text, position)
     if head is None:
         return None
-    found = json_at(text, head.end())
-    if not names.knows(head[1]) and not (isinstance(found, FoundJson) and _CLOSER.match(text, found.end)):
-        # Perhaps no name at all; what is closed was meant as a call.
-        return Read(start=start, end=max(found.end, position))
-    if not isinstance(found, FoundJson):
-        return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
-    claim = Claim(name=head[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=start, end=_past_closer(text, found.end), claims=(claim,), keep="")
+    if not names.knows(head[1]):
+        found = json_at(text, head.end())
+        if not isinstance(found, FoundJson) or not _CLOSER.match(text, found.end):
+            # Perhaps no name at all; what is closed was meant as a call.
+            return Read(start=start, end=max(found.end, position))
+    return named_call(text, start, head.end(), head[1], _past_closer)
 
 
 def _python(text: str, start: int, position: int, names: Names) -> Read | None:

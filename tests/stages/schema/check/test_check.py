@@ -242,7 +242,7 @@ def test_a_pattern_with_look_ahead_is_checked_in_bounded_steps() -> None:
 @pytest.mark.parametrize(
     ("schema", "sentence"),
     [
-        ("{", "the schema is no JSON: "),
+        ("{", "the schema is not JSON: "),
         ("[]", "the schema is []; write a JSON object"),
         ('{"type":"array"}', 'the schema is wrong at "type": arguments are an object, not "array"'),
         ('{"properties":{"a":{"type":"strng"}}}', 'the schema is wrong at "properties.a.type": "strng" is not valid'),
@@ -251,7 +251,7 @@ def test_a_pattern_with_look_ahead_is_checked_in_bounded_steps() -> None:
         ('{"$ref":"#/$defs/gone"}', "the schema refers to what is not in it: Pointer '/$defs/gone' does not exist"),
         ('{"$ref":"http://127.0.0.1:9/x"}', "the schema refers to what is not in it: "),
         ('{"$ref":"file:///etc/passwd"}', "the schema refers to what is not in it: "),
-        ("[" * 5_000, "the schema is no JSON: "),
+        ("[" * 5_000, "the schema is not JSON: "),
         ('{"not":' * 80 + "{}" + "}" * 80, "the schema is nested deeper than 64 levels"),
     ],
 )
