@@ -1,4 +1,4 @@
-"""Deliver: put the outcome of an effect back into the state that waits for it."""
+"""Deliver: put the outcome of an effect back into the state that awaits it."""
 
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
@@ -40,12 +40,11 @@ from stages.view.summary import summarized, unsummarized
 
 
 def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
-    """The state after the outcome, ready for the pipeline. `Undelivered` is the Halt `BackendFailed`, or no summary.
+    """The state after the outcome, ready for the pipeline; or the Halt that ends the run.
 
-    `Unanswered` is the Halt `ApprovalNeeded`, or `OutcomeUnknown` where it was about a call in doubt. A refusal of
-    tools is a turn in which the model was not reached: the next one writes them into the prompt.
-
-    An outcome that does not belong to what the state awaits is a mistake of the driver: ValueError.
+    `Undelivered` halts as `BackendFailed`, or means that there is no summary. `Unanswered` halts as `ApprovalNeeded`,
+    or as `OutcomeUnknown` if the question was about a call in doubt. If the server refuses tools, the next turn writes
+    them into the prompt. Raises ValueError for an outcome of another effect than the awaited one.
     """
     match state.phase:
         case Awaiting() as phase:
@@ -68,6 +67,8 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
             fault = outcome.fault
             if phase.summary:
                 return Success(unsummarized(state, f"it did not come: {fault.detail}"))
+            # Once, because a refusal of a prompt without a tools field has another cause; and only for the run's own
+            # model, because `fallback` is about its server.
             if fault.kind == "no_tools" and not state.ledger.fallback and phase.asked.target == MAIN:
                 return Success(state.note(fallback=fault.detail).to(Ready()))
             return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
@@ -83,14 +84,14 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
 
 
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
-    """The state after a reply: its tokens and seconds are spent, and what the prompt took is known."""
+    """The state after a reply, whose tokens, seconds and cost are charged."""
     ledger, reported, spent = state.ledger, outcome.reply.usage, Spending()
     if reported is not None:
-        # No server can mean less than nothing: a budget only shrinks.
+        # Negative counts are ignored, because a budget only shrinks.
         prompt, completion, cached = (max(0, n) for n in (reported.prompt, reported.completion, reported.cached))
         usage = Usage(prompt=prompt, completion=completion, cached=cached)
         spent = Spending(tokens=prompt + completion, cost=ledger.budget.price.of(usage))
-        if phase.asked.target == MAIN:  # the tokens of another model say nothing of what a prompt takes here
+        if phase.asked.target == MAIN:  # another model counts tokens differently
             new = Report(characters=ledger.prompt_size, tokens=prompt)
             rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, state.prompt.size)
             ledger = replace(ledger, tokens_per_character=rate, report=report)
@@ -105,7 +106,7 @@ def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> 
     if paused := effect.continued:
         back = tuple(with_exchange(result, paused) for result in back)
     if approved:
-        # A yes was for once: a call that is in doubt again is asked about again.
+        # An approval holds for one try: a call that is in doubt again needs another one.
         unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
         approved = tuple(call_id for call_id in approved if call_id not in unsure)
     came = replace(batch, results=batch.results + back, approved=approved, heard=batch.heard + outcome.heard)
@@ -119,9 +120,9 @@ _NOT_STARTED = "the run was cancelled before it was started"
 
 
 def interrupt(state: State, *, begun: bool = True) -> State:
-    """The state of a run that is cut short: every accepted call is answered, what succeeded is remembered.
+    """The state of a run that is cut short: every accepted call is answered, and successes are recorded.
 
-    `begun`: what the state awaits may have been begun.
+    `begun`: the awaited effect may have been started.
     """
     phase = state.phase
     if not isinstance(phase, Awaiting | Edited | Executed) or not phase.batch.calls:
@@ -138,11 +139,11 @@ def interrupt(state: State, *, begun: bool = True) -> State:
 
 
 def reopened(state: State) -> State:
-    """The state as another run may go on from it, with a model, a server and tools of its own.
+    """The state from which another run may continue, with its own model, server and tools.
 
-    A request that was never answered is neither paid for nor sent as it is: it was written for another server. Calls
-    that may have been begun are in doubt, unless they may be made again. A question is still one, and what a
-    person said no to may be asked again.
+    An unanswered request is refunded and written anew, because it was written for another server. Calls that may have
+    been started are in doubt unless they can be retried. Open questions stay open, and rejected calls may be asked
+    about again.
     """
     if state.ledger.rejected:
         state = state.note(rejected=())
@@ -158,7 +159,7 @@ def reopened(state: State) -> State:
 
 
 def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
-    """The answer to a call whose result nobody waits for any more."""
+    """The answer to a call of an interrupted run."""
     if not isinstance(awaited, Execute) or call not in awaited.calls:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_STARTED}")
     if awaited.retriable:

@@ -49,8 +49,8 @@ from stages.tokens import STARTING_RATE, Report, length
 class SummaryOrder(Struct, frozen=True, kw_only=True, gc=False):
     """A request for a summary in place of the next turn, the last tier of compaction.
 
-    `text` is the request. The summary replaces whatever may be cut among the first `messages` of the history, if it
-    has at least `shortest` characters and is shorter than that. `budget` is the budget that the history must fit.
+    `text` is the request. The summary replaces what may be cut of the first `messages` of the history, if it has at
+    least `shortest` characters and is shorter than what it replaces. The history must fit `budget`.
     """
 
     text: str
@@ -228,11 +228,11 @@ Phase = Ready | Folded | Prepared | Awaiting | Answered | Vetted | Edited | Exec
 
 
 StageName = Literal["compact", "fold", "serialize", "send", "validate", "enforce", "execute"]
-"""A stage of forge's own."""
+"""The name of one of forge's own stages."""
 
 
 class Acts(Struct, frozen=True, gc=False):
-    """Where a stage acts: its phases, the main one first, and which of them no state is in after it."""
+    """The phases in which a stage acts, the main one first, and those of them that it always leaves."""
 
     phases: tuple[type[Phase], ...]
     leaves: frozenset[type[Phase]]
@@ -261,7 +261,7 @@ LEADS_TO: Mapping[type[Phase], frozenset[type[Phase]]] = {
 """The phases that a stage may lead to, by the phase in which it acts."""
 
 ENTRIES: frozenset[type[Phase]] = frozenset({Ready, Answered, Edited, Executed})
-"""The phases in which a state enters a turn: as it begins, and as an outcome has come back."""
+"""The phases in which a state enters a turn: at its beginning, and after an outcome."""
 
 
 def missing_stage(phase: Phase) -> str:
@@ -398,18 +398,16 @@ def mistake_count(ledger: Ledger, counter: Counter) -> int:
             assert_never(counter)
 
 
-# Memo: what is remembered only to be fast: the requests as they were written, and what was found in a history message
-# by message, so that a turn reads only those that came since.
+# Memo: caches. The requests as they were written, and indexes of the history, so that a turn only reads new messages.
 #
-# It is a copy of what the messages say: a saved state has none of it, and whoever asks reads the messages after it,
-# too.
+# They can all be computed from the messages, so they are not saved.
 
 
 class Naming(Struct, frozen=True, kw_only=True, gc=False):
-    """Which messages name a tool, so that a search for a call in them costs what came since the last one.
+    """The messages that name a tool, so that each search for a call only reads new messages.
 
-    `length` and `last` are the length of the history that was looked through, and its last message, `places` where
-    it names a tool; `cut` and `cut_places` the same of what compaction cut. `names` is what was looked for.
+    `length` and `last` are the length and last message of the searched history, `places` the messages in it that name a
+    tool, and `cut` and `cut_places` the same for what compaction cut. `names` is what was searched for.
     """
 
     names: str = ""
@@ -421,9 +419,9 @@ class Naming(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Spoken(Struct, frozen=True, kw_only=True, gc=False):
-    """Which of these `tools` were spoken of (`stages.rules`), and how often the user said something.
+    """The tools among `tools` that were `named` (`stages.rules`), and the number of user messages (`asked`).
 
-    `length` and `last` as of `Naming`.
+    `length` and `last` as in `Naming`.
     """
 
     tools: tuple[str, ...] = ()
@@ -434,9 +432,9 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Shown(Struct, frozen=True, kw_only=True, gc=False):
-    """What each message shows, written so that values can be searched for in it (`stages.seen`).
+    """The values of each message as a text that can be searched (`stages.seen`); empty for one that gives none.
 
-    One text a message, empty for one that gives nothing; `length` and `last` as of `Naming`.
+    `length` and `last` as in `Naming`.
     """
 
     length: int = 0
@@ -445,12 +443,12 @@ class Shown(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def known_messages(history: History, length: int, last: Message | None) -> int:
-    """How many messages at its beginning are those of the history of that length, with that last one; 0: another."""
+    """`length` if the history begins with one of that length that ended in the message `last`, else 0."""
     return length if 0 < length <= len(history) and history[length - 1] is last else 0
 
 
 SCHEMA_VERSION = 5
-"""Of the State's JSON form; `stages.saved` says what becomes of another."""
+"""The version of the State's JSON form (`stages.saved`)."""
 
 
 class Cleared(Struct, frozen=True, kw_only=True, gc=False):
@@ -464,10 +462,10 @@ class Cleared(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
-    """The values in what one tool answered, or, with an empty name, in what the user said; each once.
+    """The values in one tool's answers or, if `source` is empty, in the user's messages; each once.
 
-    `repeated`: those that the answered call had itself. None: more than a list may have. `echo` are words of the texts
-    that stand in none but as a repetition of the answered call.
+    `repeated`: only those that the answered calls had themselves. None: too many for a list. `echo` are the words that
+    occur in the texts only as repetitions of the answered calls.
     """
 
     source: str
@@ -489,12 +487,12 @@ class Held(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Prompt(Struct, frozen=True, kw_only=True, gc=False):
-    """The last prompt of a target: what its next one is compared with, and what the history takes is measured by.
+    """The last prompt of a target, with which the next one is compared and from which the history's size is measured.
 
-    `view` is what it showed of the history, `size` the characters of that by `message.size`, `whole` those of all the
-    prompt. `length` is that of the history that it was made from; 0: of another than the state has now. `tools` and
-    `first` are digests of the tools, where they are a field of the request, and of its head and first message. `held`
-    are the tools that it did not offer.
+    `view` is the part of the history that it showed, `size` its characters by `message.size`, and `whole` those of the
+    whole prompt. `length` is the length of the history it was made from; 0 if the state now has another history.
+    `tools` and `first` are digests: of the tools, if they are a field of the request, and of its head and first
+    message. `held` is what it did not offer.
     """
 
     target: str = MAIN
@@ -509,10 +507,10 @@ class Prompt(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Written(Struct, frozen=True, kw_only=True, gc=False):
-    """The last request of a target. The next one extends it, so that a turn costs what it adds, not what came before.
+    """The last request of a target. The next one extends it, so that a turn only costs what it adds.
 
-    `prompt` is what it says, `wire` how; its notes are not in it. `values` are those that the view shows, where the
-    request lists them.
+    `prompt` is its content, without notes, and `wire` its format. `values` are the values in the view, if the request
+    lists any.
     """
 
     prompt: Prompt = Prompt()
@@ -522,10 +520,10 @@ class Written(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Memo(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What is remembered only to be fast: without it, the same comes of every turn.
+    """Caches: without them, every turn has the same result.
 
-    `written` are the last requests, one a target; `last` is the last message of the history that the last was made
-    from. The rest is known of this history alone.
+    `written` are the last requests, one per target; `last` is the last message of the history from which the latest was
+    made. The others are indexes of this history.
     """
 
     written: tuple[Written, ...] = ()
@@ -536,7 +534,7 @@ class Memo(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 class State(Struct, frozen=True, kw_only=True, gc=False):
-    """All of a run."""
+    """A whole run."""
 
     history: History
     ledger: Ledger = Ledger()
@@ -544,16 +542,16 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     prompts: tuple[Prompt, ...] = ()
     """The last prompt of each target; the last of all at the end."""
     cleared: tuple[Cleared, ...] = ()
-    """What compaction cut, where it can be asked back (`stages.view.recall`)."""
+    """What compaction cut and can be recalled (`stages.view.recall`)."""
     kept: tuple[tuple[str, Raw], ...] = ()
-    """What features keep between turns, each under a name of its own (`stages.kept`)."""
+    """What features store between turns, each under its own name (`stages.kept`)."""
     run: str = ""
-    """What tells this run from every other, for idempotency keys; never shown to a model. Empty: nobody said."""
+    """The unique id of the run, for idempotency keys; never shown to a model. Empty if none was given."""
     memo: Memo = Memo()
     version: int = SCHEMA_VERSION
 
     def __repr__(self) -> str:
-        """Where the run is, in a few words; the fields are all there, and as JSON by `msgspec.json.encode`."""
+        """A short summary; `msgspec.json.encode` gives all fields."""
         effect = f"({type(self.phase.effect).__name__})" if isinstance(self.phase, Awaiting) else ""
         done = ", ".join(dict.fromkeys(success.name for success in self.ledger.successes))
         said = "1 message" if len(self.history) == 1 else f"{len(self.history)} messages"
@@ -565,24 +563,24 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def asked(self) -> Asked:
-        """What the model is asked, until its reply is judged."""
+        """The request to the model, until its reply is judged."""
         return self.phase.asked if isinstance(self.phase, Prepared | Awaiting | Answered | Vetted) else Asked()
 
     @property
     def prompt(self) -> Prompt:
-        """The last prompt; before the first, an empty one."""
+        """The last prompt; an empty one before the first."""
         return self.prompts[-1] if self.prompts else Prompt()
 
     def measure(self, *, reasoning: bool = False) -> int:
-        """Characters of the prompt that the history makes: what the last request showed, and what came since.
+        """Characters that the history takes in a prompt: those that the last request showed, and the messages since.
 
-        `reasoning`: what was thought since is going to be shown too. Takes no longer for a longer history.
+        `reasoning`: the reasoning since then will be shown too. The time does not depend on the length of the history.
         """
         known = self.known()
         return (self.prompt.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
 
     def sizes(self, *, reasoning: bool = False) -> tuple[int, ...] | None:
-        """What each message of the history takes; None where the last request showed another history than that."""
+        """Characters of each message of the history; None if the last request showed another history."""
         known = self.known()
         view = self.prompt.view if known else ()
         if len(view) != known:
@@ -590,22 +588,22 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         return tuple(map(size, view)) + _sizes(self.history[known:], reasoning=reasoning)
 
     def succeeded(self, tool: str) -> bool:
-        """Whether a call of the tool has succeeded in this run, whatever compaction cut since."""
+        """Whether a call of the tool has succeeded in this run, even if compaction has cut it since."""
         return any(success.name == tool for success in self.ledger.successes)
 
     def known(self) -> int:
-        """How many messages at the beginning of the history the last request was made from; 0: another history."""
+        """Number of messages at the start of the history from which the last request was made; 0: another history."""
         length, last = self.prompt.length, self.memo.last
         if last is None:
             return length if length <= len(self.history) else 0
         return known_messages(self.history, length, last)
 
     def reshape(self, history: History) -> Self:
-        """The same run with another history than the one that it had and messages after it: measured anew."""
+        """The same run with a history that does not just add messages; it is measured anew."""
         return replace(self, history=history, prompts=tuple(replace(prompt, length=0) for prompt in self.prompts))
 
     def say(self, *messages: Message) -> Self:
-        """The same run with these messages at the end of its history. Raises TypeError for what is no message."""
+        """The same run with these messages at the end of its history. Raises TypeError for anything else."""
         if strange := [one for one in messages if not isinstance(one, Message)]:
             raise TypeError(f"say() takes messages, such as User(text=…), not {repr(strange[0])[:200]}")
         return replace(self, history=self.history + messages)

@@ -47,6 +47,8 @@ def next_state(budget: Budget, before: State, message: str) -> State:
         return replace(going_on, run=uuid4().hex)
     stopped = interrupt(before)
     kept, known = collapsed(stopped.history, over=True), stopped.ledger
+    # What is true of the model, its server and the world outlives a message: measured tokens, refused tools, calls in
+    # doubt. `turn` and `ids` continue because the messages that stay refer to them. All that rules count starts afresh.
     ledger = Ledger(
         budget=budget,
         turn=known.turn,

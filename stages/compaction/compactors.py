@@ -284,6 +284,7 @@ def _text(before: str, newest_first: Iterator[str], limit: int, *, recall: bool)
     if length(whole) <= limit:
         return whole if "\n" in whole else ""
     head = nudges.called_before(recall=recall, all_of_them=False)
+    # Cut well below the limit, so that the list can grow for a while before its start, and the prefix, changes again.
     newer = _newest(reversed(whole.split("\n")[1:]), min(limit * 3 // 4, limit - length(head)))
     return "\n".join((head, *newer)) if newer else ""
 
@@ -365,7 +366,9 @@ _LAST_RESORT = 4
 """The phase after the three usual ones."""
 
 _LIST = 6
-"""A list of removed calls may take one sixth of the context."""
+"""A list of removed calls may take one part in six of the context, so that it does not displace what it makes room for.
+
+Both this and the three quarters to which a full list is cut are judgement, not measured."""
 
 
 class _Aim(Struct, frozen=True, kw_only=True):

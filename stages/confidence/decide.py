@@ -279,7 +279,8 @@ def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
 def _judged(
     state: State, phase: Vetted, sure: Mapping[str, float], decision: Decision | None, when: WhenUnsure
 ) -> State | Halt:
-    # If the confidence of one call is unknown, so is that of the reply.
+    # If the confidence of one call is unknown, that of the reply is. An unknown confidence is accepted from the larger
+    # model, whose server may return no probabilities, and if nothing is asked of it (`below` is 0).
     known = all(call.id in sure for call in phase.calls)
     least = min((sure[call.id] for call in phase.calls), default=None) if known else None
     larger = decision is not None and decision.asks == "larger"

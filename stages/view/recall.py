@@ -78,7 +78,7 @@ def answer_recalls(state: State, batch: Batch) -> Batch:
     calls = [call for call in unanswered_calls(batch) if call.name == RECALL.name]
     if not calls:
         return batch
-    each = _room(state, batch) // (2 * len(calls))
+    each = _room(state, batch) // (2 * len(calls))  # the other half is for the reply and what follows it
     return replace(batch, results=batch.results + tuple(_answer(call, state, each) for call in calls))
 
 
