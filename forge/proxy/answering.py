@@ -16,7 +16,7 @@ from forge.proxy.turn import Accepted, Again, Exhausted
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault, Replied, Reply, Undelivered
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 
 
 class Sink(Protocol):

@@ -15,7 +15,7 @@ from forge.errors import ForgeError
 from forge.observation import Answered, Observed, Requested
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import AGENT_LENGTH, Notes, Passage
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
 
 log = logging.getLogger("forge.proxy")

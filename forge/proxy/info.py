@@ -25,7 +25,7 @@ from stages.effect import Request
 from stages.repair.decoding import decode
 from stages.tokens import STARTING_RATE
 from stages.wire.anthropic.messages_server import decode_count_request
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 
 _PATIENCE = 10.0

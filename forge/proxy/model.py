@@ -14,7 +14,7 @@ from forge.proxy.recent import Recent
 from forge.proxy.tools import Guards
 from forge.proxy.upstream import Upstream
 from stages.effect import Fault
-from stages.wire.served import ServerProtocol, ServerRequest
+from stages.wire.server.request import ServerProtocol, ServerRequest
 from stages.wire.wires import WireName
 
 VERBATIM: dict[WireName, ServerProtocol] = {"openai": "chat", "anthropic": "messages"}

@@ -22,7 +22,7 @@ from stages.recounting import last_question, recount
 from stages.rules import OnViolation, Rules
 from stages.state import Cleared, Ledger
 from stages.tool import Grounded, Prerequisite, ToolSpec
-from stages.wire.served import NO_PARAMETERS
+from stages.wire.server.request import NO_PARAMETERS
 
 # The contents of a policy: rules for sessions and requests, for all models and for models by name.
 

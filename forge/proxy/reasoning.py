@@ -10,7 +10,7 @@ from stages.message import Assistant
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
 from stages.wire.deltas import DEFAULT_MAX_TOKENS, Sampling
-from stages.wire.served import ServerRequest, Thinking, changed_messages, with_fields, with_missing_fields
+from stages.wire.server.request import ServerRequest, Thinking, changed_messages, with_fields, with_missing_fields
 from stages.wire.wires import Wire
 
 _text = msgspec.json.Decoder(str)

@@ -18,7 +18,8 @@ from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
 from forge.proxy.relay import Relay
 from forge.proxy.slots import FullError, Slots
 from forge.proxy.upstream import Forwarded
-from stages.wire.served import Envelope, RequestError
+from stages.wire.server.errors import RequestError
+from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import ServerWire
 
 

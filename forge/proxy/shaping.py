@@ -14,7 +14,8 @@ from forge.proxy.volatile import without_volatile_lines
 from forge.tools.definition import several
 from stages.wire.anthropic.messages import OPTION_NAMES
 from stages.wire.deltas import Sampling
-from stages.wire.served import RequestError, ServerRequest, with_missing_fields
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import ServerRequest, with_missing_fields
 from stages.wire.wires import Wire, wire
 
 OVERFLOW = {"chat": "compact", "responses": "refuse", "messages": "refuse"}

@@ -25,7 +25,7 @@ from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
 from stages.wire.prompted import FORMS, FormName
-from stages.wire.served import NO_PARAMETERS, ServerRequest
+from stages.wire.server.request import NO_PARAMETERS, ServerRequest
 from stages.wire.target import Mode, Target
 
 log = logging.getLogger("forge.proxy")
@@ -62,7 +62,7 @@ class Guard:
     @cached_property
     def sift(self) -> Sift:
         """Finds the calls that only repeat what the model was shown."""
-        return sieve(self.tools, self._openers.families)
+        return sieve(self.tools, lambda: self._openers)
 
     @cached_property
     def holding(self) -> Holding:
@@ -85,7 +85,7 @@ class Guards:
         self._kept: OrderedDict[tuple[object, ...], Guard] = OrderedDict()
         self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
         self._told = Recent(_TOLD)
-        self._openers = openers(rescue.FAMILIES if search_text else ())
+        self._openers = rescue.OPENERS if search_text else openers(())
 
     def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> Guard:
         """The guard for this request under that policy."""
@@ -104,10 +104,14 @@ class Guards:
         asked = Rules(
             tools=request.specs,
             on_text="nudge" if request.choice.mode == "required" else "accept",
-            limits=Limits(max_retries_per_step=self._max_retries, max_tool_errors=self._max_retries, max_repeats=None),
+            limits=Limits(
+                max_retries_per_step=self._max_retries,
+                max_tool_errors=self._max_retries,
+                max_premature_attempts=_UNLIMITED,
+                max_prereq_violations=_UNLIMITED,
+                max_repeats=None,
+            ),
             calls=Calls(rescue_enabled=self._rescue, batch="all" if request.parallel else "first"),
-            max_premature=_UNLIMITED,
-            max_prerequisite_violations=_UNLIMITED,
         )
         under = applied(policy, asked)
         self._tell(under.absent, request)
@@ -117,11 +121,11 @@ class Guards:
         specs = {spec.name: spec for spec in rules.tools}
         tools = Toolset(specs=specs, checks=checks, parameters=parameters, names=indexed(parameters))
         in_text, form = self._mode != "native", FORMS[self._form]
-        judge = validate(rules, Target(mode=self._mode, form=form, families=self._openers), tools=tools)
+        judge = validate(rules, Target(mode=self._mode, form=form, families=lambda: self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
         allowing = enforce(*under.guards, on_violation=policy.calls.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)
-        reading = partial(reader, rules, in_text=in_text, families=self._openers, tools=tools, form=form)
+        reading = partial(reader, rules, in_text=in_text, families=lambda: self._openers, tools=tools, form=form)
         return Guard(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:

@@ -33,7 +33,7 @@ from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer
 from forge.serve.views import run_view, workflow_view
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 
 log = logging.getLogger("forge.serve")
 

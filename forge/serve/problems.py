@@ -9,7 +9,7 @@ from forge.errors import DefinitionError, ForgeError, RunError
 from forge.serve.api import FieldProblem, Problem
 from stages.options import did_you_mean
 from stages.repair.decoding import decode
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 
 _T = TypeVar("_T")
 

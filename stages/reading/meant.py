@@ -9,15 +9,18 @@ asked (`stages.validate`).
 import re
 
 from stages.rescue.found import Rescued
-from stages.rescue.tags import MARKER, STRAY_MARKUP
+from stages.rescue.tags import MARKER, STEM, STRAY_MARKUP
 
-_MARKUP = re.compile(rf"{MARKER}|^[ \t]{{0,8}}+(?:```|~~~)\w{{0,20}}+[ \t]{{0,8}}+$", re.MULTILINE)
+_PAGE = rf"</?(?!(?:s|bos|eos|pad|unk|think|answer|response)>)(?:(?!{STEM})[A-Za-z0-9:.-]){{1,40}}>"
+"""A tag of a page or a file, with no word of calls in it: what stands in it is shown."""
+_MARKUP = re.compile(rf"(?!{_PAGE}){MARKER}|^[ \t]{{0,8}}+(?:```|~~~)\w{{0,20}}+[ \t]{{0,8}}+$", re.MULTILINE)
 _THOUGHT = re.compile(r"\s*+Thought:[^\n]*+")
 _WORD = re.compile(r"\w")
 _MORE = re.compile(r"[^\s*_]")
 """What may stand behind a call without being about it is blanks and decoration; a full stop ends a sentence."""
 _MENTION = re.compile(rf"`\s{{0,4}}+(?:{STRAY_MARKUP.pattern})")
 """Inline code that begins with the markup of calls: the text is about how calls are written."""
+_DECORATION = "* \t\r\n_`"
 _SENTENCE = re.compile(r"(?:\A|[.!\u2026\u3002\uff01\uff0e\u0964\u06d4][\"'\u201d\u2019\u00bb\u300d)]{0,2})\Z")
 _UNMARKED = re.compile(r"\s*+(?:[`~({\uff5b]|\[\s*+[\[{\"(]|\[?\s*+[\w.-]++\s*+[({]|[\w.-]++\s)")
 """A call without markup of its own: JSON, a code fence, Python, a name before JSON."""
@@ -30,9 +33,9 @@ def words_beside(rest: str, origins: set[str]) -> str:
 
 
 def _without_thought(before: str) -> str:
-    """The text without its last line, if that is a thought."""
-    line = before.rfind("\n") + 1
-    return before[:line] if before.startswith("Thought:", line) else before
+    """The text without the thought in its last line."""
+    thought = before.rfind("Thought:", before.rfind("\n") + 1)
+    return before if thought < 0 else before[:thought]
 
 
 def is_clear(found: Rescued, text: str) -> bool:
@@ -45,8 +48,7 @@ def is_clear(found: Rescued, text: str) -> bool:
     if _MORE.search(_MARKUP.sub("", found.after)) or _MENTION.search(text, 0, found.calls[0].span[0]):
         return False
     before = found.rest.removesuffix(found.after)
-    if all(call.origin == "react" for call in found.calls):
-        # What leads up to a thought leads up to its call.
-        before = _without_thought(before.rstrip())
-    before = _MARKUP.sub("", before).rstrip("* \t\r\n_`")
+    # What leads up to a thought leads up to its call.
+    before = _without_thought(before.rstrip(_DECORATION))
+    before = _MARKUP.sub("", before).rstrip(_DECORATION)
     return _SENTENCE.search(before, max(0, len(before) - 3)) is not None

@@ -14,8 +14,9 @@ _WINDOW = 1024
 _NEAR_END = 16
 """Characters; an error nearer to the end of a window may come from the window."""
 _BACKSLASHED = re.compile(r'[\[{\s]{1,20}\\"')
-_LINE_OF_IT = re.compile(r'[^\n]{0,4000}?[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\n|\Z))')
-_ALL_OF_IT = re.compile(r'[^<`]{0,4000}[}\]](?=\s*+(?:"|</|<[|\uff5c]|```|\[/|\Z))')
+_BEHIND_IT = r'(?=\s*+(?:["<%\[\u3010\u3014\u27e6\u300a\u00ab]|```|\Z))'
+_LINE_OF_IT = re.compile(rf"[^\n]{{0,4000}}?[}}\]](?:{_BEHIND_IT}|(?=[ \t]*+\n))")
+_ALL_OF_IT = re.compile(rf"[^<`]{{0,4000}}[}}\]]{_BEHIND_IT}")
 _ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 
 

@@ -4,17 +4,19 @@ import html
 import re
 from collections.abc import Collection
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.reasoning import without_reasoning
 from stages.repair.decoding import sound
+from stages.repair.json_text import is_json, string_value
 from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import Names, names_of
 from stages.rescue.surroundings import WINDOW
-from stages.rescue.tags import BAR, STRAY_MARKUP
+from stages.rescue.tags import BAR, MARKER, STRAY_MARKUP
 
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
@@ -34,6 +36,7 @@ _BLANK = re.compile(
 """An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
 _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
+_MARKERS = re.compile(MARKER)
 _TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
 _SPACED = re.compile(rf"< ?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{0,60}}) ?({BAR}{{1,2}}) ?>")
 """A control token with blanks at its bars."""
@@ -43,6 +46,7 @@ _TOO_MUCH = "it holds more than can be read; what follows was left out."
 def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
     """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts."""
     known = families if isinstance(families, Openers) else openers(families)
+    wholes = tuple(family for family in known.families if family.whole)
 
     def rescue(text: str, names: Collection[str] | Names) -> Rescued:
         # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
@@ -54,25 +58,39 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         # One character is looked for at once; most texts have no bar.
         if "|" in visible and ("< |" in visible or "| >" in visible or "<| " in visible):
             visible = _SPACED.sub(_without_blanks_at_bars, visible)
-        if "&lt;" in visible[:_NEAR] and "<" not in visible:
-            return _escaped(visible, known, tools)
-        return _gathered(visible, _reads(visible, known, tools), tools)
+        near = visible[:_NEAR]
+        escaped = "&lt;" in near or near.lstrip().startswith('"')
+        if escaped and (plain := _plain(visible)) is not None:
+            return _escaped(visible, plain, known, tools)
+        reads = _reads(visible, known, tools)
+        if not reads:
+            asked = ((family.name, family.read(visible, 0, tools)) for family in wholes)
+            reads = [(name, read) for name, read in asked if read][:1]
+        return _gathered(visible, reads, tools)
 
     return rescue
+
+
+def _plain(text: str) -> tuple[str, str] | None:
+    """What a reply says of which all was escaped, as HTML or as a JSON string, and the repair's name."""
+    if "&lt;" in text[:_NEAR] and "<" not in text:
+        return html.unescape(text), "html_entities"
+    quoted = text.strip()
+    plain = string_value(Raw(quoted.encode())) if is_json(quoted) else None
+    return None if plain is None else (plain, "escaped_quotes")
 
 
 def _without_blanks_at_bars(token: re.Match[str]) -> str:
     return f"<{token[1]}{token[2]}{token[3]}>".ljust(len(token[0]))
 
 
-def _escaped(text: str, known: Openers, names: Names) -> Rescued:
-    """What is in a reply of which all markup was escaped: that it is one is a guess."""
-    plain = html.unescape(text)
-    found = _gathered(plain, _reads(plain, known, names), names)
-    if not found.calls or found.rest:
+def _escaped(text: str, plain: tuple[str, str], known: Openers, names: Names) -> Rescued:
+    """What is in a reply of which all was escaped: that it is one is a guess."""
+    found = _gathered(plain[0], _reads(plain[0], known, names), names)
+    if not found.calls or _MARKERS.sub("", found.rest).strip():
         return _gathered(text, _reads(text, known, names), names)
     calls = (
-        replace(call, repairs=("html_entities", *call.repairs), cost=call.cost + 1, span=(0, len(text)))
+        replace(call, repairs=(plain[1], *call.repairs), cost=call.cost + 1, span=(0, len(text)))
         for call in found.calls
     )
     return replace(found, calls=tuple(calls))

@@ -33,10 +33,17 @@ class Names(Struct, frozen=True):
         if written in self.known:
             return (written,)
         bare = bare_name(written)
+        # A prefix may be part of the name: `mcp__db__query#1`.
+        whole = bare if bare == written else _SUFFIX.sub("", written[:LONGEST_NAME].strip(_DRESS))
         leaf = bare[max(map(bare.rfind, "./")) + 1 :]
-        for one in (bare, leaf):
+        for one in (whole, bare, leaf):
             if one in self.known:
                 return (one,)
+        alike = self._spelt_alike(whole)
+        return alike if alike or bare == whole else self._spelt_alike(bare)
+
+    def _spelt_alike(self, bare: str) -> tuple[str, ...]:
+        """The known names of the same letters."""
         key = _key(bare)
         if self.spelt:
             return self.spelt.get(key, ())

@@ -52,6 +52,9 @@ _WRAPPED_MEMBERS = len(("name", "arguments"))
 """Members of a call in an object of one other key."""
 _WRAPPERS = 3
 """Maximum number of objects around a call."""
+_NAMING = re.compile(r"[A-Za-z_][\w.:/#<>|()-]{0,120}")
+_UNSURE = frozenset({"flat_arguments", "no_arguments", "closed_too_early"})
+"""Repairs of calls that may have had more arguments."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,99}")
 
 
@@ -73,9 +76,19 @@ def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
         if many is None
         else _several(many, names, marked=marked)
     )
+    return _priced(shape, found)
+
+
+def arguments_of(name: str, found: FoundJson) -> _Shape:
+    """A call of that name with these arguments: an object, JSON text of one, or a list of one."""
+    return _priced(_arguments(name, found.text), found)
+
+
+def _priced(shape: _Shape, found: FoundJson) -> _Shape:
+    """The calls, with what was repaired in the JSON that holds them."""
     if not found.repairs:
         return shape
-    if "missing_closer" in found.repairs and any(claim.repairs for claim in shape.claims):
+    if "missing_closer" in found.repairs and any(not _UNSURE.isdisjoint(claim.repairs) for claim in shape.claims):
         # Where the end is missing, the arguments may be.
         return _Shape(damage="it ends before its arguments.")
     claims = (
@@ -184,6 +197,8 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
     if full and not (full == ["[]"] and names.takes_nothing(name)):
         return _beside(_arguments(name, full[0]), flat, names, marked=marked)
     fits = flat.keys() <= set(names.parameters(name)) and (bool(flat) or names.takes_nothing(name))
+    if not fits and not full and (other := _other_keys(value, names)).claims:
+        return other
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
         return _Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else NOT_A_CALL
@@ -203,7 +218,9 @@ def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) 
         return shape if any(" " in remark for remark in remarks) else NOT_A_CALL
     late = {key: raw for key, raw in flat.items() if key in known and key not in given}
     if not late:
-        return shape
+        # What else has a structure of its own may be the data that these are part of.
+        structured = not marked and any(bytes(raw).startswith((b"{", b"[")) for raw in flat.values())
+        return _Shape(claims=(replace(claim, cost=claim.cost + 1),)) if structured else shape
     repairs = (*claim.repairs, "closed_too_early")
     cost = claim.cost + (not marked)
     whole = Claim(name=claim.name, arguments=_encoded({**given, **late}), repairs=repairs, cost=cost)
@@ -238,7 +255,7 @@ def _arguments(name: str, text: str) -> _Shape:
 def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
     name, raw = next(iter(value.items()))
-    given = object_members(json_source(raw))
+    given = object_members(string_value(raw) or json_source(raw))
     fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
     if fits or (marked and names.knows(name)):
         return _arguments(name, json_source(raw))
@@ -251,21 +268,27 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
 
 def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
     """`{"fn": "get_weather", "with": {"city": …}}`: a name and its arguments under any keys, which is a guess."""
-    given = next((raw for raw in value.values() if bytes(raw).startswith(b"{")), Raw(b""))
-    naming = [(k, name) for k, raw in value.items() if (name := string_value(raw)) is not None and name in names.known]
+    holding = [raw for raw in value.values() if bytes(raw).startswith((b"{", b"[", b'"{'))]
+    texts = {key: text for key, raw in value.items() if (text := string_value(raw)) is not None}
+    naming = [(key, text) for key, text in texts.items() if text in names.known]
+    if not naming and len(holding) == 1:
+        naming = [(key, text) for key, text in texts.items() if _NAMING.fullmatch(text.strip()) and names.knows(text)]
     if len(naming) != 1:
         return NOT_A_CALL
-    name, members = naming[0][1], object_members(json_source(given))
-    if members is None or not all(one is given or bytes(one)[:1] not in b"{[" for one in value.values()):
-        flat = {key: raw for key, raw in value.items() if key != naming[0][0]}
-        if not STEM_IN.search(naming[0][0]) or not flat.keys() <= set(names.parameters(name)):
+    named, name = naming[0]
+    known = set(names.parameters(name))
+    claims = _arguments(name, json_source(holding[0])).claims if len(holding) == 1 else ()
+    given = object_members(claims[0].arguments) if claims else None
+    if given is None:
+        flat = {key: raw for key, raw in value.items() if key != named}
+        if not STEM_IN.search(named) or not flat.keys() <= known:
             return NOT_A_CALL
-        return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=("other_keys",), cost=1),))
-    if not members.keys() <= set(names.parameters(name)):
+        guessed = ("other_keys", "flat_arguments")
+        return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=guessed, cost=1),))
+    if not given.keys() <= known or not (given or names.takes_nothing(name)):
         return NOT_A_CALL
-    if not members and not names.takes_nothing(name):
-        return NOT_A_CALL
-    return _Shape(claims=(Claim(name=name, arguments=json_source(given), repairs=("other_keys",), cost=1),))
+    repairs = ("other_keys", *claims[0].repairs)
+    return _Shape(claims=(replace(claims[0], repairs=repairs, cost=claims[0].cost + 1),))
 
 
 def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool) -> bool:

@@ -8,6 +8,7 @@ from stages.rescue.families import (
     gemma,
     harmony,
     json_calls,
+    lines,
     minimax,
     named_tags,
     not_calls,
@@ -19,6 +20,7 @@ from stages.rescue.families import (
 )
 from stages.rescue.formats import FORMATS, family_of
 from stages.rescue.found import Family, Rescue
+from stages.rescue.markers import Openers, openers
 
 FAMILIES: tuple[Family, ...] = (
     json_calls.FENCED,
@@ -44,8 +46,11 @@ FAMILIES: tuple[Family, ...] = (
     named_tags.ANY_WORDS,
     named_tags.ANY_PAIRS,
     named_tags.OWN_TAG,
+    lines.LINES,
     *map(family_of, FORMATS),
 )
 
-rescue: Rescue = rescuer(FAMILIES)
+OPENERS: Openers = openers(FAMILIES)
+
+rescue: Rescue = rescuer(OPENERS)
 """`rescue(text, names) -> Rescued`, with all families that forge knows."""

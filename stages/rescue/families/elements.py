@@ -2,26 +2,33 @@
 
 import html
 import re
+from collections.abc import Callable
 
 from msgspec import Struct
 
-from stages.repair.json_text import FoundJson, json_at, json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
+from stages.repair.json_text import json_quoted
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
-from stages.rescue.tags import CLOSED, PARAMETER
+from stages.rescue.tags import CLOSED, GAP, PARAMETER, past_closing
 
 ELEMENT = re.compile(
-    rf"\s*+<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
+    rf"{GAP}<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
     r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
 )
 """An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
-_BLANK = re.compile(r"\s*+")
+_BLANK = re.compile(GAP)
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
 """A value in which every special sign of XML is escaped: HTML has bare ones too."""
 _FOREIGN = re.compile(CLOSED)
 """The closing tag of a call in another format."""
+_SURPLUS = re.compile(r"\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
+_NEAR = 4_000
+"""Characters in which a value is likely to end."""
+_TAG = re.compile(r"</?[\w.-]{1,100}>")
+_FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
+_ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
 _UNCLOSED = "its markup is not closed."
 
 
@@ -32,30 +39,80 @@ class BrokenElements(Struct, frozen=True):
     end: int
 
 
-def body_at(text: str, position: int, tag: str, name: str) -> tuple[Claim, int] | BrokenElements:
+def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tuple[Claim, int] | BrokenElements:
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
     begin = skip_blank(text, position)
-    if text.startswith("{", begin):
-        found = json_at(text, begin)
-        if not isinstance(found, FoundJson):
-            return BrokenElements(CUT_OFF if found.cut else UNREADABLE, len(text) if found.cut else found.end)
-        claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-        return _closed(text, found.end, closing, claim)
+    if text.startswith(("{", "[", '"{'), begin):
+        read = named_call(text, begin, begin + (text[begin] == '"'), name, _past_surplus)
+        if not read.claims:
+            return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
+        # Complete JSON needs no closing tag to show its end, so one of any name will do.
+        closed = _closed(text, read.end, closing, read.claims[0])
+        other = _ANY_CLOSING.match(text, read.end) if isinstance(closed, BrokenElements) else None
+        if other or isinstance(closed, BrokenElements):
+            return without_closing(read.claims[0]), other.end() if other else read.end
+        return closed
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     if text.startswith(f"<{tag}>", begin):
         # Some models write the opening tag twice.
         position = begin + len(f"<{tag}>")
+    known = {f"<{parameter}>" for parameter in names.parameters(name)}
+
+    def bound(begin: int, reach: int) -> int:
+        tags = (tag for tag in _TAG.finditer(text, begin, reach) if tag[0] == closing or tag[0] in known)
+        return next((tag.start() for tag in tags), -1)
+
+    values = Values(text, bound)
     while (element := ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
         tag = element["tag"] or element["word"]
-        closing_tag, key = f"</{tag}>", element["key"] or element["bare"] or tag
-        end = text.find(closing_tag, skip_cdata(text, element.end()))
-        if end < 0:
+        value = values.read(element.end(), tag)
+        if value is None:
             return BrokenElements(CUT_OFF, len(text))
-        given.setdefault(key, []).append(element_as_json(text[element.end() : end], repairs))
-        position = end + len(closing_tag)
-    return _closed(text, position, closing, Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs)))
+        given.setdefault(element["key"] or element["bare"] or tag, []).append(element_as_json(value[0], repairs))
+        position = value[1]
+    repairs.update(values.repairs)
+    claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
+    return _closed(text, position, closing, claim)
+
+
+def _past_surplus(text: str, position: int) -> int:
+    """The position behind a quotation mark and brackets that close nothing."""
+    surplus = _SURPLUS.match(text, position)
+    return surplus.end() if surplus else position
+
+
+class Values:
+    """The values of a call's elements, each up to its closing tag.
+
+    Where that is not near, and the next argument or the end of the call is, the value ends there: its closing tag is
+    missing, or has another name. `bound` finds that place between two positions, -1 for none.
+    """
+
+    def __init__(self, text: str, bound: Callable[[int, int], int]) -> None:
+        self.text = text
+        self.bound = bound
+        self.repairs: dict[str, None] = {}
+
+    def read(self, begin: int, tag: str) -> tuple[str, int] | None:
+        """The value that begins there, and where its markup ends."""
+        closing, inside = f"</{tag}>", skip_cdata(self.text, begin)
+        end = self.text.find(closing, inside, inside + _NEAR)
+        if end < 0 and (bound := self.bound(inside, inside + _NEAR)) >= 0:
+            self.repairs["missing_closer"] = None
+            return without_foreign_closer(self.text[begin:bound]), bound
+        if end < 0 and (end := self.text.find(closing, inside)) < 0:
+            return None
+        return self.text[begin:end], end + len(closing)
+
+
+def without_foreign_closer(written: str) -> str:
+    """The value without a closing tag of another name at its end."""
+    foreign = _FOREIGN_END.search(written[-80:].rstrip())
+    if foreign and f"<{foreign[1]}" not in written:
+        return written.rstrip().removesuffix(foreign[0])
+    return written.strip()
 
 
 def joined_arguments(given: dict[str, list[str]]) -> str:
@@ -87,8 +144,14 @@ def element_as_json(value: str, repairs: dict[str, None], *, strip: bool = True)
     if bare.startswith("<![CDATA[") and bare.endswith("]]>"):
         # XML writes `]]>` inside of CDATA by closing it in the middle and opening it again.
         return json_quoted(bare[len("<![CDATA[") : -len("]]>")].replace("]]><![CDATA[", ""))
-    if strip and value.startswith("\n"):
-        value = value[1:].removesuffix("\n")
+    if strip:
+        if value.startswith("\n"):
+            value = value[1:].removesuffix("\n")
+        elif value.startswith("\r\n"):
+            value = value[2:].removesuffix("\r\n")
+        elif value.startswith("\\n") and "\n" not in value:
+            # A server escaped the line breaks of the markup.
+            value = value[2:].removesuffix("\\n")
     if not _ESCAPED.fullmatch(value):
         return json_quoted(value)
     repairs["entities"] = None
@@ -118,7 +181,8 @@ def after_closing(text: str, position: int, closing: str) -> int | None:
     if text.startswith(closing, begin):
         return begin + len(closing)
     foreign = _FOREIGN.match(text, begin)
-    return foreign.end() if foreign else None
+    past = foreign.end() if foreign else past_closing(text, begin)
+    return past if past > begin else None
 
 
 def skip_blank(text: str, position: int) -> int:

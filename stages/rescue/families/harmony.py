@@ -2,9 +2,8 @@
 
 import re
 
-from stages.repair.json_text import FoundJson, json_at
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
-from stages.rescue.found import Claim, Family, Read
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
+from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 
 _CONTENT_TYPE = (
@@ -51,14 +50,15 @@ def _message(text: str, start: int, names: Names) -> Read | None:
 
 def _call(text: str, start: int, header: re.Match[str], recipient: str) -> Read:
     name = recipient.removeprefix("functions.")
-    found = json_at(text, header.end()) if text.startswith("{", header.end()) else None
-    if not isinstance(found, FoundJson):
-        cut = header.end() == len(text) or (found is not None and found.cut)
-        end = max(found.end if found else 0, header.end())
-        return Read(start=start, end=end, damage=CUT_OFF if cut else UNREADABLE, keep="")
-    after = _AFTER_CALL.match(text, found.end)
-    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=start, end=after.end() if after else found.end, claims=(claim,), keep="")
+    if not text.startswith(("{", "["), header.end()):
+        cut = header.end() == len(text)
+        return Read(start=start, end=header.end(), damage=CUT_OFF if cut else UNREADABLE, keep="")
+    return named_call(text, start, header.end(), name, _past_token)
+
+
+def _past_token(text: str, position: int) -> int:
+    after = _AFTER_CALL.match(text, position)
+    return after.end() if after else position
 
 
 def _addressed(text: str, start: int, _names: Names) -> Read | None:

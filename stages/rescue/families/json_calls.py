@@ -1,14 +1,20 @@
 """Families `fenced` and `bare`: JSON of the shapes that mean a call, in a code fence or in the open."""
 
 import re
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, json_quoted, object_members
+from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, object_members
+from stages.rescue.candidates import unwrapped
+from stages.rescue.families.lines import lines_call
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.patterns import factored
-from stages.rescue.shape import shape_of
+from stages.rescue.shape import arguments_of, shape_of
 from stages.rescue.tags import GAP, IN_BRACKETS, LEFT, RIGHT, markers_before, past_closing
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
@@ -28,12 +34,13 @@ _MAY_HOLD_CALLS = frozenset(
         "markdown",
     }
 )
-_CODE = frozenset({"python", "py", "javascript", "js"})
-"""Languages of fences in which some models write calls as a Python dict or a JavaScript object."""
-_MAY_HOLD_JSON = _MAY_HOLD_CALLS | _CODE
-_JSON_BEGINS = re.compile(rf"[\[{{\uff5b]|{FIRST_KEY}")
+_RESULTS = frozenset({"output", "response", "result", "results", "log", "logs", "console", "diff", "patch"})
+"""Languages of fences with what a model was given; in those of all others some write calls as JSON."""
+_JSON_BEGINS = re.compile(rf"[{{\uff5b]|\[(?=\s{{0,20}}[\[{{])|{FIRST_KEY}")
+_ELEMENT_BEGINS = re.compile("[<\u3010\u3014\u27e6\u00ab\u300a]")
 _MARKUP = re.compile(
-    r"[<\[{>&\"'`\u273f]|//|#|/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
+    r"[<\[{>&@\"'`\u273f\u3010\u3014\u27e6\u00ab\u300a]|//|/(?=\w)|#|%%|[Cc]all |CALL|"
+    r"/\*|(?:Action|Tool|Function|Thought|Arguments|Parameters)\b|to=|call:|commentary|analysis|"
     r"assistant|[A-Z_]{3,30}:|functools|functions?\.|print\(|json\b"
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
@@ -43,14 +50,9 @@ _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NAME_BEFORE = re.compile(
     r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
 )
-_NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\n\s{0,4}\Z", re.MULTILINE)
+_NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z", re.MULTILINE)
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, a rule, or another label."""
-_YAML = re.compile(
-    r"\s*+(?:- )?(?:tool|name|function|tool_name|action): *[\"']?(?P<name>[\w.-]{1,100}+)[\"']?[ ]*\n"
-    r" {0,4}(?:arguments|args|parameters|params|input|action_input): *\n"
-    r"(?P<given>(?: {1,8}[\w.-]{1,100}+:[^\n]{1,2000}(?:\n|\Z))++)(?:```|\s*+\Z)"
-)
 _LABELS = re.compile(
     r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
     r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
@@ -62,6 +64,10 @@ _BRACKETS_BEFORE = re.compile(
     rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
     rf"(?:(?!</){LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
 )
+_BRACKET_BEFORE = re.compile(
+    rf"(?:\A|\n)(?P<name>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}(?!</){LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}\Z"
+)
+"""The same where the opening marker was lost."""
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
 _WORDS_BETWEEN = 3
@@ -81,12 +87,21 @@ _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
+_FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
+_VALUES = re.compile(rf"[:=]\s?\\?{_QUOTE}([A-Za-z_][\w.-]{{0,100}})\\?{_QUOTE}")
+_NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
+"""A sign behind a brace with which no JSON begins."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
-    found = json_at(text, start, strict=not _PROMISING.match(text, start))
+    promising = _PROMISING.match(text, start) is not None
+    if not promising and _NOT_JSON.match(text, start + 1) and not _is_of_a_tool(text, start, names):
+        return None
+    found = json_at(text, start, strict=not promising)
+    if isinstance(found, BrokenJson) and not promising and _is_of_a_tool(text, start, names):
+        found = json_at(text, start)
     if isinstance(found, BrokenJson):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
@@ -98,6 +113,15 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
+def _is_of_a_tool(text: str, start: int, names: Names) -> bool:
+    """Whether a value in it is a tool, or its first key a parameter of one that is named before: worth repairing."""
+    if any(value in names.known for value in _VALUES.findall(text, start, start + 200)):
+        return True
+    first = _FIRST_MEMBER.match(text, start)
+    words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first else ()
+    return any(first[1] in names.parameters(word) for word in words if first and word in names.known)
+
+
 def _fenced(text: str, start: int, names: Names) -> Read | None:
     """A fence contains calls only if it contains nothing else."""
     opening = _FENCE.match(text, start)
@@ -107,40 +131,38 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
-    if language in ("yaml", "yml") and (read := yaml_call(text, start, opening.end(), names)):
+    if not object_follows and (read := lines_call(text, start, opening.end(), names)):
         return read
     if opening[1] in names.known and (read := _behind_tool(text, start, opening, names)):
         return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
-    if not begins or language not in _MAY_HOLD_JSON:
-        if language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names):
+    if not begins or language in _RESULTS:
+        begun = _ELEMENT_BEGINS.match(text, opening.end())
+        marked = begun and any(word in names.known for word in _WORD.findall(text, begun.start(), begun.start() + 120))
+        if marked or (language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names)):
             return Read(start=start, end=opening.end())
         return _passed_over(text, start, opening.end(), language)
     return _fence_of_json(text, start, opening.end(), names)
 
 
+def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:
+    """The call of that name whose arguments are the JSON at `position`; `past` says where the markup behind ends."""
+    found = json_at(text, position) if position < len(text) else BrokenJson(end=position, cut=True)
+    if isinstance(found, BrokenJson):
+        return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
+    if found.text.startswith("{"):
+        claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
+        return Read(start=start, end=past(text, found.end), claims=(claim,), keep="")
+    shape = arguments_of(name, found)
+    return Read(start=start, end=past(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
+
+
 def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) -> Read | None:
     """A fence in the "language" of a tool, with its arguments, which is a guess."""
     found = json_at(text, opening.end(), strict=True) if text.startswith("{", opening.end()) else None
-    closing = _FENCE_END.match(text, found.end) if isinstance(found, FoundJson) else None
-    if not isinstance(found, FoundJson) or closing is None or not _fits(opening[1], found, names):
-        return None
-    claim = Claim(name=opening[1], arguments=found.text, repairs=("fence_of_tool",), cost=1)
-    return Read(start=start, end=closing.end(), claims=(claim,), keep="")
-
-
-def yaml_call(text: str, start: int, position: int, names: Names) -> Read | None:
-    """A known tool and a line for each of its arguments as YAML, up to the end of a fence or the reply: a guess."""
-    found = _YAML.match(text, position)
-    if found is None:
-        return None
-    pairs = (line.partition(":") for line in found["given"].splitlines())
-    given = {key.strip(): json_quoted(value.strip(" \"'")) for key, _, value in pairs}
-    if not given.keys() <= set(names.parameters(found["name"])):
-        return None
-    arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
-    claim = Claim(name=found["name"], arguments=arguments, repairs=("yaml",), cost=1)
-    return Read(start=start, end=found.end(), claims=(claim,), keep="")
+    claim = _fitting(opening[1], found, names, "fence_of_tool") if isinstance(found, FoundJson) else None
+    closing = _FENCE_END.match(text, found.end) if claim and found else None
+    return Read(start=start, end=closing.end(), claims=(claim,), keep="") if claim and closing else None
 
 
 def _may_begin(text: str, position: int, names: Names) -> bool:
@@ -184,9 +206,9 @@ def _behind_name(text: str, start: int, found: FoundJson, names: Names) -> Read 
     """A fence with the arguments of the tool whose name is the line before it."""
     line = _NAME_LINE.search(text, max(0, start - 160), start)
     closing = _FENCE_END.match(text, found.end)
-    if line is None or closing is None or not _fits(line[1], found, names):
+    claim = _fitting(line[1], found, names) if line and closing else None
+    if line is None or closing is None or claim is None:
         return None
-    claim = Claim(name=line[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return Read(start=line.start(1), end=closing.end(), claims=(claim,), keep="")
 
 
@@ -207,19 +229,19 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
 def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A name among the last words before its arguments, in or above their line, whatever they are: a guess."""
     begin = max(0, start - 120)
+    words = _WORD.findall(text, begin, start)[-_WORDS_BETWEEN - 1 :]
+    if not any(word.rsplit(".", 1)[-1] in names.known for word in words):
+        return None
     for word in reversed([*_WORD.finditer(text, begin, start)][-_WORDS_BETWEEN - 1 :]):
         name = word[0].rsplit(".", 1)[-1]
         if name in names.known:
             line = max(text.rfind("\n", begin, word.start()) + 1, begin)
             between = text[word.end() : start]
-            if (
-                between.count("\n") > 1
-                or _SENTENCE_ENDS.search(between)
-                or _SENTENCE.fullmatch(between)
-                or not _fits(name, found, names)
-            ):
+            if between.count("\n") > 1 or _SENTENCE_ENDS.search(between) or _SENTENCE.fullmatch(between):
                 return None
-            claim = Claim(name=name, arguments=found.text, repairs=(*found.repairs, "any_markup"), cost=found.cost + 1)
+            claim = _fitting(name, found, names, "any_markup")
+            if claim is None:
+                return None
             # A label or a bracket before the name belongs to the call; a sentence is the model's own words.
             opens = line if len(_WORD.findall(text[line : word.start()])) <= 1 else word.start()
             closing = _BRACKETS_AFTER.match(text, found.end)
@@ -230,42 +252,45 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
 def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """Lines with labels of any words: one that names the tool, and one that begins with its arguments."""
     before = _LABELS.search(text, max(0, start - 240), start)
-    if before is None or not _fits(before[1], found, names) or not _GOES_ON.match(text, found.end):
+    claim = _fitting(before[1], found, names) if before and _GOES_ON.match(text, found.end) else None
+    return Read(start=before.start(), end=found.end, claims=(claim,), keep="") if before and claim else None
+
+
+def _fitting(name: str, found: FoundJson, names: Names, guess: str = "") -> Claim | None:
+    """The call, if these can be the arguments of a tool of that name whose parameters are known."""
+    claim = next(map(partial(unwrapped, names=names), arguments_of(name, found).claims), None)
+    given = object_members(claim.arguments) if claim else None
+    if claim is None or given is None or not (given or names.takes_nothing(name)):
         return None
-    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=before.start(), end=found.end, claims=(claim,), keep="")
-
-
-def _fits(name: str, found: FoundJson, names: Names) -> bool:
-    """Whether these can be the arguments of a tool of that name whose parameters are known."""
-    given = object_members(found.text)
-    if not given:
-        return given is not None and names.takes_nothing(name)
-    return given.keys() <= set(names.parameters(name))
+    if not given.keys() <= set(names.parameters(name)):
+        return None
+    return replace(claim, repairs=(*claim.repairs, guess), cost=claim.cost + 1) if guess else claim
 
 
 def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A known name in or between brackets of any look, then its arguments: `{{call:f}} {…}`."""
-    before = _BRACKETS_BEFORE.search(text, max(0, start - 160), start)
-    name = (before["inside"] or before["between"]) if before else ""
-    if before is None or not _fits(name, found, names):
+    begin = max(0, start - 160)
+    before = _BRACKETS_BEFORE.search(text, begin, start)
+    claim = _fitting(before["inside"] or before["between"], found, names) if before else None
+    if claim is None and (before := _BRACKET_BEFORE.search(text, begin, start)):
+        claim = _fitting(before["name"], found, names, "any_markup")
+    if before is None or claim is None:
         return None
     closing = _BRACKETS_AFTER.match(text, found.end)
-    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    end = closing.end() if closing else found.end
-    return Read(start=before.start(), end=end, claims=(claim,), keep="")
+    return Read(start=before.start(), end=closing.end() if closing else found.end, claims=(claim,), keep="")
 
 
 def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A known name and its arguments, with nothing else in the reply: `get_weather {"city": …}`."""
-    if start > 160 or len(text) - found.end > 40 or not found.text.startswith("{"):
+    if start > 160 or len(text) - found.end > 40:
         return None
     before = _NAME_BEFORE.fullmatch(text[:start].lstrip())
     if before is None or not names.knows(before[1]) or not _AFTER_NAMED.fullmatch(text, found.end):
         return None
-    if before["colon"] and not _fits(before[1], found, names):
+    claims = arguments_of(before[1], found).claims
+    if not claims or (before["colon"] and _fitting(before[1], found, names) is None):
         return None
-    claim = Claim(name=before[1], arguments=found.text, repairs=found.repairs, cost=found.cost + 1)
+    claim = replace(claims[0], cost=claims[0].cost + 1)
     return Read(start=0, end=len(text), claims=(claim,), keep="")
 
 
@@ -279,6 +304,11 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
 
 
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
-_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_LIKE_A_CALL}))"
+_OTHER_KEY = (
+    "(?:['\u201c]|\\\\\")\\w{1,40}+\\\\?+['\"\u201d]\\s?+[:=]\\s?+\\\\?+['\"\u201c{\\dTF]|"
+    "[A-Za-z_]\\w{0,40}+:\\s?+['\"\u201c]"
+)
+"""A key that is not written as JSON has it, and the beginning of its value."""
+_OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_OTHER_KEY}|{_LIKE_A_CALL}))"
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
 BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)

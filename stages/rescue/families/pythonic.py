@@ -14,18 +14,18 @@ _TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
 _NAME_BEFORE = re.compile(r"[\s`]*(?:[A-Za-z_]\w{0,60}\s?=\s?)?(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
 _LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
-_FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t]*+\n\s*+")
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)\s*?\n\s*+")
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _NEAR_BEGIN = 160
 """Maximum characters before the first bracket of a reply that is nothing but calls."""
 _MARKED = re.compile(
     rf"^(?:[A-Z]\w{{0,15}}: ?|{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s?|"
     rf"[^\w\s`\"'#>|/*-]{{1,4}}\s?(?:[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?)?)?"
-    r"(?P<name>[A-Za-z_][\w.-]{0,120}) ?\Z",
+    r"(?P<name>(?:await |print\()?[A-Za-z_][\w.-]{0,120}) ?\Z",
     re.MULTILINE,
 )
 _MARK_AFTER = re.compile(
-    rf"(?:\s?{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}| ?[^\w\s`\"'.,;]{{1,4}})?[ \t]*(?=\n|\Z)"
+    rf"(?:\s?{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}| ?[^\w\s`\"'.,;]{{1,4}}|;)?[ \t]*(?=\n|\Z)"
 )
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
@@ -66,7 +66,7 @@ def _whole(text: str, start: int, names: Names) -> Read | None:
     if calls is None or not _any_known(calls, names):
         return None
     if not calls.damage and not _REST_OF_REPLY.match(text, calls.end):
-        return None
+        return _marked_line(text, start, names)
     return Read(start=0, end=calls.end, claims=calls.claims, damage=calls.damage, keep="")
 
 

@@ -6,11 +6,12 @@ from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
 from stages.repair.json_text import FoundJson, json_at, json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call, yaml_call
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call
+from stages.rescue.families.lines import lines_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
-from stages.rescue.shape import shape_of
+from stages.rescue.shape import arguments_of, shape_of
 
 _LABEL = (
     r"(?:(?:Tool|Function)[ _](?:[Cc]all|[Nn]ame)|Action|Tool|Function|Call|(?:tool|function)_name|tool|function|"
@@ -23,8 +24,9 @@ _INPUT = (
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t\u00a0]*")
 _NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
 _INPUT_LABEL = re.compile(
-    rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?(?:\"(?=\{{\s{{0,8}}\\))?"
+    rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?(?:\"(?=\{{\s{{0,8}}[}}\\]))?"
 )
+_ARGUMENTS = re.compile(r"\{|\[\s{0,8}\{")
 _TO_BRACE = re.compile(r"[(\[]?\s*+(?=\{)")
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
 _AFTER = re.compile(r"\"?`?(?:\s*```)?")
@@ -46,7 +48,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
         return None
-    if text.startswith(_YAML_BEGINS, start) and (read := yaml_call(text, line, line, names)):
+    if text.startswith(_YAML_BEGINS, start) and (read := lines_call(text, line, line, names)):
         return read
     return _labelled(text, start, head.end(), names) or _inline(text, start, head.end(), names)
 
@@ -56,7 +58,7 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
     label = _INPUT_LABEL.match(text, name.end()) if name else None
     if name is None or label is None or name[1].lower() in _NO_TOOL:
         return None
-    if not text.startswith("{", label.end()):
+    if not _ARGUMENTS.match(text, label.end()):
         return _plain(text, start, label.end(), name[1], names)
     found = json_at(text, label.end())
     looked = found.end
@@ -65,8 +67,9 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
     if not isinstance(found, FoundJson):
         why = CUT_OFF if found.cut else UNREADABLE
         return Read(start=start, end=max(found.end, label.end()), damage=why, keep="", looked=looked)
-    claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=start, end=_end(text, found.end), claims=(claim,), keep="", looked=looked)
+    shape = arguments_of(name[1], found)
+    end = _end(text, found.end)
+    return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="", looked=looked)
 
 
 def _up_to_label(text: str, start: int, torn: BrokenJson) -> FoundJson | BrokenJson:

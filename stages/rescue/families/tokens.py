@@ -9,10 +9,11 @@ only behind markers that nothing but calls have.
 
 import re
 
-from stages.repair.json_text import FoundJson, json_at
+from msgspec.structs import replace
+
 from stages.rescue.described import ARGUMENT_KEYS
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
-from stages.rescue.found import Claim, Family, Read
+from stages.rescue.families.json_calls import named_call
+from stages.rescue.found import Family, Read
 from stages.rescue.names import LONGEST_NAME, Names, name_before
 from stages.rescue.pycalls import call_list
 from stages.rescue.tags import BAR, GAP, MARKER, OPENS, STEM, STEM_IN, before_call, is_of_calls, past_closing
@@ -21,7 +22,7 @@ _MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}+"
 _HEAD = re.compile(
     rf"(?P<markers>{_MARKERS})(?:(?P<id>[\w-]{{1,40}}+){GAP}(?P<inner>{_MARKERS}))??"
     rf"(?:name\s{{0,4}}[:=]\s{{0,4}})?[*`\"']{{0,3}}(?P<name>[\w.:/#-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}"
-    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|[:=(]|\w{{1,20}}\s{{0,4}}[:=]){GAP}){{0,6}}+)(?:json{GAP})?(?:\"(?=\{{\s{{0,8}}\\))?(?=\{{|\Z)"
+    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|[:=(]|\w{{1,20}}\s{{0,4}}[:=]){GAP}){{0,6}}+)(?:json{GAP})?(?:\"(?=\{{\s{{0,8}}\\))?(?=\{{|\[\s{{0,8}}\{{|\Z)"
 )
 _ONLY_MARKERS = re.compile(_MARKERS)
 _BEGINS_PYTHON = re.compile(r"\[?\s{0,8}[A-Za-z_][\w.-]{0,120}\(")
@@ -58,7 +59,7 @@ def _named(text: str, start: int, names: Names) -> Read | None:
         # DeepSeek's section without the token that begins a call: more may be missing.
         return None
     begin = start + before_call(head["markers"])
-    return _with_json(text, _section(text, begin), head.end(), name)
+    return named_call(text, _section(text, begin), head.end(), name)
 
 
 def _section(text: str, start: int) -> int:
@@ -91,28 +92,14 @@ def _headless(text: str, start: int) -> Read | None:
     return Read(start=start, end=begin.end(), damage="its header is damaged.", keep="") if begin else None
 
 
-def _with_json(text: str, start: int, position: int, name: str) -> Read:
-    found = json_at(text, position) if position < len(text) else None
-    if not isinstance(found, FoundJson):
-        end, cut = (position, True) if found is None else (found.end, found.cut)
-        return Read(start=start, end=max(end, position), damage=CUT_OFF if cut else UNREADABLE, keep="")
-    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=start, end=past_closing(text, found.end), claims=(claim,), keep="")
-
-
 def _args(text: str, start: int, names: Names) -> Read | None:
     """`name[ARGS]{…}` where the marker before it has been lost."""
     name = name_before(text, start)
     head = _ARGS.match(text, start)
     if not name or head is None or not text.startswith("{", head.end()):
         return None
-    begin = start - len(name)
-    found = json_at(text, head.end())
-    if not isinstance(found, FoundJson):
-        why = (CUT_OFF if found.cut else UNREADABLE) if names.knows(name) else None
-        return Read(start=begin, end=max(found.end, head.end()), damage=why)
-    claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=begin, end=past_closing(text, found.end), claims=(claim,), keep="")
+    read = named_call(text, start - len(name), head.end(), name)
+    return replace(read, damage=None) if read.damage and not names.knows(name) else read
 
 
 NAMED = Family(

@@ -26,6 +26,7 @@ from stages.rescue.families.elements import (
     joined_arguments,
     skip_blank,
     skip_cdata,
+    without_foreign_closer,
 )
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
@@ -39,6 +40,7 @@ from stages.rescue.tags import (
     KEY,
     OPENS,
     PARAMETER,
+    PREFIX,
     QUOTE,
     TAG,
     TAG_END,
@@ -68,8 +70,9 @@ _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
 _ATTRIBUTE = r"\s++[\w-]{1,40}+=(?:\"[^\"\n]{0,2000}+\"|'[^'\n]{0,2000}+')"
 ELEMENTS = Grammar(
     head=re.compile(
-        rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>[^>\n\"'={{(\u201c\u201d]{{1,200}}+){QUOTE}?"
-        rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_ATTRIBUTE}|[^<>\n]){{0,80}}+)(?:>|(?=\n\s{{0,8}}{TAG}{PARAMETER})))"
+        rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^<>\n\"'={{(\u201c\u201d]|<(?=[|\uff5c/])){{1,200}}+){QUOTE}?"
+        rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_ATTRIBUTE}|[^<>\n]){{0,80}}+)"
+        rf"(?:>|(?=\n?\s{{0,8}}{TAG}{PARAMETER}[\s=])))"
     ),
     key=re.compile(
         rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
@@ -78,8 +81,9 @@ ELEMENTS = Grammar(
     value_end=re.compile(
         r"(?=[<\n])(?:"
         rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
-        rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|"
-        rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN})))"
+        rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|(?<=>)(?={_KEY_OPEN})|"
+        rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))|"
+        rf"(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
     ),
     end=re.compile(rf"{GAP}(?:{END_TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
 )
@@ -105,15 +109,17 @@ PAIRS = Grammar(
     strip=False,
 )
 # Where `<` was lost, as quantized MiniMax models lose it.
+_UNBRACKETED_KEY = rf"<?{PREFIX}{PARAMETER} (?:name|key)="
 UNBRACKETED = Grammar(
-    head=re.compile(r"invoke name=[\"'](?P<name>[\w.:/-]{1,200}+)[\"']>"),
-    key=re.compile(r"\s*+<?parameter name=[\"'](?P<key>[^\"'>\n]{1,200}+)[\"']>(?P<bare>(?!))?"),
-    value_end=re.compile(r"<?/?parameter>(?=\s*+(?:<?parameter name=|<?/?invoke>|\Z))"),
-    end=re.compile(rf"\s*+<?/?invoke>(?:\s*+(?:{CLOSED}|[\w:]{{0,40}}(?:tool|function)_calls?>))?"),
+    head=re.compile(rf"{PREFIX}{CALL} name=[\"'](?P<name>[\w.:/-]{{1,200}}+)[\"']>"),
+    key=re.compile(rf"\s*+{_UNBRACKETED_KEY}[\"'](?P<key>[^\"'>\n]{{1,200}}+)[\"'][^>\n]{{0,40}}>(?P<bare>(?!))?"),
+    value_end=re.compile(rf"(?=[</\w])<?/?{PREFIX}{PARAMETER}>(?=\s*+(?:{_UNBRACKETED_KEY}|<?/?{PREFIX}{CALL}>|\Z))"),
+    end=re.compile(rf"\s*+<?/?{PREFIX}{CALL}>(?:\s*+(?:{CLOSED}|[\w:]{{0,40}}(?:tool|function)_calls?>))?"),
 )
+_UNBRACKETED_BEFORE = re.compile(rf"(?<![\w<:/.-]){PREFIX}{CALL} name\Z")
 _TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?P<bracket>[\[(])?\s*+(?=\{{)")
 _BRACKET_END = re.compile(r"\s*+[\])]")
-_GIVEN = re.compile(r"\s([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)')")
+_GIVEN = re.compile(r"\s-{0,2}([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
 _AROUND_KEY = " :\t\r\n"
 _KEY_CLOSED = re.compile(_PAIR_KEY_END)
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
@@ -123,14 +129,14 @@ _KEY_INSIDE = re.compile(rf"{TAG}{PARAMETER}{ATTRIBUTE}{QUOTE}?([\w.-]{{1,100}}+
 _BLANKS = (" ", "\t")
 _MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 _REST = re.compile(r"\Z")
-_FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
 _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
     if text[start] == "=":
-        bare = UNBRACKETED.head.match(text, start - len("invoke name"))
+        before = _UNBRACKETED_BEFORE.search(text, max(0, start - 60), start)
+        bare = UNBRACKETED.head.match(text, before.start()) if before else None
         if bare is None or not names.knows(bare["name"]):
             return None
         return parameters(text, Called(name=bare["name"], begin=bare.start(), body=bare.end()), UNBRACKETED, names)
@@ -163,7 +169,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
     """The arguments that stand in the tag itself: JSON of all of them, or an attribute for each."""
-    given = {found[1]: html.unescape(found[2] or found[3] or "") for found in _GIVEN.finditer(written)}
+    given = {found[1]: html.unescape(found[2] or found[3] or found[4] or "") for found in _GIVEN.finditer(written)}
     whole = next((given[key] for key in ARGUMENT_KEYS if given.get(key, "").startswith("{")), "")
     if whole and is_json(whole):
         return whole
@@ -225,7 +231,7 @@ def _own_elements(text: str, called: Called, names: Names) -> Read | None:
     element = OWN_ELEMENT.match(text, called.body)
     if element is None or element["tag"] not in names.parameters(called.name):
         return None
-    body = body_at(text, called.body, "tool_call", called.name)
+    body = body_at(text, called.body, "tool_call", called.name, names)
     return (
         None if isinstance(body, BrokenElements) else Read(start=called.begin, end=body[1], claims=(body[0],), keep="")
     )
@@ -267,13 +273,11 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
             repairs["missing_closer"] = None
             position, written = key.end() + inner, written[:inner]
         elif not ended[0]:
-            foreign = _FOREIGN_END.search(written[-80:].rstrip())
-            if foreign and f"<{foreign[1]}" not in written:
-                written = written.rstrip().removesuffix(foreign[0])
-            else:
+            bare = without_foreign_closer(written)
+            if bare == written.strip():
                 repairs["missing_closer"] = None
                 unclosed += 1
-                written = written.strip()
+            written = bare
         elif written[-1:] in _BLANKS and (margin := _MARGIN.search(written)):
             written = _without_margin(written, margin[0])
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
@@ -291,15 +295,15 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         given = {name: [next(values) for _ in several] for name, several in given.items()}
     closing = grammar.end.match(text, position)
     end = closing.end() if closing else past_closing(text, position)
-    if given and position == len(text) and unclosed == len(raw):
-        closing = _REST.match(text, position)
-    ended = _ALL_CLOSED.match(text, position) if closing is None and given and text[position - 1] == ">" else None
-    if end == position and ended:
+    if closing is None and end == position:
+        closed = text[position - 1] == ">" or unclosed == len(raw)
+        complete = closed if given else names.takes_nothing(called.name)
+        ended = _ALL_CLOSED.match(text, position) if complete else None
+        if ended is None:
+            cut = _CUT_TAG.match(text, position)
+            return _damaged(called, cut.end() if cut else position, names)
         repairs["missing_closer"] = None
-        closing, end = ended, ended.end()
-    if end == position and closing is None:
-        cut = _CUT_TAG.match(text, position)
-        return _damaged(called, cut.end() if cut else position, names)
+        end = ended.end()
     claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
     return Read(start=called.begin, end=end, claims=(claim,), keep="")
 
@@ -322,8 +326,6 @@ def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> 
     """One value as JSON. If the format types it (`string="false"`), JSON as it is; else a string."""
     if "string=" in typed:
         return value.strip() if "false" in typed and is_json(value.strip()) else json_quoted(value)
-    if "\\n" in value and "\n" not in value:
-        value = value.removeprefix("\\n").removesuffix("\\n")
     return element_as_json(value, repairs, strip=strip)
 
 
@@ -356,7 +358,7 @@ ELEMENT = Family(
     first="<f=",
     opener=(
         rf"{OPENS}{TAG[1:]}(?:{CALL}(?:(?={ATTRIBUTE}|/\w)|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
-        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)|=(?<![<:]invoke name=)(?<=invoke name=)[\"']"
+        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)|=(?<= name=)[\"'](?=[\w.:/-]{1,200}[\"']>)"
     ),
     read=_read,
 )
