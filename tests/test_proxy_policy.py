@@ -560,7 +560,7 @@ async def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> Non
         await there.say("Go.")
         assert await there.went("fine") == ["test"]
         assert (await there.went("fine"), there.outcome) == ([], "exhausted")
-        refusal = "[refused: the session may run 2 calls, and has]"
+        refusal = "[refused: the maximum of 2 calls is reached]"
         assert there.said == f'[called edit: {{"path":"a.py","text":"x"}}]\n{refusal}'
         assert len(there.server.asked) == 3
 

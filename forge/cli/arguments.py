@@ -441,9 +441,7 @@ def _durable_verbs(verbs: _Verbs) -> None:
     events = _verb(verbs, "events", "print a run's events as JSON lines until it ends")
     _workflow(events)
     events.add_argument("run", metavar="RUN", help="id printed by forge runs start")
-    events.add_argument(
-        "--after", type=_sequence, default=(0, 0), metavar="N.N", help="only print events after this sequence number"
-    )
+    events.add_argument("--after", type=_sequence, metavar="N.N", help="only print events after this sequence number")
     export = _of_run(verbs, "export", "write a run as a journal, for forge replay, bisect and ablate")
     export.add_argument("file", type=Path, help="journal to write; it must not exist yet")
     _of_run(verbs, "delete", "delete a finished run")

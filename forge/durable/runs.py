@@ -488,8 +488,10 @@ class Runs:
             for line in bare_lines(journal):
                 file.append(line)
 
-    async def events(self, run: str, workflow: Workflow, *, after: tuple[int, int] = (0, 0)) -> AsyncIterator[Stamped]:
-        """The run's events as they happen, after the one with the `sequence` `after`, until the run ends.
+    async def events(
+        self, run: str, workflow: Workflow, *, after: tuple[int, int] | None = None
+    ) -> AsyncIterator[Stamped]:
+        """The run's events as they happen, until the run ends: all, or those after the one with the `sequence` `after`.
 
         They are derived from the recorded steps by the run's workflow: none is lost, and none comes twice.
         """
@@ -497,7 +499,7 @@ class Runs:
         while True:
             over = (await self.get(run)).over
             for stamped in await reader.more():
-                if stamped.sequence > after:
+                if after is None or stamped.sequence > after:
                     yield stamped
             if over:
                 return

@@ -29,7 +29,7 @@ from stages.wire.wires import wire
 log = logging.getLogger("forge.proxy")
 
 _SLOTS = 4
-"""Requests at a backend that does not say how many it works on."""
+"""Concurrent requests at a backend that does not report its slots."""
 
 
 def _log_line(passage: Passage) -> None:
@@ -41,9 +41,9 @@ def _log_line(passage: Passage) -> None:
 class ProxyServer(Server):
     """A proxy in front of a backend: `async with ProxyServer("http://127.0.0.1:8080") as proxy: …proxy.url…`.
 
-    `backend` is one of forge.backends, or a name as on the command line. `port` 0 is any free one. ForgeError for an
-    address that others reach without a key, for a port that is taken, for a policy with faults, and for a backend that
-    cannot be reached. `watch` is told of each request when it is over; by default it is a line in the log.
+    `backend` is one of forge.backends, or a name as on the command line. `watch` is called with each finished request;
+    by default, it is logged. ForgeError for an address that other machines can reach without a key, a port in use, an
+    invalid policy, or a backend that cannot be reached.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class ProxyServer(Server):
         return app
 
     def reload(self) -> None:
-        """Read the file of the policy again, for the requests to come. ForgeError for a fault: the old policy stays."""
+        """Read the policy file again, for new requests. ForgeError if it is invalid: the old policy stays in force."""
         policy = given_policy(self._options.policy)
         self._service.model = replace(self._service.model, policy=policy)
 
     @property
     def load(self) -> tuple[int, int]:
-        """How many requests are at the backend, and how many wait for a slot there."""
+        """The numbers of requests at the backend, and of those waiting for a slot."""
         slots = self._service.slots
         return slots.working, slots.waiting
 
@@ -78,7 +78,7 @@ class ProxyServer(Server):
 async def _application(
     connection: Connection, options: ProxyOptions, policy: Policy, watch: Callable[[Passage], None]
 ) -> AsyncIterator[tuple[App, Service]]:
-    """The application in front of that connection, and what answers its requests."""
+    """The application in front of that connection, and its service."""
     endpoint, tally = connection.endpoint, Tally()
     limit = endpoint.context_limit if endpoint else 0
     setup = _open_to_text(connection.setup)
@@ -116,7 +116,7 @@ async def _application(
 
 
 def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | None:
-    """What is done where the server refuses tools; None where it never does."""
+    """The fallback for a server that may refuse tools; None if it never does."""
     endpoint = connection.endpoint
     if endpoint is None or (endpoint.native_calls and not endpoint.tools_refused):
         return None
@@ -126,5 +126,5 @@ def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | N
 
 
 def _open_to_text(setup: Setup) -> Setup:
-    """The setup with native calls for constrained ones: under that constraint a model could never answer in words."""
+    """The setup with native instead of constrained calls: under a constraint, a model could never answer in text."""
     return replace(setup, mode="native") if setup.mode == "constrained" else setup

@@ -318,7 +318,7 @@ def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
     for rule in guard.applied.guards if known else ():
         match rule(calm, known):
             case Stop():  # only the guard of `max_tool_calls` stops
-                return f"the session may run {guard.applied.policy.limits.max_tool_calls} calls, and has"
+                return f"the maximum of {guard.applied.policy.limits.max_tool_calls} calls is reached"
             case [objection, *_]:
                 return unprefixed(objection)
             case _:

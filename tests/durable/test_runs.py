@@ -15,7 +15,7 @@ from forge.connection import Connection, Setup
 from forge.durable import Run
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
 from stages.effect import NeedsInput, Replied, Reply, Send
-from stages.events import Steered
+from stages.events import Connected, Steered
 from stages.halt import ApprovalNeeded, Cancelled
 from stages.message import Tool, User
 from tests.durable.till import ask_back, finish, get_order, till
@@ -68,6 +68,7 @@ async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_
         assert "already exists" in await refused(runs.export(run, tmp_path / "run.jsonl"))
         # Events: all of them, once, and from any of them on.
         told = [one async for one in runs.events(run, till)]
+        assert isinstance(told[0].event, Connected)
         assert [type(one.event).__name__ for one in told][-1] == "RunFinished"
         assert len({one.sequence for one in told}) == len(told)
         assert [one async for one in runs.events(run, till, after=told[4].sequence)] == told[5:]
