@@ -1,4 +1,4 @@
-"""Whether this package is whole and forge's alone: pip merges packages of one name, and takes them apart together."""
+"""Detects an installation damaged by forge-guardrails, which has a package named forge too: pip merges the two."""
 
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
@@ -11,7 +11,7 @@ _MEND = (
 MERGED = (
     "forge-guardrails has a package named forge too, and pip has put its files among those of forge-toolcalls. " + _MEND
 )
-"""Of an installation in which both are: whichever came last works, and uninstalling either breaks the other."""
+"""The warning if both are installed: the last one works, and uninstalling either breaks the other."""
 
 _DAMAGED = (
     f"files of forge-toolcalls are missing or are not its own, as after forge-guardrails was uninstalled. {_MEND}"
@@ -19,13 +19,13 @@ _DAMAGED = (
 
 
 def is_merged(path: Iterable[str]) -> bool:
-    """Whether forge-guardrails lies in the package with that path as well; some ten microseconds."""
-    # It has had this since its first version, and forge will not: a look into the folder is enough.
+    """Whether forge-guardrails is in the package at that path too. Takes about ten microseconds."""
+    # forge-guardrails has always had this module, and forge never will.
     return PathFinder.find_spec("forge.core", [*path]) is not None
 
 
 def trouble(package: ModuleType) -> str:
-    """What is wrong with the package `forge` as it was imported, and what to do; empty if it is forge's own."""
+    """What is wrong with the imported package `forge`, and what to do; empty if nothing is."""
     if hasattr(package, "run_or_raise"):
-        return ""  # this one looks itself when it is imported
+        return ""  # it checks itself on import
     return MERGED if is_merged(package.__path__) else _DAMAGED

@@ -1,4 +1,4 @@
-"""Callbacks of users, and what happens when one fails."""
+"""Users' callbacks: guards, checks, stages, watchers and askers, and the errors that name one that fails."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ def placed(function: Callable[_P, _R], place: _Place, *kinds: type) -> Callable[
 
 
 def placed_guard(guard: Guard, place: _Place) -> Guard:
-    """The guard; where it raises, or answers with no verdict on the calls, it raises a CallbackError."""
+    """The guard, raising CallbackError if it raises or does not return a valid verdict."""
     ask = placed(guard, place, object)
 
     def called(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
@@ -142,7 +142,7 @@ class Watcher:
             await self._tell(delta)
 
     async def forget(self, fault: Fault, attempt: int, seconds: float) -> None:
-        """Say that this attempt is void and the next starts after so many seconds."""
+        """Announce that this attempt is void, and that the next one starts after that many seconds."""
         self._split = reasoning.Split()
         await self._tell(Retry(fault=fault, attempt=attempt, seconds=seconds))
 
@@ -151,14 +151,14 @@ class Watcher:
             told = self._on_chunk(delta)
             if inspect.isawaitable(told):
                 await told
-        # Unwrapped, a time-out in `on_chunk` would be taken for one of the transport.
+        # Without this, a time-out in `on_chunk` would look like one of the transport.
         except Exception as error:
             raise WatcherError(f"on_chunk failed at a {type(delta).__name__}: {error!r}") from error
 
 
-# Asker: a person's word on a call that needs approval, or whose outcome is unknown.
+# Asker: asks a person about a call that needs approval, or whose outcome is unknown.
 
 Answer = Approved | Rejected | Settled | Unanswered
-"""What a person may say; `Settled` only where the outcome of a call is unknown."""
+"""A person's answer; `Settled` only if the outcome of a call is unknown."""
 
 Asker = Callable[[Ask], Awaitable[Answer]]

@@ -1,4 +1,4 @@
-"""Setup, all that is known of a backend as data; Connection, that and how to ask it; and what can be connected to."""
+"""Connections to backends: the Setup is what is known of one, as data; the Connection adds how to call it."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -18,79 +18,81 @@ from stages.wire.wires import OPENAI, Dialect
 
 
 class Setup(Struct, frozen=True, kw_only=True):
-    """What a turn is set up for: all that is known of a backend, as data. No address, no key.
-
-    A journal holds it, so a replay needs no backend. `context_tokens` is the size of the model's context, as the
-    server says it. `dialect` is how the backend speaks its protocol, `form` how calls are written as text, where they
-    are. `markers` are how the model's own chat template writes calls, where the server shows the template,
-    `formats` what its profile says of that;
-    `alternating` says that it refuses two messages of one role in a row, or the user's word right after a tool's.
-    `falls_back`: a refusal of tools comes as a Fault of the kind `no_tools`, and the tools are written into the prompt
-    from then on. `logprobs`: it gives the probabilities of tokens, where they are asked for. `tokens_per_character` is
-    by the server's own tokenizer; without it a run begins with a guess, and learns from replies (`stages.tokens`).
-    `targets` are the setups of the other models that the backend has, by the names under which stages ask for them
-    (`Ready.target`): `larger`, `summary`, or one of a user's own. `because` says how forge came to know what the
-    server is.
-    """
+    """What is known of a backend, without its address and key. Journals store it, so a replay needs no backend."""
 
     mode: Mode = "native"
     model: str = ""
     context_tokens: int = 0
+    """The size of the model's context, as the server reports it."""
     sampling: Sampling = Sampling()
     dialect: Dialect = OPENAI.dialect
+    """How the backend speaks its protocol."""
     form: FormName = "json"
+    """How calls are written as text, in the modes that do so."""
     alternating: bool = False
+    """Whether it refuses two messages of one role in a row, or a user message right after a tool's."""
     falls_back: bool = False
+    """Whether it reports refused tools as a Fault of kind `no_tools`; from then on, they are put into the prompt."""
     logprobs: bool = False
+    """Whether it returns the probabilities of tokens on request."""
     targets: Mapping[str, "Setup"] = {}
+    """The backend's other models, by the names that stages use (`Ready.target`): `larger`, `summary` …"""
     markers: Markers | None = None
+    """How the model's chat template writes calls, if the server shows the template."""
     formats: tuple[Format, ...] = ()
+    """The formats of calls that its profile lists."""
     tokens_per_character: float | None = None
+    """By the server's own tokenizer; without it, a run learns it from replies (`stages.tokens`)."""
     because: str = ""
+    """How forge recognised the server."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """Where a server takes requests over plain HTTP, for the proxy, which hands on bodies that a client wrote.
-
-    `base` is its address as the wire's paths are appended to it, `root` without `/v1`. `headers` go with every request,
-    the credential among them if there is one; without one, a client's goes in `key_header`. `model` is the one that was
-    asked for by name; empty: any. `instead` are those that the server has, where it is known not to have that one.
-    `slots` are the requests that it works on at the same time, 0: it does not say. `context_limit` are the tokens of
-    context that it makes room for if a request asks for them; 0: it has what it has. `hidden` must not be shown of what
-    it says; the times are seconds: without a byte, and in all. `profile` is the name of what the server is.
-    `native_calls`: it takes tools in a request; where it may not, `tools_refused` are words of the error that says so.
-    `proxy` is the forward proxy on the way, empty for none; `tls` is what certificates are checked with, where there
-    are any.
-    """
+    """How to reach a server over plain HTTP: for the proxy, which forwards bodies that a client wrote."""
 
     base: str
+    """The address to which the paths of the protocol are appended."""
     root: str
+    """The address without `/v1`."""
     headers: Mapping[str, str]
+    """The headers of every request, with the credential if there is one."""
     key_header: str = "authorization"
+    """The header for a client's credential, if there is no other."""
     has_key: bool = False
     model: str = ""
+    """The configured model; empty for any."""
     instead: str = ""
+    """The models that the server has, if it is known to lack the configured one."""
     slots: int = 0
+    """Concurrent requests that the server works on; 0 if unknown."""
     context_limit: int = 0
+    """Maximum tokens of context that a request can ask for; 0 if the size is fixed."""
     hidden: Hidden = NOTHING
+    """Secrets to mask in the server's answers."""
     timeout: float = 300.0
+    """Maximum seconds without a byte."""
     total: float | None = None
+    """Maximum seconds in all."""
     profile: str = ""
+    """The name of the server's profile."""
     native_calls: bool = True
+    """Whether it accepts tools in a request."""
     tools_refused: tuple[str, ...] = ()
+    """Words in the errors with which it refuses tools."""
     proxy: str = ""
+    """The forward proxy; empty for none."""
     tls: ssl.SSLContext | None = None
+    """Verifies certificates."""
 
 
 Sender = Callable[[Send], Awaitable[Replied | Undelivered]]
 
 
 class Connection(Struct, frozen=True):
-    """A model that can be asked, and what is known of it.
+    """A connected model. `stream` is `send` with a callback for the parts of the reply; None if it cannot stream.
 
-    `stream` is `send` that tells a watcher of the reply while it comes; without it a watcher is told when the whole is
-    there. `count` asks the server's own tokenizer what a request takes, in tokens. `endpoint`: where it is,
-    if it is a server; `endpoints`: where the other models are, by target.
+    `count` returns the tokens of a request by the server's own tokenizer. `endpoint` is None unless it is a server;
+    `endpoints` are those of the other models, by target.
     """
 
     setup: Setup
@@ -101,7 +103,7 @@ class Connection(Struct, frozen=True):
     endpoints: Mapping[str, Endpoint] = {}
 
     def told(self, on_chunk: OnChunk | None) -> Sender:
-        """What sends requests and tells the watcher, if there is one, of the replies."""
+        """A function that sends requests, and passes the parts of replies to `on_chunk` if that is given."""
         if on_chunk is None:
             return self.send
         if self.stream is None:
@@ -121,10 +123,10 @@ async def _in_one_go(send: Sender, effect: Send, on_chunk: OnChunk) -> Replied |
 
 
 class Backend(Protocol):
-    """Anything that connects: a server's address, llama.cpp in this process, a script."""
+    """Anything that can connect to a model: a server, llama.cpp in this process, a script."""
 
     def connect(self) -> AbstractAsyncContextManager[Connection]:
-        """Reach the model, or raise a ForgeError that says why it cannot be reached."""
+        """Connect to the model. ForgeError if it cannot be reached."""
         ...
 
 
@@ -132,21 +134,21 @@ AnyBackend: TypeAlias = Annotated[
     Backend | str,
     Meta(description="one of forge.backends, a server's address, such as http://127.0.0.1:8080, or 'local'"),
 ]
-"""What a run is told to run on."""
+"""The `backend` argument of a run."""
 
 
 class OpenBackend:
-    """A backend that is connected already, and stays so after the run."""
+    """A backend that is already connected, and stays connected after the run."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     @property
     def setup(self) -> Setup:
-        """What is known of the backend."""
+        """The backend's setup."""
         return self._connection.setup
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """The connection that there is."""
+        """The existing connection."""
         yield self._connection

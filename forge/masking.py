@@ -1,4 +1,4 @@
-"""Masking: secrets taken out of what is shown, logged or raised. A journal's own marks are in `forge.journal`."""
+"""Masking of secrets in whatever is shown, logged or raised. Journals have their own redaction (`forge.journal`)."""
 
 import re
 from base64 import b64encode
@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from stages.effect import Fault, RawCall, Reply
 from stages.repair.decoding import sound
 
-# The ways in which a secret may be written in a text: plain, escaped, in a URL, in HTML, in base64.
+# How a secret may be spelt in a text: plain, escaped, in a URL, in HTML, in base64.
 
 HEAD_LENGTH = 12
-"""Number of characters by which the beginning of a secret is recognised where a text was cut off inside it."""
+"""Characters by which the beginning of a secret is recognised if a text was cut off inside it."""
 
 _FRAGMENT = 4
-"""Minimum number of characters to look for: of a secret in base64, and of one that is cut off at the end of a text."""
+"""Minimum characters to search for: of a secret in base64, and of one cut off at the end of a text."""
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
@@ -24,8 +24,8 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """The secret as JSON, JSON within JSON, URLs, HTML and base64 write it, the longest first."""
-    secret = sound(secret)  # as it stands in whatever it is looked for
+    """The secret as JSON, JSON within JSON, URLs, HTML and base64 spell it, longest first."""
+    secret = sound(secret)  # as in the texts that are searched
     once = _escaped(secret)
     plus = _percent(secret, "").replace("%20", "+")
     escaped = {form for text in (secret, once, _escaped(once)) for form in (text, _ascii(text))}
@@ -46,7 +46,7 @@ def _escaped(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """The text as JSON writes it for those who read ASCII only."""
+    """The text as JSON spells it in pure ASCII."""
     if text.isascii():
         return text
     pairs = ((c, c.encode("utf-16-be", "surrogatepass").hex()) for c in text)
@@ -59,7 +59,10 @@ def _percent(text: str, safe: str) -> str:
 
 
 def _base64(secret: str) -> Iterable[str]:
-    """What of it stands in the base64 of any text that holds the secret, by where in a group of three it begins."""
+    """The part of the base64 of any text around the secret that depends on the secret alone.
+
+    There are three: base64 encodes groups of three bytes, and the secret may begin at any byte of a group.
+    """
     data = secret.encode(errors="surrogatepass")
     for shift in range(3):
         whole = b64encode(b"\0" * shift + data).decode()
@@ -76,7 +79,7 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 def undone(text: str) -> str:
-    """The text with the escapes of JSON, URLs and HTML undone, three layers of them."""
+    """The text with up to three layers of JSON, URL and HTML escapes undone."""
     for _ in range(3):
         before = text
         if "\\" in text:
@@ -103,7 +106,7 @@ def _entity(match: re.Match[str]) -> str:
 
 
 def end_of_form(form: str, text: str, at: int) -> int:
-    """Where in the text, from `at` on, the beginning of the form ends that stands there."""
+    """The end of the longest beginning of `form` that is in the text at `at`."""
     low, high = 0, min(len(form), len(text) - at)
     while low < high:
         middle = (low + high + 1) // 2
@@ -114,7 +117,7 @@ def end_of_form(form: str, text: str, at: int) -> int:
     return at + low
 
 
-# Mask secrets in what is shown, logged, raised or kept: texts, bodies, faults and replies, with `***` for each.
+# Masking of texts, bodies, faults and replies: each secret becomes `***`.
 
 MASK = "***"
 
@@ -122,18 +125,18 @@ MINIMUM_LENGTH = 6
 """Minimum length of a secret to mask in errors and logs; a shorter value occurs in ordinary text."""
 
 MINIMUM_IN_REPLIES = 12
-"""Minimum length of a secret to mask in replies: `lm-studio`, the key of many a local server, may be meant there."""
+"""Minimum length of a secret to mask in replies: they may mention `lm-studio`, the key of many local servers."""
 
 
 class Hidden:
-    """Secrets to mask, in whatever way they are written; those shorter than `minimum` are left alone."""
+    """Secrets to mask, in any spelling; those shorter than `minimum` are ignored."""
 
     def __init__(self, secrets: Iterable[str], *, minimum: int = MINIMUM_LENGTH) -> None:
         forms = {form for secret in {*secrets} if len(secret) >= minimum for form in spellings(secret)}
         self._forms = tuple(sorted(forms, key=len, reverse=True))
 
     def __contains__(self, text: str) -> bool:
-        """Whether the text holds one of the secrets, in one of the ways of writing it."""
+        """Whether the text contains a secret in any spelling."""
         return any(form in text for form in self._forms)
 
     def __bool__(self) -> bool:
@@ -143,14 +146,14 @@ class Hidden:
         return "Hidden(…)"
 
     def without(self, text: str) -> str:
-        """The text with the secrets masked; all of it, where one is written in a mixture of ways."""
+        """The text with its secrets masked. If one is spelt in a mixture of ways, the whole text is masked."""
         for form in self._forms:
             text = text.replace(form, MASK)
         plain = undone(text)
         return MASK if plain != text and plain in self else text
 
     def without_end(self, text: str) -> str:
-        """The same for a text that may have been cut off in the middle of a secret."""
+        """The same for a text that may be cut off inside a secret."""
         text = self.without(text)
         for form in self._forms:
             for length in range(min(len(form), len(text)), _FRAGMENT - 1, -1):
@@ -159,14 +162,14 @@ class Hidden:
         return text
 
     def without_bytes(self, body: bytes) -> bytes:
-        """The same for the body of an answer; one that holds no secret is returned as it is."""
+        """The same for the body of an answer; a body without secrets is returned unchanged."""
         text = body.decode(errors="replace") if self else ""
         shown = self.without_end(text)
         return body if shown == text else shown.encode()
 
     def cut_after(self, body: bytes, limit: int) -> bytes:
-        """The first `limit` bytes of a body, masked before it is cut."""
-        # What is looked at may itself end inside a secret, so its end is never shown.
+        """The first `limit` bytes of a body, masked before the cut."""
+        # The window itself may end inside a secret, so its end is never shown.
         spare = 2 * max(map(len, self._forms), default=0)
         window = body[: 2 * limit + spare]
         shown = self.without(window.decode(errors="replace")).encode(errors="replace")
@@ -174,18 +177,18 @@ class Hidden:
 
 
 NOTHING = Hidden(())
-"""No secret at all."""
+"""No secrets."""
 
 
 def masked_fault(fault: Fault, hidden: Hidden) -> Fault:
-    """The fault without the secrets, or the beginning of one, that a server repeats in an error."""
+    """The fault with secrets masked, as servers may repeat one, whole or cut off, in an error."""
     if not hidden:
         return fault
     return replace(fault, detail=hidden.without_end(fault.detail), body=hidden.without_end(fault.body))
 
 
 def masked_reply(reply: Reply, hidden: Hidden) -> Reply:
-    """The reply without the secrets that a server repeats in any field of it."""
+    """The reply with secrets masked in every field."""
     if not hidden:
         return reply
     calls = tuple(

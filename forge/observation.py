@@ -1,7 +1,7 @@
-"""Observation: runs, model calls, tool calls and requests as they begin and end, for telemetry that is switched on.
+"""Observation: tells telemetry when runs, model calls, tool calls and requests begin and end.
 
-Observers are the process's own: what is switched on once sees every run. One that raises is logged once for each place
-where it does, and nothing else comes of it. Where none is switched on, all of this does nothing.
+Observers are global to the process: once added, they see every run. An exception in an observer is logged once for each
+place that raises it, and has no other effect. Without observers, all of this does nothing.
 """
 
 import logging
@@ -27,30 +27,26 @@ _log = logging.getLogger("forge.telemetry")
 _T = TypeVar("_T")
 
 
-# What begins. Each ends with an outcome, or with the exception that it raised.
+# Operations. Each ends with an outcome, or with the exception that it raised.
 
 
 class RunBegins(Struct, frozen=True, kw_only=True):
-    """A run, or a segment of a durable one. It ends with a RunFinished, RunHalted or RunFailed; None: it goes on later.
+    """A run or a segment of one. It ends with a RunFinished, RunHalted or RunFailed, or continues later (None).
 
-    `talks`: words are an answer, so it is an agent. `traceparent` is what asked for it in another process, `follows`
-    the segment before it (both as the W3C writes them).
+    `talks`: text is an answer, so it is an agent. `traceparent` is the span that started the run in another process,
+    `follows` that of the previous segment (both in the W3C's format).
     """
 
     run: str
     name: str
     talks: bool = False
-    message: str = ""
     traceparent: str = ""
     follows: str = ""
     segment: int = 0
 
 
 class ModelAsked(Struct, frozen=True, kw_only=True):
-    """A model call; it ends with a Replied or an Undelivered.
-
-    `endpoint` is None for a model that is no server.
-    """
+    """A model call. It ends with a Replied or an Undelivered. `endpoint` is None unless the model is on a server."""
 
     model: str
     endpoint: "Endpoint | None" = None
@@ -62,7 +58,7 @@ class ModelAsked(Struct, frozen=True, kw_only=True):
 
 
 class ToolCalled(Struct, frozen=True, kw_only=True):
-    """A call of a tool; it ends with a CallResult."""
+    """A tool call. It ends with a CallResult."""
 
     call: ToolCall
     spec: ToolSpec
@@ -70,7 +66,7 @@ class ToolCalled(Struct, frozen=True, kw_only=True):
 
 
 class Requested(Struct, frozen=True, kw_only=True):
-    """A request to one of forge's own servers; it ends with an Answered. Header names are in lower case."""
+    """A request to the proxy or `forge serve`. It ends with an Answered. Header names are in lower case."""
 
     method: str
     route: str
@@ -78,7 +74,7 @@ class Requested(Struct, frozen=True, kw_only=True):
 
 
 class Answered(Struct, frozen=True, kw_only=True):
-    """How a request to the proxy or `forge serve` was answered; the rest is the proxy's."""
+    """How a request to the proxy or `forge serve` was answered. Only the proxy sets more than the status."""
 
     status: int
     outcome: str = ""
@@ -89,16 +85,15 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 class RunEnqueued(Struct, frozen=True, kw_only=True):
-    """A durable run, started for whichever process has room for it."""
+    """A durable run was started; any worker may perform it."""
 
     run: str
     name: str
 
 
 class McpCalled(Struct, frozen=True, kw_only=True):
-    """A call of an MCP server's tool, within the call of the tool that it is here."""
+    """A call of an MCP server's tool, within the tool call that it belongs to."""
 
-    tool: str
     protocol: str
     transport: str
 
@@ -106,42 +101,42 @@ class McpCalled(Struct, frozen=True, kw_only=True):
 Beginning = RunBegins | ModelAsked | ToolCalled | Requested | RunEnqueued | McpCalled
 
 Write = Callable[[Struct, Effect | Outcome | None], bytes]
-"""Writes a part of a run as JSON, redacted as in a journal (`forge.journal.redaction.Redactor.written`)."""
+"""Encodes a part of a run as JSON, redacted as in a journal (`forge.journal.redaction.Redactor.written`)."""
 
 Writer = Callable[["Redact | None"], Write]
-"""What writes the parts of one run: by the run's own `redact` and the given one."""
+"""Makes a Write for one run, which redacts by the run's own `redact` and the given one."""
 
 
 class Ending(Protocol):
-    """An operation that has begun, as one observer follows it."""
+    """One observer's view of an operation in progress."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What goes with a request on its behalf, `traceparent` for one."""
+        """Headers for requests made on its behalf, such as `traceparent`."""
         ...
 
     def first(self) -> None:
-        """The first of a stream has come."""
+        """The first chunk of a stream has arrived."""
         ...
 
     def end(self, outcome: object) -> None:
-        """It is over, with that outcome or exception."""
+        """The operation has ended with that outcome or exception."""
         ...
 
 
 class Observer(Protocol):
-    """Told of what happens in this process. It must return at once: runs wait for it."""
+    """Observes this process. Its methods must return quickly: runs wait for them."""
 
     def begin(self, what: Beginning) -> Ending | None:
-        """Something begins; None: of no interest."""
+        """An operation begins. None to ignore it."""
         ...
 
     def tell(self, what: Stamped | Retry) -> None:
-        """Something has happened in the run that is under way here."""
+        """An event of the current run."""
         ...
 
     def headers(self) -> Mapping[str, str]:
-        """What goes with a request that is sent from here, `traceparent` for one."""
+        """Headers for any request sent from the current context, such as `traceparent`."""
         ...
 
 
@@ -150,11 +145,11 @@ _observers: tuple[Observer, ...] = ()
 _NONE: Mapping[str, str] = {}
 
 _reported: set[tuple[str, int]] = set()
-"""Where observers have failed, by file and line."""
+"""Places where observers have failed, by file and line."""
 
 
 def observe_with(observer: Observer) -> Callable[[], None]:
-    """Tell the observer of everything from now on; what is returned undoes it."""
+    """Add the observer. Call the returned function to remove it."""
     global _observers  # noqa: PLW0603 - the process's own, like a logger
     _observers = (*_observers, observer)
 
@@ -166,12 +161,12 @@ def observe_with(observer: Observer) -> Callable[[], None]:
 
 
 def observing() -> bool:
-    """Whether anybody is told."""
+    """Whether there are observers."""
     return bool(_observers)
 
 
 class Observed:
-    """An operation from its beginning to its end, as a `with` block. `outcome` is set in the block."""
+    """A `with` block around an operation. Set `outcome` in the block."""
 
     def __init__(self, what: Beginning) -> None:
         self._what = what
@@ -179,7 +174,7 @@ class Observed:
         self.outcome: object = None
 
     def __enter__(self) -> Self:
-        """It begins."""
+        """Tell the observers that it begins."""
         if _observers:
             begun = (_safely(lambda one=one: one.begin(self._what), None) for one in _observers)  # type: ignore[misc]
             self._endings = tuple(filter(None, begun))
@@ -188,30 +183,30 @@ class Observed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """It ends."""
+        """Tell them that it has ended."""
         outcome = self.outcome if error is None else error
         for ending in reversed(self._endings):
             _safely(lambda: ending.end(outcome), None)  # noqa: B023 - called here
 
     def first(self) -> None:
-        """The first of a stream has come."""
+        """The first chunk of a stream has arrived."""
         for ending in self._endings:
             _safely(ending.first, None)
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """What goes with a request on its behalf."""
+        """Headers for requests made on its behalf."""
         return tuple(pair for one in self._endings for pair in _safely(lambda: one.headers, _NONE).items())  # noqa: B023
 
 
 def tell(what: Stamped | Retry) -> None:
-    """Tell every observer."""
+    """Notify every observer."""
     for observer in _observers:
         _safely(lambda: observer.tell(what), None)  # noqa: B023 - called here
 
 
 def outgoing() -> dict[str, str]:
-    """The headers that go with a request which is sent from here."""
+    """Headers for any request sent from the current context."""
     return {name: text for one in _observers for name, text in _safely(one.headers, _NONE).items()}
 
 

@@ -1,4 +1,4 @@
-"""Child processes that lead a group of their own: waited for, and ended with everything that they started."""
+"""Child processes that lead a process group: wait for them, and end them with all that they started."""
 
 import asyncio
 import asyncio.subprocess
@@ -6,9 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 
-# Also in forge/backends/servers/supervisor.py, which starts without forge and can import nothing of it.
+# forge/backends/servers/supervisor.py has the same: it runs without forge and cannot import it.
 
 GRACE = 2.0
 """Seconds to exit after being asked to."""
@@ -25,7 +26,7 @@ def _code(process: ChildProcess) -> int | None:
 
 
 async def exit_code(process: ChildProcess, seconds: float | None = None) -> int | None:
-    """The exit code, once the process has exited; None if it has not within so many seconds."""
+    """The exit code, once the process has exited; None after that many seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             # Not asyncio's `wait()`, which also waits for whoever has inherited the pipes.
@@ -36,9 +37,9 @@ async def exit_code(process: ChildProcess, seconds: float | None = None) -> int 
 
 
 async def end_group(process: ChildProcess) -> None:
-    """Terminate the process and all that it started, and kill what is left after `GRACE`, also when cancelled.
+    """Terminate the whole process group, and kill what is left after `GRACE` seconds, or at once if cancelled.
 
-    A group outlives a leader that exited by itself.
+    The group may still have processes after its leader has exited.
     """
     try:
         _signal(process, kill=False)
@@ -52,13 +53,13 @@ async def end_group(process: ChildProcess) -> None:
 
 
 def _is_left(process: ChildProcess) -> bool:
-    """Whether a process of the group has not exited."""
+    """Whether any process of the group is still running."""
     exited = _code(process) is not None  # which also reaps the leader
     if sys.platform == "win32":
         return not exited
     try:
         os.killpg(process.pid, 0)
-    except (ProcessLookupError, PermissionError):  # the group is empty; macOS says the latter
+    except (ProcessLookupError, PermissionError):  # the group is empty; macOS raises the latter
         return False
     return True
 
@@ -69,3 +70,45 @@ def _signal(process: ChildProcess, *, kill: bool) -> None:
             process.kill() if kill else process.terminate()
         else:
             os.killpg(process.pid, signal.SIGKILL if kill else signal.SIGTERM)
+
+
+# The environment of a child process: what it needs to run, without the secrets of this process.
+
+_NAMES = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
+        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE"),
+        *("APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
+    }
+)
+"""Locations of programs, libraries and files, and the language."""
+
+_PREFIXES = (
+    *("LC_", "XDG_"),
+    *("LLAMA_", "GGML_", "VLLM_", "TORCH_", "PYTORCH_", "TRITON_"),
+    *("CUDA_", "NVIDIA_", "NCCL_", "HIP_", "ROCM_", "ROCR_", "HSA_", "GPU_", "AMD_", "SYCL_", "ONEAPI_", "ZE_"),
+    *("VK_", "VULKAN_", "MESA_", "METAL_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_"),
+)
+"""Settings of model servers, GPU drivers and threading libraries."""
+
+_HUB_VARIABLES = ("HF_", "HUGGING_FACE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+"""What a server needs to download a model itself: the hub's settings, its token and the proxy."""
+
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+
+
+def needed(environment: Mapping[str, str] | None = None, *, fetches: bool = False) -> dict[str, str]:
+    """The part of this process's environment that a child needs; `fetches`: it downloads its model from the hub."""
+    given = os.environ if environment is None else environment
+    return {
+        name: value
+        for name, value in given.items()
+        if (fetches and name.upper().startswith(_HUB_VARIABLES))
+        or ((name.upper() in _NAMES or name.upper().startswith(_PREFIXES)) and not is_secret(name))
+    }
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable with that name holds a secret."""
+    return any(word in name.upper() for word in _SECRET_WORDS)

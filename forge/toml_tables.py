@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import get_args, get_origin
@@ -17,13 +17,13 @@ _DOTS_LIMIT = 500
 """Maximum dots in a line: for a dotted key, tomllib takes time and memory with the square of its parts."""
 
 _FAULTS_TOLD = 50
-"""Maximum number of faults that are listed."""
+"""Maximum number of faults listed."""
 
 
 def read_toml(path: Path, kind: type[Struct], what: str, limit: int = 1 << 20) -> dict[str, object]:
-    """The tables of a TOML file of at most `limit` bytes, which fit the Struct; `what` names it in errors.
+    """The tables of a TOML file of at most `limit` bytes, checked against the Struct; `what` names it in errors.
 
-    DefinitionError with every fault.
+    DefinitionError listing every fault.
     """
     try:
         with path.open("rb") as file:
@@ -40,9 +40,9 @@ def read_toml(path: Path, kind: type[Struct], what: str, limit: int = 1 << 20) -
 
 
 def parse_toml(text: str, kind: type[Struct], origin: str) -> dict[str, object]:
-    """The tables of a TOML text, which fit the Struct; `origin` names it in errors.
+    """The tables of a TOML text, checked against the Struct; `origin` names it in errors.
 
-    DefinitionError with every fault.
+    DefinitionError listing every fault.
     """
     if any(line.count(".") > _DOTS_LIMIT for line in text.split("\n")):
         raise DefinitionError((f"{origin}: a line has more than {_DOTS_LIMIT} dots",))
@@ -62,25 +62,29 @@ def refuse_faults(faults: Iterator[str], origin: str) -> None:
 
 
 def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = "") -> Iterator[str]:
-    """A sentence for each value of a table that is wrong, for each key that there is not, and for those that lack."""
-    known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    """A sentence for each invalid value, each unknown key and each missing key of a table.
+
+    A field that takes a function cannot be set in a file, so it is not a key.
+    """
+    fields = msgspec.structs.fields(kind)
+    known = {field.encode_name: field for field in fields if not _takes_function(field.type)}
     for key, value in table.items():
         if (field := known.get(key)) is not None:
             yield from _wrong(value, field.type, header, key)
         elif table_with_it := next((name for name, one in known.items() if key in _keys(one.type)), None):
             table_name = joined(header, table_with_it)
             listed = _is_list(known[table_with_it].type)
-            yield f"{_at(header)}{key}: it is a key of the table {f'[[{table_name}]]' if listed else f'[{table_name}]'}"
+            yield f"{_at(header)}{key}: it belongs in the table {f'[[{table_name}]]' if listed else f'[{table_name}]'}"
         else:
             meant = did_you_mean(key, known)
-            yield f"{_at(header)}{key}: there is no such key; there are: {', '.join(known)}.{meant}"
+            yield f"{_at(header)}{key}: unknown key.{meant} Known keys: {', '.join(known)}"
     yield from (
         f"{_at(header)}{name}: it is missing" for name, field in known.items() if field.required and name not in table
     )
 
 
 def _wrong(value: object, hint: object, header: str, key: str) -> Iterator[str]:
-    """What is wrong with one value, looked for in the tables within it."""
+    """The faults of one value, and of the tables in it."""
     inner = _struct_in(hint)
     if inner is not None and _is_one(hint):
         yield from _wrong_table(value, inner, joined(header, key))
@@ -107,7 +111,7 @@ def _misfit(value: object, hint: object, header: str, key: str) -> Iterator[str]
         msgspec.convert(value, hint)
     except msgspec.ValidationError as error:
         said = wrong_options({key: value}, {key: hint}).get(key) or (f"{key}: {error}",)
-        # TOML has no None: what may be None may be left out.
+        # TOML has no null: an optional key is left out.
         yield from (f"{_at(header)}{sentence.removesuffix(' or None')}" for sentence in said)
 
 
@@ -120,7 +124,7 @@ def _wrong_table(table: object, kind: type[Struct], header: str) -> Iterator[str
 
 
 def _contradictions(table: Mapping[str, object], kind: type[Struct], header: str) -> Iterator[str]:
-    """What a group of options says of its keys together."""
+    """The faults that only the whole table has, such as two keys that contradict each other."""
     try:
         msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
@@ -129,20 +133,20 @@ def _contradictions(table: Mapping[str, object], kind: type[Struct], header: str
 
 
 def _keys(hint: object) -> tuple[str, ...]:
-    """The keys of a value that is one table, or a list of tables."""
+    """The keys of a table, or of each table in a list."""
     inner = _struct_in(hint) if _is_one(hint) or _is_list(hint) else None
     return () if inner is None else inner.__struct_encode_fields__
 
 
 def _struct_in(hint: object) -> type[Struct] | None:
-    """The kind of table that a value holds, if it holds some."""
+    """The Struct of the tables in a value; None if there are none."""
     if isinstance(hint, type) and issubclass(hint, Struct):
         return hint
     return next(filter(None, map(_struct_in, get_args(hint))), None)
 
 
 def _is_one(hint: object) -> bool:
-    """Whether the value is itself such a table, or may be left out."""
+    """Whether the value is one table, which may be optional."""
     return all(
         kind in {type(None), UnsetType} or (isinstance(kind, type) and issubclass(kind, Struct))
         for kind in get_args(hint) or (hint,)
@@ -150,8 +154,12 @@ def _is_one(hint: object) -> bool:
 
 
 def _is_list(hint: object) -> bool:
-    """Whether the value is a list of such tables."""
+    """Whether the value is a list of tables."""
     return get_origin(hint) in (tuple, list, Sequence) and _is_one(get_args(hint)[0])
+
+
+def _takes_function(hint: object) -> bool:
+    return get_origin(hint) is Callable or any(map(_takes_function, get_args(hint)))
 
 
 def _at(header: str) -> str:
@@ -159,6 +167,6 @@ def _at(header: str) -> str:
 
 
 def joined(header: str, *names: str) -> str:
-    """The header of a table below another one."""
+    """The header of a nested table."""
     quoted = (name if re.fullmatch(r"[\w-]+", name) else f'"{name}"' for name in names)
     return ".".join(filter(None, (header, *quoted)))

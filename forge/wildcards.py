@@ -2,14 +2,14 @@
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the whole text is what the pattern says. Takes time linear in the text for each `*`."""
+    """Whether the whole text matches the pattern. Takes linear time for each `*`."""
     first, *others = pattern.split("*")
     if not others:
         return text == pattern
     *middle, last = others
     if not text.startswith(first) or len(text) < len(first) + len(last) or not text.endswith(last):
         return False
-    # The first place where a part stands leaves most room for the parts after it.
+    # The first occurrence of a part leaves the most room for the parts after it.
     at, end = len(first), len(text) - len(last)
     for part in middle:
         found = text.find(part, at, end)

@@ -1,11 +1,11 @@
-"""Lazy exports: a module is loaded when a name of it is first asked for, so that importing a room stays quick."""
+"""Lazy exports: a module is loaded when one of its names is first used, so that importing a package is quick."""
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 
 
 def later(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[str], object]:
-    """The `__getattr__` of the package, from modules and the names that each exports. AttributeError for others."""
+    """The `__getattr__` for a package, given its modules and the names that each exports."""
     places = {name: module for module, names in modules.items() for name in names}
 
     def attribute(name: str) -> object:

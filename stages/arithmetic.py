@@ -1,4 +1,4 @@
-"""Arithmetic: calculations that models write instead of results, worked out and judged."""
+"""Arithmetic: calculations that models write instead of results, evaluated and checked."""
 
 import re
 from collections import Counter
@@ -34,11 +34,11 @@ from stages.seen import (
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
 
-# Calculation: arithmetic that a model wrote as text, calculated exactly; nothing of it is ever run as code.
+# Calculations: arithmetic that a model wrote as text, evaluated exactly, by a parser of our own; nothing runs as code.
 #
-# Numbers may have thousands separators (1,299.00 and 1.299,00; 1,299 is a thousand) and a currency sign; `%` divides
-# by a hundred. A result that the model wrote after `=` is ignored. Words are refused, and so is anything ambiguous.
-# Linear in the length of the text, which is limited.
+# Numbers may have thousands separators (1,299.00 and 1.299,00; 1,299 is more than a thousand) and a currency sign; `%`
+# divides by a hundred. A result after `=` is ignored. Words and anything ambiguous are refused. The time is linear in
+# the length of the text, which is limited.
 
 LONGEST_CALCULATION = 200
 """Maximum characters of a calculation."""
@@ -47,23 +47,23 @@ _DEEPEST = 20
 """Maximum levels of parentheses."""
 
 _LARGEST = 10**15
-"""The limit that no result may reach; below it a float has every cent."""
+"""Results must be below this, where a float still represents every cent."""
 
 
 class Operand(Struct, frozen=True, kw_only=True):
-    """A number of a calculation, without its sign; of `19%` it is 0.19. `factor`: it multiplies or divides."""
+    """A number in a calculation, without its sign; `19%` is 0.19."""
 
     value: Fraction
     factor: bool
+    """Whether it multiplies, divides, or is multiplied or divided."""
     nested: bool
-    """It stands in parentheses."""
+    """Whether it is in parentheses."""
 
 
 class Calculation(Struct, frozen=True, kw_only=True):
-    """The result of a text, the numbers in it, and the number of operations between them.
+    """The result of a calculation, its numbers, and the number of operations between them.
 
-    `sums` has, for each sum in it, the numbers that are added and subtracted: of `a + (b - a) + (a + c) / 2` it is
-    `(a, c)` and `(a, b, a)`.
+    `sums` has the numbers added and subtracted in each sum: for `a + (b - a) + (a + c) / 2`, `(a, c)` and `(a, b, a)`.
     """
 
     result: Fraction
@@ -73,7 +73,7 @@ class Calculation(Struct, frozen=True, kw_only=True):
 
 
 class Incalculable(Struct, frozen=True, kw_only=True):
-    """Why a text cannot be calculated: a sentence about it, without its full stop."""
+    """Why a text cannot be calculated, as a sentence about it without the full stop."""
 
     problem: str
 
@@ -85,7 +85,7 @@ def calculate(text: str) -> Calculation | Incalculable:
     plain = text.translate(_PLAIN).strip().rstrip(".").removeprefix("=")
     written, equals, said = plain.partition("=")
     if equals and not _RESULT.fullmatch(said):
-        return Incalculable(problem='behind "=" stands more than a result')
+        return Incalculable(problem='there is more than a result after "="')
     try:
         return _Reader(_tokens(written)).read()
     except _UnreadableError as error:
@@ -93,7 +93,7 @@ def calculate(text: str) -> Calculation | Incalculable:
 
 
 def as_json_number(value: Fraction) -> int | float:
-    """The number as JSON has it: an integer where it is whole, else the nearest float."""
+    """The number for JSON: an integer if it is whole, else the nearest float."""
     return value.numerator if value.denominator == 1 else float(value)
 
 
@@ -103,7 +103,7 @@ _PLAIN = str.maketrans(
     | dict.fromkeys("\u2212\u2010\u2011\u2013\u2014", "-")
     | dict.fromkeys("$€£¥₹", " ")
 )
-"""Operators as on a keyboard, and no currency signs."""
+"""Replaces typographic operators by those of a keyboard, and currency signs by spaces."""
 
 _RESULT = re.compile(r"\s*-?\s*[0-9.,'_]*\s*%?\s*")
 _TOKEN = re.compile(r"(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S)")
@@ -113,7 +113,7 @@ _COMMA = re.compile(r"[0-9]{1,20},[0-9]{1,20}")
 
 
 class _UnreadableError(Exception):
-    """Why the text cannot be read further."""
+    """The text is not a calculation; the message says why."""
 
 
 def _tokens(text: str) -> list[str]:
@@ -126,7 +126,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _value(token: str) -> Fraction:
-    """The number: 1.299 is a decimal number as in JSON, 1,299 a thousand as in English, 99,5 what it must be."""
+    """The number: 1.299 has decimals as in JSON, 1,299 has thousands as in English, 99,5 can only have decimals."""
     plain = token.rstrip(",.")
     if _DECIMAL.fullmatch(plain):
         return Fraction(plain)
@@ -138,14 +138,14 @@ def _value(token: str) -> Fraction:
 
 
 class _Part(Struct, frozen=True):
-    """The value of a part, and the numbers that it adds to the sum that it is a term of."""
+    """The value of a term, and the numbers in it that are added to the sum around it."""
 
     value: Fraction
     added: tuple[Fraction, ...] = ()
 
 
 class _Reader:
-    """Reads a sum from its tokens, the first that is left first."""
+    """A recursive-descent parser for a calculation, from its tokens."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens
@@ -159,7 +159,7 @@ class _Reader:
         result = self._closed(self._sum())
         if self._next:
             raise _UnreadableError(
-                'there is a ")" too many' if self._next == ")" else f'no operator stands before "{self._next}"'
+                'there is one ")" too many' if self._next == ")" else f'no operator stands before "{self._next}"'
             )
         if abs(result) >= _LARGEST:
             raise _UnreadableError("its result is too large")
@@ -171,13 +171,13 @@ class _Reader:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
     def _take(self, *wanted: str) -> str:
-        """The next token, if it is one of these; else nothing."""
+        """Consume and return the next token, if it is one of these; else an empty text."""
         found = self._next if self._next in wanted else ""
         self._at += bool(found)
         return found
 
     def _closed(self, part: _Part) -> Fraction:
-        """The value of a part that is no term of a sum around it."""
+        """The value of a part that is not a term of a sum around it, so its own sum is complete."""
         if part.added:
             self._sums.append(part.added)
         return part.value
@@ -190,7 +190,7 @@ class _Reader:
             start = self._at
             term = self._product()
             if total != 1 and self._tokens[start + 1 : self._at] == ["%"]:
-                raise _UnreadableError(f'of what "{sign} {self._tokens[start]}%" is, it does not say')
+                raise _UnreadableError(f'it does not say what "{sign} {self._tokens[start]}%" is a percentage of')
             total = total + term.value if sign == "+" else total - term.value
             added += term.added
         return _Part(total, tuple(added))
@@ -218,7 +218,7 @@ class _Reader:
     def _group(self) -> _Part:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise _UnreadableError(f"it has more than {_DEEPEST} parentheses within one another")
+            raise _UnreadableError(f"it has more than {_DEEPEST} levels of parentheses")
         inner = self._sum()
         if not self._take(")"):
             raise _UnreadableError(
@@ -243,18 +243,18 @@ class _Reader:
         return _Part(value, (value,))
 
 
-# Calculated arguments: what the model wrote, and the results in its place.
+# Calculated arguments: the calculations that the model wrote, replaced by their results.
 
 
 def calculations_in(tool: ToolSpec, arguments: str) -> tuple[tuple[Calculated, str], ...]:
-    """The calculated arguments of a call with the text that the model wrote; without null and omitted ones."""
+    """The calculated arguments of a call with the texts that the model wrote, without null and missing ones."""
     values = msgspec.json.decode(arguments, type=dict[str, Raw])
     wanted = [(c, msgspec.json.decode(values[c.argument])) for c in tool.calculated if c.argument in values]
     return tuple((bound, value) for bound, value in wanted if isinstance(value, str))
 
 
 def with_results(arguments: str, tool: ToolSpec) -> str:
-    """A call's arguments, JSON text, with results in place of the calculations: what the tool's function gets.
+    """The arguments, JSON text, with calculations replaced by their results, for the tool's function.
 
     Raises ValueError, which names the argument, for a text that cannot be calculated.
     """
@@ -269,11 +269,11 @@ def with_results(arguments: str, tool: ToolSpec) -> str:
 
 
 CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
-"""Factors that need no source: one, halves, and those between units of time, money, weight and length."""
+"""Factors that need no source: 1, 2, and conversions between units of time, money, weight and length."""
 
 
 def documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
-    """The texts of the tool's author on the tool and the argument."""
+    """The descriptions of the tool and of the argument, which may mention numbers."""
     return tool.description, msgspec.json.decode(bound.number, type=_Described).description
 
 
@@ -282,7 +282,7 @@ class _Described(msgspec.Struct):
 
 
 def argument_check(tool: ToolSpec) -> Check:
-    """The check of the tool's arguments; a number in place of a calculation is taken as its text."""
+    """The check of the tool's arguments, which accepts a number for a calculation and turns it into text."""
     check = checker(tool.parameters if tool.checked is UNSET else tool.checked)
     if not tool.calculated:
         return check
@@ -302,7 +302,7 @@ _members = msgspec.json.Decoder(dict[str, Raw])
 
 
 def _with_texts(text: str, names: Collection[str]) -> str:
-    """The arguments with texts in place of those that are numbers; empty if there are none."""
+    """The arguments with these, where they are numbers, as texts; empty if none is a number."""
     try:
         values = decode(_members, text)
     except msgspec.DecodeError:
@@ -312,30 +312,31 @@ def _with_texts(text: str, names: Collection[str]) -> str:
     return msgspec.json.encode(values | texts).decode() if texts else ""
 
 
-# Miscalculated: what is wrong with the calculations of a call, going by the numbers that the model was given.
+# Problems with the calculations of a call, judged by the numbers that the model was given.
 #
-# A number of a calculation must have been seen, as a grounded value must, or stand in what the tool's author says of
-# the tool and the argument. `19%` may be written as 0.19 or as the factor 1.19. A factor or divisor may also be one of
-# the constants of the world, or count numbers of the calculation: the 3 of an average of three.
+# Like a grounded value, every number must have been seen, or occur in the description of the tool or argument. `19%`
+# may be written as 0.19 or as the factor 1.19. A factor or divisor may also be a common constant, or count numbers of
+# the calculation, such as the 3 in an average of three.
 #
-# A sum may have a number as often as it was given, wherever that was: small models, held to a list of numbers, add the
-# same one again and again, or subtract it from itself. What counts several times can be multiplied. The same answer to
-# the same call gives its numbers once.
+# A sum may contain a number as often as it was given: small models that are limited to a list of numbers add the same
+# one again and again, or subtract it from itself. To count something several times, it can be multiplied. If the same
+# call got the same answer again, its numbers count once.
 #
-# A percentage is no amount: what was given only as `25 %` is divided by a hundred before it meets a price.
+# A percentage is not an amount: a number that was only given as `25 %` must be divided by a hundred before it is
+# combined with a price.
 
 _SHARES = frozenset({"percent", "percentage", "pct", "rate"})
-"""Words in the names of arguments that are percentages themselves."""
+"""Words in the names of arguments whose result is a percentage itself."""
 
 _WHOLE = 100
-"""The number that makes a share of a percentage, as in `25 / 100` and `100 - 25`."""
+"""The number that turns a percentage into a share, as in `25 / 100` and `100 - 25`."""
 
 _RATE = 2
-"""Below it a factor may be a percentage: 0.19, 0.81 and 1.19 are 19 %."""
+"""A factor below this may stem from a percentage: 0.19, 0.81 and 1.19 from 19 %."""
 
 
 def calculation_problems(tool: ToolSpec, arguments: str, state: State) -> tuple[Miscalculation, ...]:
-    """What is wrong with each calculated argument of the call that is no calculation of numbers that were seen."""
+    """A problem for each calculated argument of the call that is not a calculation with numbers that were seen."""
     texts = calculations_in(tool, arguments)
     return tuple(problem for bound, text in texts if (problem := _problem(tool, bound, text, state)))
 
@@ -355,10 +356,10 @@ def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> Misc
 def _percentage(
     tool: ToolSpec, bound: Calculated, text: str, operands: tuple[Operand, ...], state: State
 ) -> PercentageAsAmount | None:
-    """The first percentage that stands beside an amount, and nothing in the calculation makes a share of it.
+    """The first percentage that is combined with an amount although nothing in the calculation turns it into a share.
 
-    `25 * 80` and `80 - 25` are refused after `25 %`; `25 / 100 * 80`, `25% * 80`, `25 + 10` and `25 * 12` (percent,
-    months) are not, and where the argument is a percentage itself, nothing is.
+    After `25 %`, `25 * 80` and `80 - 25` are refused; `25 / 100 * 80`, `25% * 80`, `25 + 10` and `25 * 12` (percent,
+    months) are not. Nothing is refused if the argument is a percentage itself.
     """
     if any(one.value == _WHOLE for one in operands) or not _SHARES.isdisjoint(name_words(bound.argument)):
         return None
@@ -381,15 +382,15 @@ def _shown(operand: Operand) -> Decimal:
 def _overused(
     tool: ToolSpec, bound: Calculated, text: str, sums: tuple[tuple[Fraction, ...], ...], state: State
 ) -> NumberOverused | None:
-    """The first number that a sum has more often than it was given. Texts are read only for one that it has twice.
+    """The first number that a sum contains more often than it was given.
 
-    One that needs no evidence, like the 1 of `(1 + 0.19)`, is nowhere given, and not counted.
+    Numbers that were not given at all need no evidence here, like the 1 in `(1 + 0.19)`; see `_made_up`.
     """
     several = [(number, n) for added in sums for number, n in Counter(added).items() if n > 1]
     if not several:
         return None
     given_texts = everything_given(state)
-    # An answer that the same call got again gives no number once more.
+    # If the same call got the same answer again, its numbers count once.
     once = unique((one for one in given_texts if one.tool), key=lambda one: (one.tool, one.text, _call_of(one)))
     said = [one.text for one in (*(one for one in given_texts if not one.tool), *once)]
     counts = number_counts((*said, *documents_of(tool, bound)))
@@ -406,13 +407,13 @@ def _call_of(given: Given) -> tuple[str, ...]:
 
 
 def _readings(number: Fraction) -> set[Decimal]:
-    """The numbers that may have been seen in its place: itself, below zero, in percent."""
+    """The forms in which the number may have been given: as it is, negative, in percent."""
     percent = (100 * number,) if number < _RATE else ()
     return {decimal_of(as_json_number(one)) for one in (number, -number, *percent)}
 
 
 def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], state: State) -> tuple[str, ...]:
-    """The numbers that nobody gave. Nearly all are found as they are; only for the others is more looked at."""
+    """The numbers that were not given. Other forms are only looked up for numbers that were not seen as they are."""
     anywhere = Grounded(argument=bound.argument)
     left = unseen_values([as_json_number(operand.value) for operand in operands], anywhere, state)
     if not left:
@@ -435,7 +436,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
 
 
 def _known(operand: Operand, operands: tuple[Operand, ...]) -> bool:
-    """Whether it needs no evidence: a factor that is a constant or a count, and the 1 of `(1 + 0.19)`."""
+    """Whether the number needs no evidence: a factor that is a constant or a count, or the 1 in `(1 + 0.19)`."""
     value = operand.value
     if not operand.factor:
         return value == 1 and operand.nested
@@ -443,7 +444,7 @@ def _known(operand: Operand, operands: tuple[Operand, ...]) -> bool:
 
 
 def _written_otherwise(operand: Operand) -> Iterator[Json]:
-    """What may have been seen in its place: a number below zero, and the percentage that it is or adds."""
+    """Other forms in which the number may have been seen: negative, and the percentage that it is or adds."""
     value = operand.value
     yield as_json_number(-value)
     if 0 < value < _RATE and (operand.factor or operand.nested):

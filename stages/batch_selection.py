@@ -1,4 +1,4 @@
-"""Batch selection: which calls of one reply are run, and which wait for the results of others."""
+"""Batch selection: which calls of a reply run now, and which wait for the results of others."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ def _policy_of(rules: Rules, state: State) -> BatchPolicy:
 
 
 def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls that need not wait for others of the same reply, each once, and what the model is told of the rest."""
+    """The calls of a reply that run now, each once, and a note to the model about the others; empty if all run."""
     if len(calls) == 1:
         return calls, ""
     policy = _policy_of(rules, state)
@@ -33,10 +33,10 @@ def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple
 
 
 def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
-    """The calls without repeats within the same reply, and the names of the tools that were repeated.
+    """The calls without repeats, and the names of the repeated tools.
 
-    A model that repeats itself has not seen an answer yet, so it cannot want another; a `repeatable` tool may be
-    repeated.
+    Within one reply the model has not seen a result yet, so it cannot want the same call again, except of a
+    `repeatable` tool.
     """
     free = {tool.name for tool in rules.tools if tool.repeatable}
     first: dict[tuple[str, str], ToolCall] = {}

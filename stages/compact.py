@@ -1,4 +1,4 @@
-"""The stage `compact`: before a turn, make the history fit its budget."""
+"""The stage `compact`: shorten the history before a turn, if it exceeds its budget."""
 
 from stages.compaction.budget import Compacted, Compactor, ContextBudget
 from stages.halt import CannotFit, Halt
@@ -11,15 +11,17 @@ from stages.view.recall import with_compaction
 
 @checked
 def compact(compactor: Compactor, budget: ContextBudget) -> Stage:
-    """Run the compactor on a Ready state whose prompt is over the threshold; note in the ledger what it did.
+    """Run the compactor on a Ready state whose prompt reaches the threshold, and record its work in the ledger.
 
-    Halts with `CannotFit` when the history is beyond the budget and nothing may be cut any more.
+    Halts with `CannotFit` if the history exceeds the budget and nothing more may be cut. Raises TypeError if the
+    compactor returns anything but Compacted or CannotFit.
     """
     trigger, overhead = budget.trigger, budget.meter.overhead
 
     @on(Ready)
     def stage(state: State, phase: Ready) -> State | Halt:
         if phase.summary:
+            # The request for a summary is the conversation as it was sent, so that the server's cache is used.
             return state.note(context_tokens=budget.tokens)
         ledger = state.ledger
         characters = state.measure(reasoning=budget.reasoning)

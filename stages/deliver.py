@@ -4,10 +4,10 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges
+from stages.budget import charged, sum_of
 from stages.effect import (
     Approved,
     Ask,
-    Budget,
     CallResult,
     Effect,
     Execute,
@@ -19,13 +19,13 @@ from stages.effect import (
     Results,
     Send,
     Settled,
+    Spending,
     Unanswered,
     Undelivered,
     Usage,
 )
 from stages.execution import (
     batch_record,
-    recorded,
     settled_outcome,
     unanswered_calls,
     unknown_outcomes_after,
@@ -33,8 +33,7 @@ from stages.execution import (
 )
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
-from stages.progress import Repeating, with_calls
-from stages.retry import with_spending
+from stages.progress import RepeatPolicy, success_of, with_calls
 from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ready, State
 from stages.tokens import Report, calibrated
 from stages.view.summary import summarized, unsummarized
@@ -85,22 +84,17 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
 
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     """The state after a reply: its tokens and seconds are spent, and what the prompt took is known."""
-    ledger, reported = state.ledger, outcome.reply.usage
-    budget = _later(ledger.budget, outcome.seconds)
+    ledger, reported, spent = state.ledger, outcome.reply.usage, Spending()
     if reported is not None:
         # No server can mean less than nothing: a budget only shrinks.
         prompt, completion, cached = (max(0, n) for n in (reported.prompt, reported.completion, reported.cached))
-        used, cost = prompt + completion, budget.price.of(Usage(prompt=prompt, completion=completion, cached=cached))
-        if budget.tokens is not None:
-            budget = replace(budget, tokens=max(0, budget.tokens - used))
-        if budget.cost is not None:
-            budget = replace(budget, cost=max(0.0, budget.cost - cost))
-        ledger = replace(ledger, tokens_used=ledger.tokens_used + used, cost=ledger.cost + cost)
+        usage = Usage(prompt=prompt, completion=completion, cached=cached)
+        spent = Spending(tokens=prompt + completion, cost=ledger.budget.price.of(usage))
         if phase.asked.target == MAIN:  # the tokens of another model say nothing of what a prompt takes here
             new = Report(characters=ledger.prompt_size, tokens=prompt)
             rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, state.prompt.size)
             ledger = replace(ledger, tokens_per_character=rate, report=report)
-    ledger = replace(ledger, budget=budget)
+    ledger = charged(ledger, spent, outcome.seconds)
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
     return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply, asked=phase.asked))
@@ -110,16 +104,14 @@ def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> 
     back, ledger, approved = outcome.results, state.ledger, batch.approved
     if paused := effect.continued:
         back = tuple(with_exchange(result, paused) for result in back)
-    budget = _later(ledger.budget, outcome.seconds)
-    if budget.tool_calls is not None:
-        budget = replace(budget, tool_calls=max(0, budget.tool_calls - len(back)))
     if approved:
         # A yes was for once: a call that is in doubt again is asked about again.
         unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
         approved = tuple(call_id for call_id in approved if call_id not in unsure)
     came = replace(batch, results=batch.results + back, approved=approved, heard=batch.heard + outcome.heard)
-    paid = replace(ledger, budget=budget, in_doubt=unknown_outcomes_after(ledger.in_doubt, batch, back))
-    return replace(state, ledger=with_spending(paid, outcome.spent), phase=Executed(batch=came))
+    paid = charged(ledger, sum_of((outcome.spent, Spending(tool_calls=len(back)))), outcome.seconds)
+    doubtful = unknown_outcomes_after(ledger.in_doubt, batch, back)
+    return replace(state, ledger=replace(paid, in_doubt=doubtful), phase=Executed(batch=came))
 
 
 _NOT_READ = "the run was cancelled before its result came"
@@ -139,8 +131,8 @@ def interrupt(state: State, *, begun: bool = True) -> State:
     batch = replace(phase.batch, results=phase.batch.results + unrun)
     new = batch_record(batch)
     settled = phase.settled if isinstance(phase, Executed) else None
-    earlier = (recorded(*settled, state.ledger.turn, None),) if settled else ()
-    ledger = with_calls(state.ledger, earlier + new.successes, new.attempts, Repeating())
+    earlier = (success_of(settled[0], settled[1].text, state.ledger.turn),) if settled else ()
+    ledger = with_calls(state.ledger, earlier + new.successes, new.attempts, RepeatPolicy())
     doubtful = unknown_outcomes_after(ledger.in_doubt, batch, unrun)
     return replace(state, ledger=replace(ledger, in_doubt=doubtful)).say(*new.messages).to(Ready())
 
@@ -156,9 +148,9 @@ def reopened(state: State) -> State:
         state = state.note(rejected=())
     match state.phase:
         case Awaiting(effect=Send(), summary=summary, asked=asked):
-            ledger = state.ledger
-            unpaid = replace(ledger.budget, calls=ledger.budget.calls + 1)
-            return state.note(turn=ledger.turn - 1, budget=unpaid).to(Ready(summary=summary, target=asked.target))
+            unpaid = charged(state.ledger, Spending(calls=-1))
+            before = replace(state, ledger=replace(unpaid, turn=unpaid.turn - 1))
+            return before.to(Ready(summary=summary, target=asked.target))
         case Awaiting(effect=Execute(retriable=False)):
             return interrupt(state)
         case _:
@@ -172,10 +164,6 @@ def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     if awaited.retriable:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_READ}")
     return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, _NOT_READ))
-
-
-def _later(budget: Budget, seconds: float) -> Budget:
-    return budget if budget.seconds is None else replace(budget, seconds=max(0.0, budget.seconds - seconds))
 
 
 def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected) -> State:

@@ -1,4 +1,4 @@
-"""The stage `enforce`: ask the guards whether the calls may run."""
+"""The stage `enforce`: the guards judge whether calls may run."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,20 +25,22 @@ from stages.schema.canonical_json import canonical
 from stages.state import Edited, Ready, State, Vetted
 
 _Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
-"""Which calls of a reply go on, and what the model is told of the others."""
+"""Which calls of a reply run now, and a note to the model about the others (`batch_selection.kept_calls`)."""
 
 
 @checked
 def enforce(
     *guards: Guard, on_violation: OnViolation = "block_all", keep: _Keep | None = None, say: Say = in_forges_words
 ) -> Stage:
-    """Hand on a Vetted state with the calls that no guard objects to; without any, a Ready one with corrections.
+    """Keep the calls of a Vetted state that no guard objects to; if none is left, go to Ready with the corrections.
 
-    A batch is refused whole once. If a call of it that was fine comes back in another that is refused, it runs: the
-    same is never refused in the same way twice. What a person wrote, in an Edited state, is asked about too; it
-    is no mistake of the model's, and counts as none. `say` puts objections in words.
+    With `block_all`, one objection refuses the whole batch, but only once: if a call that nothing is wrong with
+    returns in another refused batch, it runs, so a model is not sent round in circles. The guards also judge the
+    arguments that a person edited, in an Edited state; objections to these are not counted against the model. `say`
+    words the corrections.
 
-    Raises OptionError for what is no guard, such as the function that makes one; TypeError for what is no verdict.
+    Raises OptionError for a guard that cannot be one, such as the function that makes it, and TypeError for an invalid
+    verdict.
     """
     if wrong := tuple(f"guards[{i}]: {said}" for i, one in enumerate(guards) if (said := not_a_guard(one))):
         raise OptionError(wrong)
@@ -95,7 +97,7 @@ def _asked(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Verdict:
 
 
 def _came_back(state: State, objections: Sequence[Objection], calls: tuple[ToolCall, ...]) -> bool:
-    """Whether a call that there is nothing against was refused with another one since the last progress."""
+    """Whether a call without an objection was already refused because of another one, since the last progress."""
     before = {(a.name, canonical(a.arguments)) for a in attempts_since_progress(state.ledger) if not a.answer}
     wrong = {objection.call.id for objection in objections if objection.call}
     return bool(before) and any((c.name, canonical(c.arguments)) in before for c in calls if c.id not in wrong)

@@ -1,4 +1,4 @@
-"""Events: what happened in a run, stamped, for whoever watches it. They are derived, so they cannot change it."""
+"""Events: what happened in a run, for whoever watches it, computed from two states and the outcome between them."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -35,13 +35,17 @@ from stages.wire.deltas import Delta
 
 
 class RunStarted(Struct, frozen=True, kw_only=True, tag="run_started"):
-    """The work begins. `message` is what the user said; empty: a run goes on from its state."""
+    """The run begins. `message` is what the user said; empty if the run continues from a saved state."""
 
     message: str = ""
 
 
 class Connected(Struct, frozen=True, kw_only=True, tag="connected"):
-    """The backend is reached: its model, how calls are asked for, and the maximum tokens of a prompt (0: not known)."""
+    """The backend was reached.
+
+    `mode` is how the model makes calls (`stages.wire.target.Mode`); `context_tokens` is the maximum tokens of a prompt,
+    0 if unknown.
+    """
 
     model: str
     mode: str
@@ -49,9 +53,10 @@ class Connected(Struct, frozen=True, kw_only=True, tag="connected"):
 
 
 class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
-    """The model is asked. `prompt_tokens` is an estimate; `context_tokens` 0: not known. `target`: which model.
+    """The model is called. A `ModelReplied` or a `ModelFailed` follows.
 
-    A `ModelReplied` or a `ModelFailed` follows, as it does after `SummaryAsked`.
+    `prompt_tokens` is an estimate, `context_tokens` the maximum, 0 if unknown. `calls_left` counts model calls.
+    `target` names the model (`stages.wire.target.Target`).
     """
 
     turn: int
@@ -62,7 +67,7 @@ class TurnStarted(Struct, frozen=True, kw_only=True, tag="turn_started"):
 
 
 class ModelReplied(Struct, frozen=True, kw_only=True, tag="model_replied"):
-    """The model answered, after `attempts` attempts. `summary`: it was asked for one."""
+    """The model replied, on attempt number `attempts`; `summary`: to the request for a summary."""
 
     turn: int
     reply: Reply
@@ -72,12 +77,12 @@ class ModelReplied(Struct, frozen=True, kw_only=True, tag="model_replied"):
 
     @property
     def thought(self) -> str:
-        """What the model thought before it replied."""
+        """The reasoning before the reply, from its own field or from tags in the text."""
         return (self.reply.reasoning or split_reasoning(self.reply.text)[0]).strip()
 
 
 class ModelFailed(Struct, frozen=True, kw_only=True, tag="model_failed"):
-    """The model was asked, and no reply came: of the transport, or because the run was cut short (0 attempts)."""
+    """No reply came, because of a transport error, or because the run was interrupted (0 attempts)."""
 
     turn: int
     problem: str
@@ -85,16 +90,17 @@ class ModelFailed(Struct, frozen=True, kw_only=True, tag="model_failed"):
 
 
 class CallsAccepted(Struct, frozen=True, kw_only=True, tag="calls_accepted"):
-    """Calls passed every check and are about to run, these concurrently. `text` is what the model said beside them."""
+    """These calls passed every check and run now, concurrently. `text` is the text of the reply that made them."""
 
     calls: tuple[ToolCall, ...]
     text: str = ""
 
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
-    """A person is asked about a call. `in_doubt`: an earlier call of the same tool whose outcome is unknown.
+    """A person is asked whether a call may run. An `ApprovalAnswered` follows.
 
-    `problem`: what is wrong with the arguments that the person gave. An `ApprovalAnswered` follows.
+    `in_doubt`: an earlier call of the same tool whose outcome is unknown. `problem`: what is wrong with the arguments
+    that the person entered.
     """
 
     call: ToolCall
@@ -103,7 +109,7 @@ class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
 
 
 class ApprovalAnswered(Struct, frozen=True, kw_only=True, tag="approval_answered"):
-    """The person has answered, or was not there. `arguments`: as the call was approved, by the person."""
+    """The person has answered, or nobody did (not approved). `arguments` are the approved ones, possibly edited."""
 
     call_id: str
     approved: bool
@@ -111,7 +117,7 @@ class ApprovalAnswered(Struct, frozen=True, kw_only=True, tag="approval_answered
 
 
 class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
-    """A running tool has yielded something. Only listeners hear of it: no state knows it."""
+    """A running tool has yielded a value. Only listeners see it: it is in no state, so a replay does not repeat it."""
 
     call_id: str
     name: str
@@ -119,7 +125,7 @@ class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
 
 
 class ToolsReturned(Struct, frozen=True, kw_only=True, tag="tools_returned"):
-    """Calls came back, or were cut short with the run: each call that was accepted is among the results once."""
+    """Calls ended, or were interrupted with the run. Every accepted call is among the results of one such event."""
 
     results: tuple[CallResult, ...]
 
@@ -132,39 +138,48 @@ class Nudged(Struct, frozen=True, kw_only=True, tag="nudged"):
 
 
 class Warned(Struct, frozen=True, kw_only=True, tag="warned"):
-    """The model is told, at the end of one prompt, of a limit that is near (context, calls) or of steps left to do."""
+    """The end of one prompt tells the model of a limit that is near (context, calls), or of the remaining steps."""
 
     kind: Kind
     text: str
 
 
 class MessageAdded(Struct, frozen=True, kw_only=True, tag="message_added"):
-    """A message, of whichever role, was added to the history; compaction is reported by `HistoryCompacted`."""
+    """A message of any role was added to the history. Compaction, which removes some, is a `HistoryCompacted`."""
 
     message: Message
 
 
 class Steered(Struct, frozen=True, kw_only=True, tag="steered"):
-    """The model is given what the user said while it worked."""
+    """What the user said during the run was added to the history."""
 
     text: str
 
 
 class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
-    """The reply is not offered these tools, and the last one was not denied them for the same reason."""
+    """A narrowing of the offer (`by`) holds back these tools from the next reply, and did not from the last one.
+
+    `values`: the tools are offered, but not with all values of their arguments.
+    """
 
     turn: int
     tools: tuple[str, ...]
     by: str
+    values: bool = False
+
+    @property
+    def what(self) -> str:
+        """What is held back, in words."""
+        return f"{'some values of ' if self.values else ''}{', '.join(self.tools)}"
 
     @property
     def why(self) -> str:
-        """What holds them back, in words, and what to do about it."""
+        """Why the tools are hidden, and what to do about it, in a sentence for people."""
         return why_held(self.by)
 
 
 class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
-    """The model is asked for a summary of up to `messages` messages. `HistoryCompacted` may follow."""
+    """The model is asked to summarize up to `messages` messages. A `ModelReplied` or a `ModelFailed` follows."""
 
     turn: int
     messages: int
@@ -172,13 +187,13 @@ class SummaryAsked(Struct, frozen=True, kw_only=True, tag="summary_asked"):
 
 
 class SummaryFailed(Struct, frozen=True, kw_only=True, tag="summary_failed"):
-    """The summary cannot be used; compaction does without."""
+    """The summary is unusable; compaction continues without one."""
 
     problem: str
 
 
 class FellBack(Struct, frozen=True, kw_only=True, tag="fell_back"):
-    """The server refused tools or their schema, in these words: from now on the tools are only in the prompt."""
+    """The server refused tools or their schema, for this reason. From now on the tools are only in the prompt."""
 
     reason: str
 
@@ -190,9 +205,9 @@ class HistoryCompacted(Struct, frozen=True, kw_only=True, tag="compacted"):
 
 
 class PrefixLost(Struct, frozen=True, kw_only=True, tag="prefix_lost"):
-    """The prompt of this turn does not begin with all of the last one: kept and lost tokens of that.
+    """The prompt of this turn does not begin with the whole last prompt, which counts as kept and lost tokens.
 
-    The server has evaluated the lost tokens for nothing, and evaluates what follows them again.
+    A server's prefix cache covers only the kept ones; it evaluates everything after them again.
     """
 
     turn: int
@@ -202,7 +217,7 @@ class PrefixLost(Struct, frozen=True, kw_only=True, tag="prefix_lost"):
 
 
 class BackendReplaced(Struct, frozen=True, kw_only=True, tag="backend_replaced"):
-    """The run halted on its backend and goes on with the next of the fallbacks."""
+    """The run halted on its backend, and continues on the next fallback."""
 
     halt: Halt
 
@@ -214,9 +229,9 @@ class RunFinished(Struct, frozen=True, kw_only=True, tag="finished"):
 
     @property
     def text(self) -> str:
-        """The answer to the user, whichever way it was given: words, a result (as JSON, unless it is text), a question.
+        """The answer to the user: the text, the question, or the terminal tool's result (JSON unless it is a text).
 
-        Empty for a hand-over, and where a terminal tool returned nothing.
+        Empty for a hand-off, and if the terminal tool returned None.
         """
         match self.outcome:
             case Said(text=text) | NeedsInput(question=text):
@@ -231,13 +246,13 @@ class RunFinished(Struct, frozen=True, kw_only=True, tag="finished"):
 
 
 class RunHalted(Struct, frozen=True, kw_only=True, tag="halted"):
-    """The run ended for a typed reason."""
+    """The run ended without reaching its goal, for a typed reason."""
 
     halt: Halt
 
 
 class RunFailed(Struct, frozen=True, kw_only=True, tag="failed"):
-    """The run ended with an exception: a function of the program's own is wrong, or the work was cancelled."""
+    """The run ended with an exception, from one of the program's own functions or because its task was cancelled."""
 
     problem: str
 
@@ -270,17 +285,17 @@ Event = (
 )
 
 
-# Stamped: an event, and where and when it happened. Whoever watches, shows, logs or measures a run reads these.
+# Stamped events: what `on_event`, the log, telemetry and `forge serve` receive.
 
 
 class Stamped(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that happened in a run, or a delta of a streamed reply.
+    """An event, or a delta of a streamed reply, with the run that it belongs to, its position and its time.
 
-    `run` is the run's own name, `agent` that of its workflow. `parent` is the run whose call `call_id` asked for this
-    one; empty: none did. `turn` counts the model calls of the conversation. `sequence` is how many effects came before,
-    then the number of the event since: a replay gives the same. What no state knows (the start, deltas, progress) has
-    the number of the event before it; a run that is resumed begins with the effect that it had reached. `time` is in
-    Unix seconds; None: it is a replay.
+    `run` is the run's ID, `agent` the name of its workflow. `parent` is the run whose call `call_id` started this one;
+    empty if none did. `turn` counts the model calls of the conversation. `sequence` is the number of effects so far,
+    and the number of the event since the last one, so a replay gives the same. Events that are in no state (the start,
+    deltas, progress) have the number of the event before them; a resumed run begins with the effect that it had
+    reached. `time` is in Unix seconds; None in a replay.
     """
 
     run: str
@@ -294,19 +309,17 @@ class Stamped(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def following(sequence: tuple[int, int], state: State) -> tuple[int, int]:
-    """The number of the next event in that state, after the event of that number."""
+    """The `Stamped.sequence` of the next event in this state, after the event with the given one."""
     effect, number = sequence
     now = state.ledger.effects
     return (now, number + 1) if effect == now else (now, 1)
 
 
-# Observation: the events of a transition.
-
-
 def observe(before: State, after: State, outcome: Outcome | None = None) -> tuple[Event, ...]:
-    """The events of a transition, in the order in which a person would tell them.
+    """The events between two states, in the order in which a person would tell them.
 
-    `outcome`: what the world answered, where the state came of that; the same state, if that ended the run.
+    `outcome` is the outcome that was delivered between them, if there was one. If it ended the run with a Halt, there
+    is no state after it: `after` is then `before`.
     """
     if outcome is not None and after is before:
         return _answers(before, outcome)
@@ -331,7 +344,7 @@ def observe(before: State, after: State, outcome: Outcome | None = None) -> tupl
 
 
 def _answers(before: State, outcome: Outcome | None) -> tuple[Event, ...]:
-    """What came of a model call or a question; calls come back in `ToolsReturned`."""
+    """The events for the outcome of a model call or of a question; results of calls are read from the new phase."""
     match before.phase, outcome:
         case Awaiting(effect=Send(turn=turn), summary=summary), Replied(reply=reply, seconds=took, attempts=tries):
             summarizes = summary is not None
@@ -350,7 +363,10 @@ def _answers(before: State, outcome: Outcome | None) -> tuple[Event, ...]:
 
 
 def closing(state: State, *, begun: bool = True) -> tuple[Event, ...]:
-    """What ends with a run that is cut short in this state (`deliver.interrupt`): what was asked has no answer."""
+    """The events for effects that get no outcome, because the run is interrupted in this state (`deliver.interrupt`).
+
+    `begun`: whether the effect had been started.
+    """
     match state.phase:
         case Awaiting(effect=Send(turn=turn)):
             return (ModelFailed(turn=turn, problem="the run was cut short"),)
@@ -363,9 +379,9 @@ def closing(state: State, *, begun: bool = True) -> tuple[Event, ...]:
 
 
 def new_messages(before: State, after: State) -> History:
-    """The messages that the transition added; none where it reshaped the history instead."""
+    """The messages added between the two states; none if the history was reshaped instead."""
     if after.history is before.history:
-        return ()  # most transitions: a long history is not compared with itself
+        return ()  # most transitions; skips the comparison of a long history with itself
     count = len(before.history)
     return after.history[count:] if after.history[:count] == before.history else ()
 
@@ -380,8 +396,9 @@ def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ..
 def _held_back(before: State, after: State, target: str, turn: int) -> Iterator[HeldBack]:
     known = [one for prompt in before.prompts if prompt.target == target for one in prompt.held]
     new = [one for prompt in after.prompts if prompt.target == target for one in prompt.held if one not in known]
-    for by in dict.fromkeys(one.by for one in new):
-        yield HeldBack(turn=turn, tools=tuple(one.tool for one in new if one.by == by), by=by)
+    for by, values in dict.fromkeys((one.by, one.values) for one in new):
+        tools = tuple(one.tool for one in new if (one.by, one.values) == (by, values))
+        yield HeldBack(turn=turn, tools=tools, by=by, values=values)
 
 
 def _arrival(before: State, after: State) -> tuple[Event, ...]:

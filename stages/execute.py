@@ -1,4 +1,4 @@
-"""The stage `execute`: have the calls run, group by group, then write down what came of them."""
+"""The stage `execute`: request the execution of calls, group by group, then record the results."""
 
 from typing import assert_never
 
@@ -11,11 +11,9 @@ from stages.execution import (
     batch_record,
     call_digest,
     capped,
-    judged_by,
     judged_results,
     next_group,
     paused_call,
-    recorded,
     terminal_success,
     unanswered_calls,
     without_lost_pauses,
@@ -26,9 +24,10 @@ from stages.execution import (
 from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall
 from stages.options import checked
+from stages.order import judged_by
 from stages.pipeline import Stage, on
-from stages.progress import with_calls
-from stages.rules import Rules, blocking_unknown_outcome, repeating_tools, unknown_outcome
+from stages.progress import success_of, with_calls
+from stages.rules import Rules, blocking_unknown_outcome, repeat_policy, unknown_outcome
 from stages.state import Awaiting, Batch, Completed, Done, Executed, Ready, State, Vetted
 from stages.tool import RECALL
 from stages.view.recall import answer_recalls
@@ -36,14 +35,15 @@ from stages.view.recall import answer_recalls
 
 @checked
 def execute(rules: Rules) -> Stage:
-    """Turn a Vetted state into one that awaits its calls, and one whose calls are back into the next turn.
+    """Request the calls of a Vetted state; in an Executed one, the next group, or record the whole batch.
 
-    Ends in Awaiting, Ready, or Done: when a terminal tool succeeded, or a call has a question to the user. Halts with
-    `ToolsFailing`. Calls that the stage `enforce` has not allowed stay where they are.
+    The next phase is Awaiting, until every call has its result; then Ready, or Done if a terminal tool succeeded or a
+    call asked the user a question. Halts with `ToolsFailing` once tools have failed too often. A Vetted state that
+    `enforce` has not allowed stays as it is.
     """
     specs = {tool.name: tool for tool in rules.tools}
     recalls = RECALL in rules.tools
-    repeating = repeating_tools(rules)
+    repeating = repeat_policy(rules)
 
     @on(Vetted, Executed)
     def stage(state: State, phase: Vetted | Executed) -> State | Halt:
@@ -55,7 +55,7 @@ def execute(rules: Rules) -> Stage:
             case Executed(batch=batch, settled=settled):
                 if settled:
                     call, result = settled
-                    done = recorded(call, result, state.ledger.turn, judged_by(rules.order, call.name, result))
+                    done = success_of(call, result.text, state.ledger.turn, judged_by(rules.order, call, result.text))
                     state = replace(state, ledger=with_calls(state.ledger, (done,), (), repeating))
                 batch = without_unknown_results(batch, _open(rules, state)) if state.ledger.in_doubt else batch
                 batch = judged_results(batch, rules.order)
@@ -70,9 +70,8 @@ def execute(rules: Rules) -> Stage:
         new = batch_record(batch)
         ledger = with_calls(state.ledger, new.successes, new.attempts, repeating)
         if batch.heard:
-            ledger = replace(ledger, progress=ledger.turn)  # what the user asks for again is no repetition
+            ledger = replace(ledger, progress=ledger.turn)  # a call that the user asks for again is not a repeat
         state = replace(state, history=state.history + new.messages, ledger=ledger)
-        # Count what went wrong, and end the run if a terminal tool succeeded.
         wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
         errors = state.ledger.tool_errors + 1 if wrong else 0
         if wrong:
@@ -106,9 +105,9 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
 
 
 def _questioned(state: State, batch: Batch, paused: Paused, specs: Specs) -> Done | Awaiting:
-    """The end of a run whose call has a question to the user; once it is answered, the call goes on where it was.
+    """The end of the run with a call's question to the user; or the call again, once the question is answered.
 
-    What is left of the batch waits.
+    The other calls of the batch wait.
     """
     if not paused.answer:
         return Done(outcome=paused.asks, batch=batch)
@@ -120,7 +119,7 @@ def _questioned(state: State, batch: Batch, paused: Paused, specs: Specs) -> Don
 
 
 def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
-    """The batch with the calls answered that a person has said no to already: nobody is asked the same again."""
+    """The batch with answers to the calls that a person has already rejected, so that nobody is asked twice."""
     no = state.ledger.rejected
     if not no:
         return batch
@@ -135,7 +134,7 @@ def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
 
 
 def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:
-    """The calls whose outcome is unknown, and that a person is to be asked about at once."""
+    """The calls with an unknown outcome that a person must be asked about now."""
     if rules.calls.in_doubt == "ask":
         return state.ledger.in_doubt
     needed = blocking_unknown_outcome(rules, state)

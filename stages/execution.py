@@ -1,4 +1,4 @@
-"""Execution: batches in progress, calls whose outcome is unknown, and calls that a person approved."""
+"""Execution: batches in progress, calls with an unknown outcome, and calls that a person approved."""
 
 import hashlib
 from collections import Counter
@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages import nudges
+from stages.budget import with_budget
 from stages.effect import (
     Ask,
     Budget,
@@ -27,21 +28,21 @@ from stages.effect import (
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
 from stages.nudges import after_answer, render
 from stages.objection import Objection
-from stages.order import Use, answer_passes, listed_for
-from stages.progress import answer_digest
+from stages.order import Use, judged_by
+from stages.progress import attempt_of, success_of
 from stages.schema.canonical_json import canonical
 from stages.seen import leaves
-from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Judged, Ledger, State, Success
+from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Ledger, State, Success
 from stages.tool import ToolEffect, ToolSpec
 
-# A batch of calls in progress: what runs next, and what goes into the history in the end.
+# A batch of calls in progress: which calls run next, and what is recorded in the end.
 
 _READS_AT_ONCE = 4
 """Maximum number of concurrent reads."""
 
 
 def call_digest(call: ToolCall) -> str:
-    """The digest of a call that an approval is bound to: of its tool and arguments, however they are written."""
+    """The digest of a call's tool and arguments, to which an approval is bound; formatting makes no difference."""
     return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
 
 
@@ -64,13 +65,13 @@ def _answers(batch: Batch) -> Sequence[tuple[ToolCall, CallResult]]:
 
 
 Specs = Mapping[str, ToolSpec]
-"""The tools by their names."""
+"""The tools by name."""
 
 
 def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int = _READS_AT_ONCE) -> tuple[ToolCall, ...]:
-    """Of the calls that are left, those to run now: neighbouring reads together, a write alone, terminal calls last.
+    """The remaining calls to run now: consecutive reads together, a write alone, terminal calls last.
 
-    At most `at_once` calls, and of each tool at most its own `max_parallel`.
+    At most `at_once` calls, and at most the tool's own `max_parallel` of each tool.
     """
     if len(left) == 1:
         return left
@@ -85,7 +86,7 @@ def _is(call: ToolCall, effect: ToolEffect, specs: Specs) -> bool:
 
 
 def _within_each(reads: tuple[ToolCall, ...], specs: Specs) -> tuple[ToolCall, ...]:
-    """The calls up to the first that exceeds its tool's maximum."""
+    """The calls before the first that exceeds its tool's maximum."""
     running: Counter[str] = Counter()
     for place, call in enumerate(reads):
         most = specs[call.name].max_parallel
@@ -106,9 +107,10 @@ def capped(batch: Batch, most: int) -> Batch:
 
 
 def without_terminal(batch: Batch, specs: Specs) -> Batch:
-    """The batch with its terminal calls answered as not run, if there is a reason why the run cannot end with them.
+    """The batch with its terminal calls answered as not run, if the run cannot end with them.
 
-    An earlier call failed, a terminal one succeeded, or the user said something that the model has not read yet.
+    That is so if an earlier call failed, a terminal one succeeded, or the user said something that the model has not
+    read yet.
     """
     if not batch.results:
         return batch
@@ -123,7 +125,7 @@ def without_terminal(batch: Batch, specs: Specs) -> Batch:
 
 
 def _why_not_end(batch: Batch, specs: Specs) -> str:
-    """Why the terminal calls that are left do not run; empty: they do."""
+    """Why the remaining terminal calls do not run; empty if they do."""
     if terminal_success(batch, specs):
         return "the run is over"
     if not all(isinstance(result, Succeeded) for result in batch.results):
@@ -139,8 +141,8 @@ def terminal_success(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None
     return None
 
 
-class _Written(Struct, frozen=True, kw_only=True):
-    """What is recorded of a batch: the reply with its answers, the calls that succeeded, those that brought nothing."""
+class _BatchRecord(Struct, frozen=True, kw_only=True):
+    """The record of a batch: the reply with its answers, the calls that succeeded, and those that brought nothing."""
 
     messages: tuple[Message, ...]
     successes: tuple[Success, ...]
@@ -151,23 +153,17 @@ def judged_results(batch: Batch, order: tuple[Use, ...]) -> Batch:
     """The batch with its new successes judged by the rules of order."""
     if not order:
         return batch
-    names, known = {call.id: call.name for call in batch.calls}, {one.call_id for one in batch.judged}
+    calls, known = {call.id: call for call in batch.calls}, {one.call_id for one in batch.judged}
     new = tuple(
-        judged_by(order, names[result.call_id], result)
+        judged_by(order, calls[result.call_id], result.text)
         for result in batch.results
         if isinstance(result, Succeeded) and result.call_id not in known
     )
     return replace(batch, judged=batch.judged + new) if new else batch
 
 
-def judged_by(order: tuple[Use, ...], name: str, result: Succeeded) -> Judged:
-    """What a result of the tool lists, and whether it counts."""
-    listed, passed = listed_for(order, name, result.text), answer_passes(order, name, result.text)
-    return Judged(call_id=result.call_id, listed=listed, passed=passed)
-
-
-def batch_record(batch: Batch) -> _Written:
-    """The record of a batch, each call answered, in the order of the calls whichever finished first."""
+def batch_record(batch: Batch) -> _BatchRecord:
+    """The record of a batch with all calls answered, in the order of the calls, whichever finished first."""
     turn = batch.said.turn
     said: list[Message] = [batch.said]
     done: list[Success] = []
@@ -176,44 +172,23 @@ def batch_record(batch: Batch) -> _Written:
     for call, result in _answers(batch):
         said.append(_answer(call, result, turn))
         if isinstance(result, Succeeded):
-            done.append(recorded(call, result, turn, judged.get(call.id)))
+            done.append(success_of(call, result.text, turn, judged.get(call.id)))
         elif isinstance(result, Failed | Unresolved | Refused):
-            vain.append(_attempt(call, result, turn))
+            vain.append(attempt_of(call, result_text(result), result_status(result), turn))
     if batch.notice:
         said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
     said.extend(User(text=text, turn=turn) for text in batch.heard)
-    return _Written(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
-
-
-def recorded(call: ToolCall, result: Succeeded, turn: int, judged: Judged | None) -> Success:
-    """The record of a call that succeeded."""
-    return Success(
-        name=call.name,
-        arguments=call.arguments,
-        answer=answer_digest(call.name, call.arguments, result.text),
-        turn=turn,
-        listed=judged.listed if judged else (),
-        passed=judged is not None and judged.passed,
-    )
-
-
-def _attempt(call: ToolCall, result: Failed | Unresolved | Refused, turn: int) -> Attempt:
-    # What raised gave no answer: the next try may.
-    unanswered = isinstance(result, Refused) or (isinstance(result, Failed) and result.counted)
-    answer = "" if unanswered else answer_digest(call.name, call.arguments, result_text(result))
-    return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
+    return _BatchRecord(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
 
 
 def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
-    if isinstance(result, Succeeded):
-        return Tool(call_id=call.id, name=call.name, text=result.text, turn=turn)
     if isinstance(result, Refused):
         return Tool(call_id=call.id, name=call.name, text=result.text, kind=result.kind, turn=turn)
     return Tool(call_id=call.id, name=call.name, text=result_text(result), status=result_status(result), turn=turn)
 
 
 def result_status(result: CallResult) -> Status:
-    """The outcome, as a message of the history has it."""
+    """The outcome as the `status` of a message."""
     match result:
         case Succeeded():
             return "succeeded"
@@ -230,7 +205,7 @@ def result_status(result: CallResult) -> Status:
 
 
 def result_text(result: CallResult) -> str:
-    """What the model is told of a result."""
+    """The text that tells the model of a result."""
     match result:
         case Succeeded(text=text):
             return text
@@ -252,17 +227,17 @@ def result_text(result: CallResult) -> str:
             assert_never(result)
 
 
-# Calls that have a question to the user: which of a batch is next, and the run as it goes on with the answer.
+# Paused calls, which have a question for the user: which one is next, and how the run continues with the answer.
 
 
 def paused_call(batch: Batch) -> Paused | None:
-    """The call that goes on with an answer, else the first that waits for one; None: no call has a question."""
+    """The paused call that has its answer, else the first that waits for one; None if no call is paused."""
     paused = [result for result in batch.results if isinstance(result, Paused)]
     return next((one for one in paused if one.answer), paused[0] if paused else None)
 
 
 def without_lost_pauses(batch: Batch, tools: Collection[str]) -> Batch:
-    """The batch, in which calls with a question are given up whose tool is gone meanwhile."""
+    """The batch with its paused calls answered as not run if their tool no longer exists."""
     gone = {call.id for call in batch.calls if call.name not in tools}
     if not gone:
         return batch
@@ -279,14 +254,14 @@ def without_lost_pauses(batch: Batch, tools: Collection[str]) -> Batch:
 
 
 def without_pause(batch: Batch, paused: Paused) -> Batch:
-    """The batch with that call unanswered again: it is about to go on."""
+    """The batch with that call unanswered again, because it is about to continue."""
     return replace(batch, results=tuple(result for result in batch.results if result is not paused))
 
 
 def answered(state: State, answer: str, budget: Budget) -> State | None:
-    """The state of a run that ended with a call's question, going on with that call; None: it did not end so.
+    """The state that continues the paused call with which a run ended; None if it did not end with one.
 
-    It has a budget of its own, as any message of the user has; what was done before stays done.
+    Like any user message, the answer has its own budget; what was done before stays done.
     """
     if not isinstance(state.phase, Done) or (paused := paused_call(state.phase.batch)) is None:
         return None
@@ -295,15 +270,8 @@ def answered(state: State, answer: str, budget: Budget) -> State | None:
     return with_budget(state, budget).to(Executed(batch=replace(batch, results=told)))
 
 
-def with_budget(state: State, budget: Budget) -> State:
-    """The state with a budget of its own for what follows: mistakes and failed summaries are counted from zero."""
-    return state.note(
-        budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
-    )
-
-
 def with_exchange(result: CallResult, paused: Paused) -> CallResult:
-    """The result of a call that went on, after what it had asked and what the user said."""
+    """The result of a call that continued, after its question and the user's answer."""
     asked = after_answer(paused.asks.question, paused.answer)
     match result:
         case Succeeded(text=text):
@@ -314,11 +282,11 @@ def with_exchange(result: CallResult, paused: Paused) -> CallResult:
             return result
 
 
-# Approvals: arguments that a person edited, checked like the model's own.
+# Approvals: arguments that a person edited are checked like the model's own.
 
 
 def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
-    """The person is asked once more, and told what is wrong; after that the call is not run."""
+    """Ask the person once more, with what is wrong; the second time, the call is answered as not run."""
     ask, batch = phase.ask, phase.batch
     if not ask.problem:
         return Awaiting(effect=replace(ask, problem=problem), batch=batch)
@@ -327,47 +295,47 @@ def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
 
 
 def edit_accepted(phase: Edited) -> Executed:
-    """The call is approved as the person wrote it."""
-    batch, call = phase.batch, _written(phase)
+    """Approve the call as the person edited it."""
+    batch, call = phase.batch, _edited_call(phase)
     calls = tuple(call if c.id == call.id else c for c in batch.calls)
     return Executed(batch=replace(batch, said=replace(batch.said, calls=calls), approved=(*batch.approved, call.id)))
 
 
 def calls_to_judge(phase: Edited) -> tuple[ToolCall, ...]:
-    """What the guards are asked about: the batch with the call as the person wrote it, without what was refused."""
-    call = _written(phase)
+    """The calls for the guards: those of the batch with the edited call, without those already refused."""
+    call = _edited_call(phase)
     gone = {result.call_id for result in phase.batch.results if isinstance(result, Refused)}
     return tuple(call if c.id == call.id else c for c in phase.batch.calls if c.id not in gone)
 
 
 def state_for_guards(state: State, phase: Edited) -> State:
-    """The state for the guards: what the person wrote is what the user said, so it is no value that nobody gave."""
+    """The state for the guards, in which the user has said the edited values, so that they count as given."""
     return state.say(User(text="\n".join(str(leaf) for leaf in leaves(phase.arguments)), turn=state.ledger.turn))
 
 
 def problem_with_edit(objections: Sequence[Objection], phase: Edited) -> str:
-    """What a guard has against this very call; empty: nothing."""
+    """The guards' objections to the edited call; empty if there are none."""
     return "\n".join(render(one) for one in objections if one.call and one.call.id == phase.ask.call.id)
 
 
-def _written(phase: Edited) -> ToolCall:
+def _edited_call(phase: Edited) -> ToolCall:
     return replace(phase.ask.call, arguments=phase.arguments)
 
 
-# Unknown outcomes: calls that were started and may have taken effect; idempotency keys, which make retries safe.
+# Unknown outcomes: calls that were started and may have taken effect. Idempotency keys make their retries safe.
 
 
 def idempotency_key(run: str, call: ToolCall) -> str:
-    """The idempotency key of a call: the same however often a crash makes the run repeat it, and of no other call.
+    """The idempotency key of a call: unique, and the same however often a crash makes the run repeat the call.
 
-    Made from the run's id, the call's id (its number among all calls of the run), the tool and the canonical arguments.
+    Made from the run's id, the call's id (its number within the run), the tool and the arguments.
     """
     parts = (run, call.id, call.name, call.arguments)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def without_unknown_results(batch: Batch, calls: tuple[ToolCall, ...]) -> Batch:
-    """The batch with these calls unanswered again: a person is going to be asked about them."""
+    """The batch with these calls unanswered again, so that a person is asked about them."""
     ids = {call.id for call in calls}
     return replace(batch, results=tuple(r for r in batch.results if not (isinstance(r, InDoubt) and r.call_id in ids)))
 
@@ -375,7 +343,7 @@ def without_unknown_results(batch: Batch, calls: tuple[ToolCall, ...]) -> Batch:
 def unknown_outcomes_after(
     before: tuple[ToolCall, ...], batch: Batch, results: tuple[CallResult, ...]
 ) -> tuple[ToolCall, ...]:
-    """The calls whose outcome is unknown after these results; a success settles the same call before it."""
+    """The calls with an unknown outcome after these results; a success settles an earlier call that was the same."""
     if not before and InDoubt not in map(type, results):
         return ()
     calls = {call.id: call for call in batch.calls}
@@ -391,10 +359,10 @@ def unknown_outcomes_after(
 
 
 def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Executed]:
-    """The ledger and the phase once somebody has found out whether the call took effect.
+    """The ledger and the phase once a person has found out whether the call took effect.
 
-    If it did, it counts as a success, and its result answers the call that was asked about if that is the same call; a
-    different one is not run, as the model wanted it without knowing. If it did not, the call goes on.
+    If it did, it counts as a success. Its result answers the call that was asked about if both are the same; a
+    different call is not run, because the model chose it without knowing. If it did not take effect, the call runs.
     """
     unsure = ask.in_doubt
     if unsure is None:
@@ -418,7 +386,7 @@ def _with_result(batch: Batch, result: CallResult) -> Batch:
 
 
 def _instead(batch: Batch, found: CallResult) -> Batch:
-    """The batch with this result in place of the unknown outcome; the same batch if it has none."""
+    """The batch with this result in place of the unknown outcome; the same object if the batch does not have it."""
     if not any(isinstance(result, InDoubt) and result.call_id == found.call_id for result in batch.results):
         return batch
     return replace(batch, results=tuple(found if r.call_id == found.call_id else r for r in batch.results))

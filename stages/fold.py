@@ -1,4 +1,4 @@
-"""The stage `fold`: choose what the model is shown; the record itself never changes."""
+"""The stage `fold`: choose what the model is shown. The history itself does not change."""
 
 from typing import Literal
 
@@ -12,15 +12,15 @@ from stages.state import Folded, Ready, State
 from stages.view.collapse import collapsed
 
 Reasoning = Literal["none", "keep-last", "full"]
-"""How much of its earlier reasoning a model is shown again."""
+"""Which of its earlier reasoning a model is shown again: none, that of its last reply with any, or all."""
 
 FailedAttempts = Literal["keep", "collapse"]
-"""Whether attempts that failed are still shown after a later success: `stages.view.collapse` says which."""
+"""Whether failed attempts stay in view after a later success; `stages.view.collapse` has the rules."""
 
 
 @checked
 def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep") -> Stage:
-    """Put the view of a Ready state's history into the phase; a summary that is asked for, at its end."""
+    """Put the view of a Ready state's history into the phase, with the request for a summary, if any, at its end."""
 
     @on(Ready)
     def stage(state: State, phase: Ready) -> State | Halt:
@@ -35,9 +35,9 @@ def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep"
 
 
 def _thinking(history: History, policy: Literal["keep-last", "full"]) -> History:
-    """Reasoning in front of the text that followed it, as policy has it ; the text stays.
+    """The history with reasoning moved into the text that followed it, in the last reply or in all.
 
-    No wire sends the field `reasoning` by itself, so with `none` the history is the view as it is.
+    It must be text, because no wire sends the field `reasoning`; for the same reason, `none` need not remove anything.
     """
     thoughts = [i for i, m in enumerate(history) if isinstance(m, Assistant) and m.reasoning]
     shown = frozenset(thoughts if policy == "full" else thoughts[-1:])
@@ -46,5 +46,5 @@ def _thinking(history: History, policy: Literal["keep-last", "full"]) -> History
 
 def _aloud(message: Message) -> Message:
     if not isinstance(message, Assistant) or message.sealed:
-        return message  # what is sealed goes back to the server anyway
+        return message  # the server gets sealed reasoning back anyway
     return replace(message, reasoning="", text="\n\n".join(filter(None, (message.reasoning, message.text))))

@@ -1,4 +1,4 @@
-"""Kept: what a feature keeps in the state between turns, under a name of its own, read by its own stages alone."""
+"""Kept values: data that a feature's stages keep in the state between turns, under a name of their own."""
 
 from typing import Generic, TypeVar
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class KeptError(ValueError):
-    """What a state keeps under a name is not what the stage that reads it has kept."""
+    """The value that a state keeps under a name is not of the type that the stage expects."""
 
 
 class Kept(Generic[T]):
-    """What stages keep under that name: a value of that type, `start` before any was put.
+    """A value of a type, kept in the state under a name; `start` until a stage puts another.
 
-    It is saved with the run and lives as long as that, whatever compaction does to the history. A value that is put is
-    written as JSON, so it is of a type that msgspec can write and read: a number, a dict, a frozen Struct.
+    It is saved with the run and lives as long as the run, whatever compaction does to the history. It is stored as
+    JSON, so its type must be one that msgspec can encode and decode: a number, a dict, a frozen Struct.
     """
 
     def __init__(self, name: str, kind: type[T], start: T) -> None:
@@ -32,8 +32,8 @@ class Kept(Generic[T]):
         return f"Kept({self.name!r})"
 
     def get(self, state: State) -> T:
-        """The value that was put last. KeptError, in words, for what cannot be read as one."""
-        # `start` is read anew each time, too: whoever changes a dict that was got has changed a copy.
+        """The value that was put last. KeptError, saying why, if it cannot be decoded."""
+        # `start` is decoded each time, too, so that every caller gets a copy that it may change.
         kept = next((value for name, value in state.kept if name == self.name), self._encoded)
         try:
             return decode(self._decoder, bytes(kept))
@@ -44,7 +44,7 @@ class Kept(Generic[T]):
             ) from None
 
     def put(self, state: State, value: T) -> State:
-        """The state that keeps this value from now on; `start` is kept by keeping nothing."""
+        """The state with this value; putting `start` removes the entry."""
         others = tuple(one for one in state.kept if one[0] != self.name)
         new = () if value == self.start else ((self.name, Raw(msgspec.json.encode(value))),)
         return state if not others and not new and not state.kept else replace(state, kept=(*others, *new))

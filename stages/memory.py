@@ -1,4 +1,4 @@
-"""Memory: what a session keeps of what was said, and the facts that outlive it."""
+"""Memory: facts that outlive a session, and a session's history selected, pruned and branched."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -19,11 +19,11 @@ from stages.nudges import as_data, quote, remembered
 from stages.state import Done, Ready, State
 from stages.tokens import Report
 
-# Facts: what is remembered beyond a session, and how a model is shown it: as data, never as instructions.
+# Facts are remembered beyond a session. A model is shown them as data, never as instructions.
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """A remembered fact. `id` tells it from all others of its store, `at` is when it was kept, in Unix seconds."""
+    """A remembered fact. `id` is unique in its store; `at` is when it was stored, in Unix seconds."""
 
     id: int
     text: str
@@ -31,11 +31,11 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 
 def facts_message(facts: Iterable[Fact], history: History) -> User | None:
-    """The message that shows the model the facts that the history does not show yet; None: there is none.
+    """The message with the facts that the history does not show yet; None if there are none.
 
-    It belongs right before the user's next message: what was sent before it stays as it is, so a server's prefix cache
-    holds. Each fact is a JSON string on a line of its own in which `<` and `>` are escaped, so no text can end the
-    marking or add a line to it.
+    It belongs right before the user's next message, so that earlier messages stay the same and a server's prefix cache
+    stays valid. Each fact is a JSON string on its own line, with `<` and `>` escaped, so that no fact can close the
+    tags around them or add a line.
     """
     shown = {line for m in history if isinstance(m, User) and m.kind is Kind.REMEMBERED for line in m.text.split("\n")}
     lines = list(dict.fromkeys(f"- {as_data(fact.text)}" for fact in facts))
@@ -44,7 +44,7 @@ def facts_message(facts: Iterable[Fact], history: History) -> User | None:
 
 
 def with_facts(state: State, facts: Iterable[Fact]) -> State:
-    """The state with the message that shows the facts right before its last request, or at its end if that is past."""
+    """The state with the facts message before its last message, if that is the user's request, else at the end."""
     history = state.history
     last = history[-1] if history else None
     at = len(history) - (isinstance(last, User) and last.kind is Kind.USER_INPUT)
@@ -54,14 +54,14 @@ def with_facts(state: State, facts: Iterable[Fact]) -> State:
     return state.reshape((*history[:at], replace(message, turn=turn_of(last) if last else 0), *history[at:]))
 
 
-# Pruning: a conversation shortened to a number of tokens, calls with their results.
+# Pruning: a conversation shortened to a number of tokens.
 
 
 def pruned(state: State, max_tokens: int) -> State | CannotFit:
-    """The state with a history of at most `max_tokens`; CannotFit where what must stay takes more.
+    """The state with a history of at most `max_tokens`; CannotFit if what must stay takes more.
 
-    Old results are cut first, then the oldest exchanges go. The system prompt, the last request of the user and pinned
-    messages stay. Tokens are estimated at the rate that the session's model was last seen to take.
+    Old results are cut first, then the oldest exchanges are dropped, calls together with their results. The system
+    prompt, the user's last request and pinned messages stay. Tokens are estimated at the last measured rate.
     """
     budget = ContextBudget(tokens=max_tokens, threshold=1, low=1).metered(state.ledger.tokens_per_character, Report())
     if budget.tokens_of(budget.count(state.history)) <= max_tokens:
@@ -70,10 +70,10 @@ def pruned(state: State, max_tokens: int) -> State | CannotFit:
     return shorter if isinstance(shorter, CannotFit) else state.reshape(shorter.history)
 
 
-# Ranking: which facts belong to a query, by the words that they share, and in which order, in every store.
+# Ranking: the facts that share words with a query, in the same order in every store.
 
 QUERY_WORDS = 64
-"""Maximum number of words of a query that are looked for: the first, each once."""
+"""Maximum number of different words of a query that are searched for."""
 
 _ALONE = r"\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Letters of Thai, Lao, kana and Chinese, which are written without spaces: each counts as a word."""
@@ -82,32 +82,32 @@ _WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
 
 
 _STEM = 5
-"""Letters of a word that are compared: so many serve as a stem in most languages, without rules of any."""
+"""Letters of a word that are compared: in most languages a usable stem, without rules for any."""
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, in order, without case, accents and endings: `Drinks` and `drinking` are one word."""
+    """The words of a text, in order, without case, accents and endings: `Drinks` and `drinking` become the same."""
     plain = "".join(one for one in normalize("NFKD", text.casefold()) if not combining(one))
     return [_stem(word) for word in _WORD.findall(plain)]
 
 
 def _stem(word: str) -> str:
     if not word.isalpha():
-        return word  # a number is another if it goes on
+        return word  # a number with further digits is another number
     stem = word[:_STEM]
     return stem.removesuffix("s") if len(stem) > 3 else stem
 
 
 def query_words(query: str) -> list[str]:
-    """The words by which a store searches for facts; empty: the query names none."""
+    """The words of a query that a store searches for; empty if it has none."""
     return list(dict.fromkeys(words_of(query)))[:QUERY_WORDS]
 
 
 def ranked(found: Iterable[Fact], query: str, total: int, limit: int) -> tuple[Fact, ...]:
     """Up to `limit` of the facts that share a word with the query, the most relevant first.
 
-    A shared word counts more, the fewer of the space's `total` facts have it; between equals, the newer fact is first.
-    `found` are at least all facts that share a word. A query without words finds the newest.
+    A shared word counts more the fewer of the `total` facts have it (inverse document frequency); equal facts are
+    ordered newest first. `found` must include all facts that share a word. A query without words finds the newest.
     """
     wanted = query_words(query)
     facts = sorted(found, key=lambda fact: fact.id, reverse=True)
@@ -119,13 +119,13 @@ def ranked(found: Iterable[Fact], query: str, total: int, limit: int) -> tuple[F
     return tuple(sorted((f for f in facts if having[f.id]), key=lambda f: -score[f.id])[:limit])
 
 
-# Selection: parts of a history in which no call is separated from its result.
+# Selection: parts of a history, without separating a call from its result.
 
 Role = Literal["system", "user", "assistant", "tool"]
-"""Who said a message, as the chat protocol names them."""
+"""The author of a message, in the chat protocol's terms."""
 
 _TITLE = 80
-"""Characters of a request that stand for a session in a list."""
+"""Maximum characters of a session's title."""
 
 
 def role_of(message: Message) -> Role:
@@ -144,12 +144,12 @@ def role_of(message: Message) -> Role:
 
 
 def of_roles(history: History, roles: Collection[Role]) -> History:
-    """The messages of these roles. A request of some roles alone may hold results without their calls."""
+    """The messages of these roles. Without `assistant`, results are there without their calls."""
     return tuple(message for message in history if role_of(message) in roles)
 
 
 def last_messages(history: History, count: int) -> History:
-    """The last `count` messages, and those before them that they answer: a result comes with its call."""
+    """The last `count` messages, preceded by the calls that they answer."""
     if count <= 0 or not history:
         return ()
     start = max(0, len(history) - count)
@@ -157,7 +157,7 @@ def last_messages(history: History, count: int) -> History:
 
 
 def whole_prefix(history: History, count: int) -> History:
-    """The first `count` messages, without a last exchange of which only a part is among them."""
+    """The first `count` messages, without an exchange that would be incomplete."""
     if count >= len(history):
         return history
     start, _ = exchange_around(history, max(0, count))
@@ -165,9 +165,9 @@ def whole_prefix(history: History, count: int) -> History:
 
 
 def branched(state: State, count: int | None = None) -> State:
-    """The state from which another session goes on: after the first `count` messages, or after all of them.
+    """The state for a new session that continues after the first `count` messages, or after all of them.
 
-    A run under way ends there: calls in progress are answered as interrupted.
+    If a run is in progress, its calls are answered as interrupted.
     """
     stopped = state if isinstance(state.phase, Done) else interrupt(state)
     if count is None or count >= len(stopped.history):
@@ -176,7 +176,7 @@ def branched(state: State, count: int | None = None) -> State:
 
 
 def misplaced(history: History, message: Message) -> str:
-    """Why the message cannot come next, as a sentence; empty: it can. Every call is answered before all else."""
+    """Why the message cannot come next, as a sentence; empty if it can. Open calls must be answered first."""
     calls = {call.id: call.name for call in _open_calls(history)}
     if isinstance(message, Tool):
         if message.call_id in calls:
@@ -190,9 +190,9 @@ def misplaced(history: History, message: Message) -> str:
 
 
 def in_turn(history: History, message: Message) -> Message:
-    """The message in the turn that it has after this history: a reply begins one, what comes after it belongs to it.
+    """The message with its turn after this history: a reply begins a turn, other messages belong to the last one.
 
-    One that has a turn already keeps it.
+    A message that has a turn already keeps it.
     """
     if isinstance(message, System) or message.turn:
         return message

@@ -1,8 +1,8 @@
 """Messages: what was said, by whom, and how soon compaction may cut it.
 
 A message is one of four frozen structs, one for each role of the chat protocol. Its `kind` refines the role: a tool
-message may hold a tool's result or the correction of a refused call. Kinds are never sent to a model; they decide what
-compaction cuts first.
+message may hold a tool's result or the correction of a refused call. Kinds are never sent to a model; compaction uses
+them to decide what to cut first.
 
 Messages hold nothing mutable, so they cannot be part of a reference cycle: the garbage collector need not walk through
 a long history (`gc=False`).
@@ -11,7 +11,7 @@ a long history (`gc=False`).
 import re
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -40,10 +40,10 @@ class Kind(StrEnum):
 
 
 NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
-"""Kinds that correct the model: of no use any more once it got it right."""
+"""Kinds that correct the model. They are of no use once the model has got it right."""
 
 WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE, Kind.THINK_FIRST})
-"""Kinds that tell the model where the run stands (`stages.view.notes`), or to think: at the end of one prompt."""
+"""Kinds that are shown once, at the end of one prompt: how far the run is (`stages.view.notes`), or to think first."""
 
 CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.STEP_NUDGE: 1,
@@ -77,7 +77,10 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def call_id(number: int) -> str:
-    """Forge's own id of a run's n-th call, from 1."""
+    """The id that forge gives to the n-th call of a run, counted from 1.
+
+    Counted up rather than random, so that equal runs send equal requests.
+    """
     return f"call_{number:09d}"
 
 
@@ -88,7 +91,7 @@ class System(Struct, frozen=True, kw_only=True, gc=False, tag="system"):
 
 
 class User(Struct, frozen=True, kw_only=True, gc=False, tag="user"):
-    """What the user said, or what forge says in the user's place: a nudge, a warning, a summary."""
+    """What the user said, or what forge adds under the user's role: a nudge, a warning, a summary."""
 
     text: str
     kind: Kind = Kind.USER_INPUT
@@ -99,8 +102,8 @@ class User(Struct, frozen=True, kw_only=True, gc=False, tag="user"):
 class Assistant(Struct, frozen=True, kw_only=True, gc=False, tag="assistant"):
     """A reply of the model: text, the reasoning before it, and the calls that it made.
 
-    `sealed` is what its server wants back unchanged (`effect.Reply`); what it takes in the prompt is up to the server,
-    so it is not counted.
+    `sealed` is data that the server wants back unchanged (`effect.Reply`). Its size is not counted, because the server
+    decides how much of it goes into the prompt.
     """
 
     text: str = ""
@@ -112,7 +115,7 @@ class Assistant(Struct, frozen=True, kw_only=True, gc=False, tag="assistant"):
 
     @property
     def kind(self) -> Kind:
-        """`tool_call` where there is a call, else `text_response`."""
+        """`tool_call` if there are calls, else `text_response`."""
         return Kind.TOOL_CALL if self.calls else Kind.TEXT_RESPONSE
 
 
@@ -139,17 +142,18 @@ Message = System | User | Assistant | Tool
 History = tuple[Message, ...]
 
 AROUND_MESSAGE = 24
-"""What a chat template adds to a message (`<|im_start|>role\\n…<|im_end|>\\n`), by `tokens.length`: five tokens."""
+"""Size, by `tokens.length`, of what a chat template adds to a message (`<|im_start|>role\\n…<|im_end|>\\n`): five
+tokens."""
 
 _AROUND_CALL = 40
-"""What it adds to a call: `<tool_call>\\n{"name": "…", "arguments": …}\\n</tool_call>`."""
+"""Size of what it adds to a call: `<tool_call>\\n{"name": "…", "arguments": …}\\n</tool_call>`."""
 
 AROUND_RESULT = 20
-"""What it adds to a result beside that: `<tool_response>\\n…\\n</tool_response>`."""
+"""Size of what it adds to a result on top of that: `<tool_response>\\n…\\n</tool_response>`."""
 
 
 def size(message: Message) -> int:
-    """Size of the message in the prompt, in characters as `tokens.length` counts: everything that is sent."""
+    """Size of everything that is sent of the message, in characters as `tokens.length` counts them."""
     # The two kinds that make up a long history come first: this runs for every message.
     if isinstance(message, Tool):
         return AROUND_MESSAGE + AROUND_RESULT + length(message.name + message.text)
@@ -161,9 +165,9 @@ def size(message: Message) -> int:
 
 
 def with_calls(history: History) -> Iterator[tuple[Message, ToolCall | None]]:
-    """Each message; with an answer, the call that it answers, if there is one.
+    """Each message, paired with the call that it answers, or None.
 
-    Of several calls with one id, which clients may send, the first answer is the first call's.
+    Clients may send several calls with the same id; their answers are then matched in order.
     """
     made: dict[str, list[ToolCall]] = {}
     for message in history:
@@ -181,7 +185,7 @@ def with_calls(history: History) -> Iterator[tuple[Message, ToolCall | None]]:
 
 
 def turn_of(message: Message) -> int:
-    """The model call that the message belongs to; 0 for what was there before the first."""
+    """The number of the model call that the message belongs to; 0 for messages from before the first."""
     return 0 if isinstance(message, System) else message.turn
 
 
@@ -198,7 +202,7 @@ _STATUSES: dict[str, Status] = {
 }
 
 
-_NOT_RUN = (
+Prefix = Literal[
     "NotRun",
     "UnknownTool",
     "ToolArgValidationError",
@@ -211,27 +215,27 @@ _NOT_RUN = (
     "Repeated",
     "Repeats",
     "Incomplete",
-    "Echo",
-)
-"""What forge's answers to calls that it did not run begin with: `stages.objection` has the prefixes."""
+]
+"""The marks, in brackets, that begin forge's answers to calls that it did not run."""
 
 
-_WARNINGS = ("ContextWarning", "IterationWarning")
+_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *get_args(Prefix), 'ContextWarning', 'IterationWarning'))})\]")
 
 
-_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *_NOT_RUN, *_WARNINGS))})\]")
-
-
-_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *_NOT_RUN))})\] ")
+_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *get_args(Prefix)))})\] ")
 
 
 def status_of(text: str) -> Status:
-    """The outcome that forge has written in front of an answer, where the text is all that is left of it."""
+    """The outcome of a call, read from the mark that begins its answer.
+
+    Only for histories from outside, such as a client's of the proxy: there the text is all that is left of the outcome.
+    Inside a run the message's own `status` says it: any tool may return a text that begins with a mark.
+    """
     marked = _MARKED.match(text)
     return _STATUSES.get(marked[1], "not_run") if marked else "succeeded"
 
 
 def mark_of(text: str) -> str:
-    """The mark of forge's that a text begins with, such as `[ToolError]`; empty: none."""
+    """Forge's mark at the beginning of a text, such as `[ToolError]`; empty if there is none."""
     found = _MARK.match(text)
     return found[0] if found else ""

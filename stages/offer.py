@@ -1,11 +1,12 @@
 """The offer: what the next reply may be, computed by a table of named narrowings.
 
-A narrowing makes an offer smaller: it never forbids what the rules allow. It decides only what a constraint offers and
-what a correction proposes; a legal call that is made all the same runs, and a narrowing that would leave nothing is
-ignored. So a refused step is not asked for in the same way again, and no narrowing can end a workflow.
+A narrowing makes an offer smaller, but never forbids what the rules allow: it decides only what a constraint offers and
+what a correction suggests. A legal call that was not offered still runs, and a narrowing that would leave nothing is
+ignored. So no narrowing can end a workflow.
 """
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from types import MappingProxyType
 
 import msgspec
@@ -14,9 +15,12 @@ from msgspec.structs import replace
 
 from stages.candidates import (
     limited_to,
+    looked_up,
+    needless_arguments,
     only_text_argument,
     put_right,
     refused_call,
+    refused_values,
     values_to_try,
 )
 from stages.order import limited_argument
@@ -32,21 +36,31 @@ from stages.rules import (
     welcomes_words,
     with_spoken,
 )
-from stages.seen import is_id, with_shown
-from stages.state import Held, Ledger, State
+from stages.schema.value import optional_members
+from stages.seen import all_numbers, is_id, values_for, with_shown
+from stages.state import Held, Ledger, SourceValues, State
 from stages.tool import RECALL, ToolSpec
 
 
 class Offer(Struct, frozen=True, kw_only=True):
     """What the next reply may be: a call of one of these `tools`, or words; without tools, words alone.
 
-    A tool is one of the rules' own, or that with a narrower schema. `words`: words are an answer. `held`
-    says which narrowing left which of the legal tools out.
+    A tool is one of the rules' own, some with a narrower schema. `words`: words are an answer. `held` lists what was
+    left out of the legal calls, and by which narrowing.
+
+    `shown` are the values that the model sees, if a constraint may list them. `seen` are those that an argument is
+    limited to, by tool and argument, without the values already `tried` with that tool (normalized). `omitted` are
+    arguments left out, by tool, and `numbers` those that calculations may use; empty: any.
     """
 
     tools: tuple[ToolSpec, ...]
     words: bool = False
     held: tuple[Held, ...] = ()
+    shown: tuple[SourceValues, ...] = ()
+    seen: Mapping[str, Mapping[str, SourceValues]] = {}
+    tried: Mapping[str, frozenset[str]] = {}
+    omitted: Mapping[str, frozenset[str]] = {}
+    numbers: tuple[Decimal, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,40 +69,59 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 class Narrowing(Struct, frozen=True):
-    """`narrow` makes an offer smaller, or hands it on. `why` is what people are told of a tool that it leaves out."""
+    """`narrow` returns the same offer or a smaller one; `why` explains to people what it left out.
+
+    `always`: even if forge has just asked the model whether any of the legal tools is needed, and offers all of them.
+    """
 
     narrow: Callable[[Rules, State, Offer], Offer]
-    why: str = ""
+    why: str
+    always: bool = False
 
 
-def offer(rules: Rules, state: State) -> Offer:
+def offer(rules: Rules, state: State, shown: tuple[SourceValues, ...] = ()) -> Offer:
     """What the next reply may be: at least one of the legal tools, if any is legal.
 
+    `shown` are the values in the state's history (`stages.seen.with_values`) that arguments may be limited to.
     `Rules.without` names the narrowings that are off.
     """
-    so_far = Offer(tools=legal_tools(rules, state), words=welcomes_words(rules, state.ledger))
-    # The model was asked whether any of the legal tools is needed: then all of them are offered.
+    so_far = Offer(tools=legal_tools(rules, state), words=welcomes_words(rules, state.ledger), shown=shown)
     asked = state.ledger.asked_to_act == state.ledger.turn
     for name, narrowing in NARROWINGS.items():
-        if name not in rules.without and (name == "last_call" or not asked):
+        if name not in rules.without and (narrowing.always or not asked):
             narrowed = narrowing.narrow(rules, state, so_far)
             if narrowed is not so_far and (narrowed.tools or narrowed.words):
-                left = frozenset(narrowed.names)
-                held = tuple(Held(tool=tool, by=name) for tool in so_far.names if tool not in left)
-                so_far = replace(narrowed, held=so_far.held + held)
+                so_far = replace(narrowed, held=so_far.held + _newly_held(so_far, narrowed, name))
     return so_far
 
 
+def _newly_held(before: Offer, after: Offer, by: str) -> tuple[Held, ...]:
+    """The tools that only the offer before has, and those of which only some calls are left."""
+    left = {tool.name: tool for tool in after.tools}
+    gone = [Held(tool=tool.name, by=by) for tool in before.tools if tool.name not in left]
+    fewer = [
+        Held(tool=tool.name, by=by, values=True)
+        for tool in before.tools
+        if tool.name in left and (left[tool.name] != tool or _limits(before, tool) != _limits(after, tool))
+    ]
+    return (*gone, *fewer)
+
+
+def _limits(so_far: Offer, tool: ToolSpec) -> tuple[object, ...]:
+    by_tool = (limits.get(tool.name) for limits in (so_far.seen, so_far.tried, so_far.omitted))
+    return (*by_tool, so_far.numbers if tool.calculated else ())
+
+
 def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
-    """The tools that the next reply should choose from: some of the legal ones, at least one if any is."""
+    """The tools on offer: some of the legal ones, at least one if any is legal."""
     return offer(rules, state).tools
 
 
 def remember(rules: Rules, state: State) -> State:
-    """The state that remembers what is asked of its messages at each turn: up to the last one, none is read again.
+    """The state with a memo of what each turn looks for in its messages, so that none is read twice.
 
-    What they show is asked of values that must have been seen. Of a conversation that is not gone on with, as in the
-    proxy, it is not gathered: most values are found near its end.
+    The values that messages show are indexed only for runs that continue. In the proxy, each request is a new
+    state, and most values are found near the end of its history.
     """
     if state.known() and any(tool.grounded or tool.calculated for tool in rules.tools):
         state = with_shown(state)
@@ -99,9 +132,9 @@ def remember(rules: Rules, state: State) -> State:
 
 
 def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
-    """Only the tools that end the run, where the budget has one model call left of several.
+    """Only the tools that end the run, if the budget has one of several model calls left.
 
-    What any other would find out, no model call could use any more.
+    No further model call could use what another tool finds.
     """
     ends = tuple(tool for tool in so_far.tools if tool.effect == "terminal")
     if state.ledger.budget.calls != 1 or not state.ledger.turn or not ends:
@@ -110,7 +143,7 @@ def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def asked_about(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Only the tools of the calls that the model was asked about, where words are an answer too."""
+    """Only the tools of the calls that the model was asked about, if words are an answer too."""
     tools = state.ledger.asked_about
     if not tools or not welcomes_words(rules, state.ledger):
         return so_far
@@ -129,17 +162,20 @@ def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
     left = [name for name in pending(rules, state.ledger) if name not in open_steps]
     looks = [tool.name for tool in so_far.tools if _looks(tool)]
     if any(name in left for name in looks) and not replies_without_progress(state.ledger):
-        return _only(so_far, lambda tool: tool.effect != "write" or tool.name in _needed(rules))
+        # What the run has to call, may have to call first, or could not call later is not held back.
+        bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
+        needed = needed_tools(rules, (*rules.required, *rules.terminal, *bound))
+        return _only(so_far, lambda tool: tool.effect != "write" or tool.name in needed)
     if _nothing_found(rules, state, looks):
         return _only(so_far, lambda tool: tool.effect != "terminal")
     return so_far
 
 
 def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
-    """Whether nothing was found yet, a look-up was not tried, and each tool that ends the run needs a value.
+    """Whether nothing was found yet, a look-up was not tried, and each tool that ends the run needs a grounded value.
 
-    That is a grounded one, which could only be the user's; ids aside, which users give. Not once a user has said
-    something again: that may mean any end.
+    Without a look-up, such a value could only come from the user; IDs do not count, because users give them. False once
+    the user has said something again, which may mean any end.
     """
     ends = [tool for tool in rules.tools if tool.effect == "terminal"]
     needy = bool(ends) and all(any(not is_id(bound.argument) for bound in tool.grounded) for tool in ends)
@@ -151,7 +187,7 @@ def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
 
 
 def _gets_nowhere(ledger: Ledger) -> bool:
-    """Whether replies keep bringing nothing new: the same call again, or several that failed in different ways."""
+    """Whether the model is stuck: it repeats a call, or several replies failed in different ways."""
     vain = replies_without_progress(ledger)
     return bool(vain and repeated_attempts(ledger)) or vain > PATIENCE or ledger.retries > 1
 
@@ -160,14 +196,8 @@ def _looks(tool: ToolSpec) -> bool:
     return tool.effect == "read" and tool != RECALL
 
 
-def _needed(rules: Rules) -> frozenset[str]:
-    """The tools that the run has to call, may have to call first, or could not call later."""
-    bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
-    return needed_tools(rules, (*rules.required, *rules.terminal, *bound))
-
-
 def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """The tools that have to be called with each listed value only with those that are left of them."""
+    """Tools that must be called with each listed value: only with the values that are left."""
     if _gets_nowhere(state.ledger):
         return so_far
     left = {one.tool: one.values for one in listed_values_left(rules, state.ledger)}
@@ -179,10 +209,10 @@ def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Only the pending steps that the last reply did not call, once replies bring nothing new.
+    """Only the pending steps that the last reply did not call, once the model is stuck.
 
-    A small model that is stuck makes the same call again, or guesses another value for it, until the budget is spent.
-    What it was stuck on is back in the next reply but one. Not where the answer of a step may call for something else.
+    A stuck small model repeats a call, or guesses values for it, until the budget is spent. The call is offered again
+    one reply later. Not if the result of a step may call for something else.
     """
     if not _gets_nowhere(state.ledger) or unsettled_steps(rules, state):
         return so_far
@@ -194,12 +224,12 @@ def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
 def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the call that the last reply made in vain, for this one reply.
 
-    A value that a tool refused with an example of how to write it is offered written like that, and no other: a small
-    model repeats what it wrote. A look-up with one text that found nothing is offered the values that were seen and
-    not used. Without any, or where it failed for good, it is left out, if another look-up is offered. So is a tool
-    without arguments, unless only writes are left. Held to any other text, a small model goes on to write
-    `Lund-Lund`, `Lund-Lund-Lund`, or until its reply is cut off. Anything else may be right with other arguments, and
-    for a write, others are not to be suggested.
+    If the tool showed how to write a value, only the rewritten value is offered, because a small model repeats what it
+    wrote. A look-up with one text argument that found nothing is offered the values that were seen and not used. If
+    there are none, or the look-up failed for good, it is left out as long as another look-up is offered. (A pattern
+    that only excludes the old text does not help: a small model writes `Lund-Lund`, `Lund-Lund-Lund`, until its reply
+    is cut off.) A tool without arguments is left out unless only writes would remain. Other tools may be right with
+    other arguments, and other values for a write must not be suggested.
     """
     if replies_without_progress(state.ledger):
         right = {tool.name: values for tool in so_far.tools if (values := put_right(tool, state))}
@@ -210,70 +240,125 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     spec = rules.tool(refused.name) if refused else None
     if spec is None or spec.repeatable:
         return so_far
-    if _takes_arguments(spec):
-        # A grounded value is chosen from a list, which `refused_values` takes it from.
+    if msgspec.json.decode(spec.parameters, type=_Parameters).properties:
+        # Grounded values are chosen from a list, from which `denied_values` removes it.
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
         if values := values_to_try(spec, state):
             return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
-        # Another text may be right, so the model is not driven to write, or to end, for want of another look-up.
+        # Another text may be right, so the model must not be pushed to write, or to end, for lack of another look-up.
         left = _only(so_far, lambda tool: tool.name != spec.name)
         return left if any(map(_looks, left.tools)) else so_far
     left = _only(so_far, lambda tool: tool.name != spec.name)
     return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
 
 
-def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Words alone, where they are welcome and the last reply only made a call again.
+class _Parameters(Struct):
+    properties: dict[str, Raw] = {}
 
-    Only where writes that no rule speaks of are on offer: the model may have done what was asked, and not know it.
+
+def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Words alone, if they are welcome and the last reply only repeated a call.
+
+    Only if writes without any rule are on offer: the model may have done what was asked without noticing.
     """
     again = any(attempt.turn == state.ledger.turn for attempt in repeated_attempts(state.ledger))
     return replace(so_far, tools=()) if again and rules.unruled and so_far.words else so_far
 
 
+# The narrowings of values: fewer values for an argument of a tool that stays on offer. The same calls stay legal.
+
+_MOST_LISTED = 600
+"""Maximum total of values listed in a request; OpenAI's strict mode accepts 1,000, including the tools' enums."""
+
+
+def seen_values(rules: Rules, _: State, so_far: Offer) -> Offer:
+    """Required grounded arguments only with values that the model was shown, as long as these can be listed.
+
+    Optional arguments are not limited: a model that must choose a value chooses a wrong one, whereas an invented value
+    is refused.
+    """
+    left, seen = _MOST_LISTED, dict[str, Mapping[str, SourceValues]]()
+    for tool in (so_far.tools or rules.tools) if so_far.shown else ():
+        optional = optional_members(msgspec.json.decode(tool.parameters, type=dict)) if tool.grounded else ()
+        values = {b.argument: values_for(b, so_far.shown) for b in tool.grounded if b.argument not in optional}
+        count = sum(len(one.texts or ()) + len(one.numbers or ()) for one in values.values())
+        if 0 < count <= left:
+            left -= count
+            seen[tool.name] = values
+    return replace(so_far, seen=seen) if seen else so_far
+
+
+def looked_up_values(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Look-ups without the values that they need not be called with again."""
+    texts = [text for one in so_far.shown if one.source for text in one.texts or ()]
+    return _without_tried(rules, so_far, lambda tool: looked_up(rules, state.ledger, tool, texts))
+
+
+def denied_values(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Tools without the values that they have refused since the last progress."""
+    return _without_tried(rules, so_far, lambda tool: refused_values(tool, state))
+
+
+def _without_tried(rules: Rules, so_far: Offer, tried: Callable[[ToolSpec], frozenset[str]]) -> Offer:
+    more = {tool.name: found for tool in rules.tools if tool.name in so_far.seen and (found := tried(tool))}
+    if not more:
+        return so_far
+    known = so_far.tried
+    return replace(so_far, tried={**known, **{name: known.get(name, found) | found for name, found in more.items()}})
+
+
+def made_up_arguments(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Tools without the optional arguments whose values the last reply had made up."""
+    grounded = (tool for tool in so_far.tools or rules.tools if tool.grounded)
+    omitted = {tool.name: needless for tool in grounded if (needless := needless_arguments(tool, state))}
+    return replace(so_far, omitted=omitted) if omitted else so_far
+
+
+def given_numbers(rules: Rules, _: State, so_far: Offer) -> Offer:
+    """Calculations only with numbers that the model was shown."""
+    if not any(tool.calculated for tool in so_far.tools or rules.tools):
+        return so_far
+    numbers = all_numbers(so_far.shown)
+    return replace(so_far, numbers=numbers) if numbers else so_far
+
+
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
-        "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations"),
+        "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations", always=True),
         "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
         "look_first": Narrowing(
             look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
         ),
-        "one_by_one": Narrowing(one_by_one),
+        "one_by_one": Narrowing(one_by_one, "the other values of its list are left"),
         "other_steps": Narrowing(
             other_steps, 'replies brought nothing new, and other steps are pending; without=["other_steps"] offers all'
         ),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
         "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
+        "seen_values": Narrowing(seen_values, "its grounded arguments must be values that were seen", always=True),
+        "looked_up_values": Narrowing(looked_up_values, "others were not looked up yet", always=True),
+        "denied_values": Narrowing(denied_values, "it was just refused with them", always=True),
+        "made_up_arguments": Narrowing(
+            made_up_arguments, "the last reply made up optional arguments, which are better left out", always=True
+        ),
+        "given_numbers": Narrowing(given_numbers, "calculations must use numbers that were seen", always=True),
     }
 )
-"""Every narrowing, by the name that `Rules.without` and `forge ablate` know it by, in the order in which they apply."""
+"""Every narrowing, in the order in which they apply, by its name in `Rules.without` and `forge ablate`."""
 
 WITHHELD = "withheld"
-"""What holds back a tool that is not legal, beside the narrowings (`Rules.withheld`)."""
+"""The `Held.by` of a tool that is not legal (`Rules.withheld`)."""
 
 
 def why_held(by: str) -> str:
-    """Why tools are not offered (`Held.by`), in words, and what to do about it."""
+    """Why tools are not offered, in words, and what to do about it."""
     if by == WITHHELD:
         return "it writes, and no required step needs it; optional_steps allows it"
-    known = NARROWINGS.get(by)
-    return known.why if known and known.why else f"the narrowing {by}"
+    return NARROWINGS[by].why if by in NARROWINGS else f"the narrowing {by}"
 
 
 def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
-    """The offer with these of its tools; the same offer where all are, or none."""
+    """The offer with only the tools to keep; unchanged if these are all or none."""
     tools = tuple(tool for tool in so_far.tools if keep(tool))
     return replace(so_far, tools=tools) if 0 < len(tools) < len(so_far.tools) else so_far
-
-
-# What the narrowings stand on.
-
-
-class _Parameters(Struct):
-    properties: dict[str, Raw] = {}
-
-
-def _takes_arguments(tool: ToolSpec) -> bool:
-    """Whether there is any argument that a call of it may have."""
-    return bool(msgspec.json.decode(tool.parameters, type=_Parameters).properties)

@@ -1,4 +1,4 @@
-"""Order: in which order and how often tools may be used, and the values with each of which one has to be called."""
+"""Order: in which order and how often tools may be called, and with which listed values each must be called."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
@@ -11,18 +11,18 @@ from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json
 from stages.seen import is_own
-from stages.state import Listed, Success
+from stages.state import JudgedResult, Listed, Success
 from stages.tool import Grounded, ToolSpec
 
-# Listing: the values that a tool has listed, with each of which another has to be called.
+# Listing: the values that a tool has listed and that another must be called with.
 
 
 class Each(Struct, frozen=True, kw_only=True):
-    """Each value that `tool` has listed in its latest result: one call for each of them, as `argument`.
+    """Requires one call, with the value as `argument`, for each value that `tool` listed in its latest result.
 
-    The values are the texts and whole numbers in the outermost members called `member`. Without a `member`: in those
-    called like the argument, or `id` where the tool's name says whose ids they are; if there are none, the items of a
-    result that is a list. A result that is no JSON lists nothing.
+    The values are the texts and whole numbers in the outermost members named `member`. Without `member`, they are in
+    those named like the argument, or named `id` if the tool's name says whose ids they are; if there are none, they are
+    the items of a result that is a list. A result that is not JSON lists nothing.
     """
 
     tool: str
@@ -31,7 +31,7 @@ class Each(Struct, frozen=True, kw_only=True):
 
 
 def value_of(result: str) -> Json:
-    """What a result says: a JSON value, or else the text."""
+    """The JSON value of a result, or its text if it is not JSON."""
     try:
         return decode(_any, result)
     except msgspec.DecodeError:
@@ -39,7 +39,7 @@ def value_of(result: str) -> Json:
 
 
 def listed_in(each: Each, result: str) -> tuple[str, ...]:
-    """The values that a result lists, each once, in its order; whole numbers as they are written."""
+    """The values that a result lists, each once and in order; whole numbers as they are written."""
     value = value_of(result)
     for level in _levels(value):
         found = [(name, text) for name, one in level if (text := _text(one))]
@@ -50,7 +50,7 @@ def listed_in(each: Each, result: str) -> tuple[str, ...]:
 
 
 def _levels(value: Json) -> Iterator[list[tuple[str, Json]]]:
-    """The members within a value, level by level: what is deeper belongs to something else."""
+    """The members of a value, level by level; deeper ones belong to something else."""
     level: list[tuple[str, Json]] = [("", value)]
     while level:
         level = [inner for name, one in level for inner in _within(name, one)]
@@ -67,37 +67,22 @@ def _within(name: str, value: Json) -> Iterable[tuple[str, Json]]:
             return ()
 
 
-def not_yet_called(each: Each, tool: str, done: tuple[Success, ...]) -> tuple[str, ...] | None:
-    """The listed values with which no successful call of `tool` was made; None where nothing was listed for it yet.
-
-    `done` are the successes that count.
-    """
-    listed = next((here.values for one in reversed(done) for here in one.listed if here.tool == tool), None)
-    if not listed:
-        return listed
-    made = {_called_with(each, one.arguments) for one in done if one.name == tool}
-    return tuple(value for value in listed if value not in made)
-
-
 def limited_argument(tool: ToolSpec, argument: str, values: tuple[str, ...]) -> ToolSpec:
-    """The tool with that argument, a text or a whole number, limited to the first of these values; others as it is."""
+    """The tool with that argument limited to the first of these values; unchanged if it is no text or whole number."""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
     properties = msgspec.json.decode(schema.get("properties", b"{}"), type=dict[str, Raw])
     own: Json = _any.decode(properties.get(argument, b"{}"))
     if not isinstance(own, dict) or own.keys() - ANY_VALUE:
         return tool
     kind = own.get("type")
-    allowed = [_whole_number(value) if kind == "integer" else value for value in values[:_OFFERED]]
-    if kind not in ("string", "integer") or None in allowed:
+    allowed: list[int | str] = [*values[:_OFFERED]]
+    if kind == "integer":
+        allowed = [int(v) for v in values[:_OFFERED] if v.removeprefix("-").isdecimal() and len(v) < _DIGITS]
+    if kind not in ("string", "integer") or len(allowed) < len(values[:_OFFERED]):
         return tool
     properties[argument] = Raw(msgspec.json.encode({"type": kind, "enum": allowed}))
     schema["properties"] = Raw(msgspec.json.encode(properties))
     return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
-
-
-def _called_with(each: Each, arguments: str) -> str:
-    value = _raw_members.decode(arguments).get(each.argument)
-    return "" if value is None else _text(_any.decode(value))
 
 
 def _is_meant(each: Each, name: str) -> bool:
@@ -110,15 +95,11 @@ def _text(value: Json) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def _whole_number(value: str) -> int | None:
-    return int(value) if value.removeprefix("-").isdecimal() and len(value) < _DIGITS else None
-
-
 _OFFERED = 64
-"""Values that a constraint offers at a time."""
+"""Maximum number of values in one constraint."""
 
 _DIGITS = 20
-"""Characters of a whole number that can be an id."""
+"""Maximum characters of a whole number that may be an id."""
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _raw_members: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
@@ -131,21 +112,21 @@ _raw_members: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[s
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """`tool` changes what another has looked at; with `match_arg`, only where both have the same value of it."""
+    """`tool` changes what another has looked at; with `match_arg`, only if both calls have the same value for it."""
 
     tool: str
     match_arg: str | None = None
 
 
 CountsIf = Callable[..., bool]
-"""A pure function of what the model was told of a call (a JSON value, or else a text): whether that answer counts."""
+"""A pure function of a call's result, a JSON value or a text: whether the result counts."""
 
 
 class Use(Struct, frozen=True, kw_only=True):
     """The rules for one tool.
 
     - `at_step` n: the n-th successful call of the run must be of this tool.
-    - `after`, `before`: tools that must have succeeded already, or must not have yet.
+    - `after`: tools that must have succeeded already; `before`: tools that must not have succeeded yet.
     - `again_after`: tools that change what this one has found. After one of them has succeeded, earlier successes of
       this tool count no more, neither as steps nor as prerequisites: it has to be called again.
     - `at_least`: minimum number of successes before a terminal tool may be called; `at_most`: maximum.
@@ -170,28 +151,28 @@ class Use(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All the tools that it is about."""
+        """All tools that the rules mention."""
         listing = (self.each_of.tool,) if self.each_of else ()
         return (self.tool, *self.after, *self.before, *listing, *(change.tool for change in self.changes))
 
     @property
     def demanded(self) -> tuple[str, ...]:
-        """The tools that have to succeed because of it before the run may end."""
+        """The tools that must succeed before the run may end because of these rules."""
         listing = (self.each_of.tool, self.tool) if self.each_of else ()
         return listing or ((self.tool,) if self.at_least else ())
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What makes its results out of date."""
+        """The changes that make its results out of date."""
         return tuple(Change(tool=one) if isinstance(one, str) else one for one in self.again_after)
 
 
 def current_successes(
     order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...] = ()
 ) -> tuple[Success, ...]:
-    """The successes that count: by their answers, and because nothing that they looked at has been changed since.
+    """The successes that count: their answers do, and nothing that they looked at has been changed since.
 
-    Nor would it be if the calls `ahead` succeeded, which are to run next, whatever they answer.
+    The calls `ahead`, which run next, are treated as if they had succeeded.
     """
     watching: dict[str, tuple[Change, ...]] = {}
     for use in order:
@@ -204,29 +185,35 @@ def current_successes(
         _note(call.name, call.arguments, changes, since)
     found: list[Success] = []
     for success in reversed(successes):
-        if not any(
-            _affects(change, since[change], success) for change in watching.get(success.name, ()) if change in since
-        ):
+        changed = (
+            (argument_value(success.arguments, c.match_arg), since[c])
+            for c in watching.get(success.name, ())
+            if c in since
+        )
+        if not any(value is None or None in values or value in values for value, values in changed):
             found.append(success)
         _note(success.name, success.arguments, changes, since)
     return _convincing(order, tuple(reversed(found)), ahead)
 
 
 def judged_tools(order: tuple[Use, ...]) -> frozenset[str]:
-    """The tools of which a rule says when an answer counts."""
+    """The tools with a rule on which of their answers count."""
     return frozenset(use.tool for use in order if use.counts_if)
 
 
-def answer_passes(order: tuple[Use, ...], name: str, result: str) -> bool:
-    """Whether a rule says when an answer of the tool counts, and this one does."""
-    rules = [use.counts_if for use in order if use.counts_if and use.tool == name]
-    return bool(rules) and all(rule(value_of(result)) for rule in rules)
+def judged_by(order: tuple[Use, ...], call: ToolCall, result: str) -> JudgedResult:
+    """What a successful call has listed for other tools, and whether it counts by the rules of its own tool."""
+    listing = ((use.tool, use.each_of) for use in order if use.each_of and use.each_of.tool == call.name)
+    listed = tuple(Listed(tool=tool, values=listed_in(each, result)) for tool, each in listing)
+    counting = [use.counts_if for use in order if use.counts_if and use.tool == call.name]
+    passed = bool(counting) and all(counts(value_of(result)) for counts in counting)
+    return JudgedResult(call_id=call.id, listed=listed, passed=passed)
 
 
 def _convincing(
     order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...]
 ) -> tuple[Success, ...]:
-    """The successes whose answers count; of the same call, the last one decides."""
+    """The successes whose answers count; if a call was repeated, its last answer decides."""
     judged = judged_tools(order)
     if not judged:
         return successes
@@ -244,19 +231,14 @@ def _convincing(
 
 
 def _note(name: str, arguments: str, changes: Collection[Change], since: dict[Change, set[bytes | None]]) -> None:
-    """Remember what the call has changed: the value of the argument that matters, None for anything at all."""
+    """Record in `since` what the call changed: the value of the argument that matters, or None for anything."""
     for change in changes:
         if change.tool == name:
             since.setdefault(change, set()).add(argument_value(arguments, change.match_arg))
 
 
-def _affects(change: Change, changed: Collection[bytes | None], looked: Success) -> bool:
-    value = argument_value(looked.arguments, change.match_arg)
-    return value is None or None in changed or value in changed
-
-
 def argument_value(arguments: str, name: str | None) -> bytes | None:
-    """The value of that argument, as canonical JSON; None where there is no such argument, or no name."""
+    """The value of that argument as canonical JSON; None if there is no such argument, or no name."""
     value = None if name is None else msgspec.json.decode(canonical(arguments), type=dict[str, Raw]).get(name)
     return None if value is None else bytes(value)
 
@@ -268,10 +250,10 @@ def obstacle(
     ahead: tuple[str, ...] = (),
     fresh: Collection[str] | None = None,
 ) -> str | None:
-    """Why the tool may not be called now; None: it may. `done` are the names of the successful calls, in order.
+    """Why the tool may not be called now; None if it may. `done` are the names of the successful calls, in order.
 
-    `fresh` are the names of those that still count; None: all of them. `ahead` are the calls that run before it in the
-    same reply. Nobody knows yet which of them will succeed, so the call is allowed only if it would be, whichever do.
+    `fresh` are the names of those that still count; None means all. `ahead` are the calls that run before it in the
+    same reply. It is unknown which of them will succeed, so the call is allowed only if it would be in every case.
     """
     if not order:
         return None
@@ -288,31 +270,34 @@ def obstacle(
 
 
 def underused_tools(order: tuple[Use, ...], done: tuple[Success, ...]) -> tuple[str, ...]:
-    """The tools that still have to be used more often before the run may end. `done` are the uses that count."""
-    return tuple(tool for use in order for tool in _underused(use, done))
-
-
-def _underused(use: Use, done: tuple[Success, ...]) -> tuple[str, ...]:
-    left = values_left(use, done)
-    if left is None and use.each_of:
-        return (use.each_of.tool,)
-    few = use.at_least and times_used(use, done) < use.at_least
-    return (use.tool,) if few or left else ()
+    """The tools that must still be called more often before the run may end. `done` are the successes that count."""
+    found: list[str] = []
+    for use in order:
+        left = values_left(use, done)
+        if left is None and use.each_of:
+            found.append(use.each_of.tool)
+        elif left or (use.at_least and times_used(use, done) < use.at_least):
+            found.append(use.tool)
+    return tuple(found)
 
 
 def values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
-    """The values of its `each_of` with which the tool still has to be called; None where none were listed yet."""
-    return not_yet_called(use.each_of, use.tool, done) if use.each_of else None
+    """The values of `each_of` that the tool must still be called with; None if none were listed yet.
 
-
-def listed_for(order: tuple[Use, ...], name: str, result: str) -> tuple[Listed, ...]:
-    """What a successful call of the tool has listed for others."""
-    lists = [(use.tool, use.each_of) for use in order if use.each_of and use.each_of.tool == name]
-    return tuple(Listed(tool=tool, values=listed_in(each, result)) for tool, each in lists)
+    `done` are the successes that count.
+    """
+    if use.each_of is None:
+        return None
+    listed = next((here.values for one in reversed(done) for here in one.listed if here.tool == use.tool), None)
+    if not listed:
+        return listed
+    given = (_raw_members.decode(one.arguments).get(use.each_of.argument) for one in done if one.name == use.tool)
+    made = {_text(_any.decode(value)) for value in given if value is not None}
+    return tuple(value for value in listed if value not in made)
 
 
 def times_used(use: Use, done: tuple[Success, ...]) -> int:
-    """How many of the successes count for `at_least`."""
+    """Number of the successes that count for `at_least`."""
     made = [canonical(success.arguments) for success in done if success.name == use.tool]
     return len(set(made) if use.distinct else made)
 

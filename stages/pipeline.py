@@ -1,4 +1,4 @@
-"""Stage, and how stages are made, composed and applied."""
+"""Stages: made with `on`, composed with `pipeline`, applied with `advance`."""
 
 import inspect
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from stages.options import is_async, unfit_function
 from stages.state import Awaiting, Done, Phase, Ready, State, missing_stage
 
 Stage = Callable[[State], Result[State, Halt]]
-"""A pure function from state to state, or to the typed reason for which the run ends."""
+"""A pure function from a state to the next one, or to the Halt that ends the run."""
 
 P = TypeVar("P", bound=Phase)
 Q = TypeVar("Q", bound=Phase)
@@ -25,11 +25,11 @@ _MOST_PHASES = 2
 
 
 class StageError(TypeError):
-    """Something else than a stage was composed, or a stage returned neither a State nor a Halt."""
+    """Something other than a stage was composed, or a stage returned neither a State nor a Halt."""
 
 
 class StuckError(StageError):
-    """A composition left a run in a phase in which none of its stages acts; `state` is that run."""
+    """A composition left a run in a phase in which none of its stages acts; `state` is where it stopped."""
 
     def __init__(self, state: State) -> None:
         super().__init__(missing_stage(state.phase))
@@ -37,7 +37,7 @@ class StuckError(StageError):
 
 
 class Acting(Struct, Generic[P], frozen=True):
-    """A stage that acts in some phases, given with the state, and hands on every other state untouched."""
+    """A stage that acts in some phases, and returns states in all others unchanged. Made by `on`."""
 
     phases: tuple[type[P], ...]
     act: Callable[[State, P], State | Halt]
@@ -53,7 +53,7 @@ class Acting(Struct, Generic[P], frozen=True):
 
 
 class Composed(Struct, frozen=True):
-    """Stages in running order, and the one that they make."""
+    """Stages in running order, and their composition. Made by `pipeline`."""
 
     stages: tuple[Stage, ...]
     whole: Stage
@@ -70,8 +70,8 @@ class Composed(Struct, frozen=True):
 def pipeline(*stages: Stage) -> Stage:
     """Compose stages in running order; the first Halt ends the composition.
 
-    Any number in any order is a stage again, so that parts can be tried by themselves. Raises StageError for what is
-    no stage. What a whole turn lacks is told where it is run (`advance`).
+    Any number of stages in any order makes a stage, so that parts can be tested by themselves; only `advance` reports
+    that a whole turn lacks one. Raises StageError for anything that is not a stage.
     """
     if wrong := [f"stage {i}: {sentence}" for i, one in enumerate(stages, 1) if (sentence := not_a_stage(one))]:
         raise StageError("\n".join(wrong))
@@ -80,34 +80,38 @@ def pipeline(*stages: Stage) -> Stage:
 
 
 def bind(stage: Stage) -> Callable[[Result[State, Halt]], Result[State, Halt]]:
-    """The stage as a function of a Result; a Failure passes by it, and so does a state in whose phase it never acts."""
-    # `returns.pointfree.bind` is the same, but its package takes a seventh of the time that `import forge` takes.
+    """The stage as a function of a Result, which skips Failures, and states in whose phase the stage does not act."""
+    # Like `returns.pointfree.bind`, whose import would be a seventh of the time of `import forge`.
     if not isinstance(stage, Acting):
         return lambda result: result.bind(stage)
-    phases = stage.phases
+    phases, act = stage.phases, stage.act
 
     def bound(result: Result[State, Halt]) -> Result[State, Halt]:
-        if isinstance(result, Success) and not isinstance(result.unwrap().phase, phases):
-            return result  # the very Result: two in three stages of a turn have nothing to do
-        return result.bind(stage)
+        # As the stage itself, without a call for each: two in three stages of a turn have nothing to do.
+        if not isinstance(result, Success):
+            return result
+        state = result.unwrap()
+        phase = state.phase
+        return as_result(act(state, phase), act) if isinstance(phase, phases) else result
 
     return bound
 
 
 def _parts(stage: Stage) -> tuple[Stage, ...]:
-    """The stage; of a pipeline, its stages: composing is associative, and each layer less is a call less."""
+    """The stages of a pipeline, or the stage itself. Composition is associative, so nested ones are flattened."""
     return stage.stages if isinstance(stage, Composed) else (stage,)
 
 
 def _checked(stage: Stage) -> Stage:
-    """The stage; one that was not made with `on` raises StageError where it returns no Result."""
+    """The stage, which raises StageError if it returns something else than a Result; `on` checks that itself."""
     return stage if isinstance(stage, Acting) else lambda state: as_result(stage(state), stage)
 
 
 def advance(turn: Stage, state: State) -> Result[State, Halt]:
-    """One application of a turn's stages: the run then awaits the world, begins its next turn, or is done.
+    """Apply a turn's stages once. The run then awaits an effect, begins its next turn, or is done.
 
-    A Failure is the Halt that ends it. Raises StuckError for a run that rests anywhere else: a stage is missing.
+    A Failure is the Halt that ends the run. Raises StuckError if the run stops in any other phase, because a stage is
+    missing.
     """
     moved = turn(state)
     match moved:
@@ -130,10 +134,10 @@ def on(phase: type[P], other: type[Q], /) -> Callable[[Callable[[State, P | Q], 
 
 
 def on(*phases: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage]:
-    """Make a stage that acts in one phase, or in either of two, out of a function of the state and that phase.
+    """Make a stage from a function of a state and its phase. The stage acts in that phase, or in either of two.
 
-    The function returns the next State, or the Halt that ends the run. The stage raises StageError for anything else.
-    An async function, or one that does not take these two, is a StageError at once.
+    The function returns the next State, or the Halt that ends the run; the stage raises StageError for anything else.
+    `on` itself raises StageError for an async function, and for one that does not take two arguments.
     """
     if not phases or not set(_PHASES).issuperset(phases):
         known = ", ".join(kind.__name__ for kind in _PHASES)
@@ -152,7 +156,7 @@ def on(*phases: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage
 
 
 def as_result(made: State | Halt | Result[State, Halt], by: Callable[..., object]) -> Result[State, Halt]:
-    """What a stage returned, as a Result; one already is handed on. StageError, naming the stage, for anything else."""
+    """The return value of a stage as a Result. StageError, with the stage's name, for an invalid one."""
     match made:
         case State():
             return Success(made)
@@ -170,12 +174,12 @@ def as_result(made: State | Halt | Result[State, Halt], by: Callable[..., object
 
 
 def not_a_stage(given: object) -> str | None:
-    """Why that can be no stage, as a sentence; None where it may be one."""
+    """Why this cannot be a stage, as a sentence; None if it may be one."""
     if isinstance(given, Acting | Composed):
         return None
     shown = getattr(given, "__name__", repr(given)[:200])
     if not callable(given):
-        return f"{shown} is no stage; a stage is a function from State to Result[State, Halt], made with @on(Phase)"
+        return f"{shown} is not a stage; a stage is a function from State to Result[State, Halt], made with @on(Phase)"
     if isinstance(given, type):
         return f"{shown} is a class; write {shown}(…)"
     if is_async(given):
@@ -198,7 +202,7 @@ def _is_async(name: str) -> str:
 
 
 def name_of(stage: Callable[..., object]) -> str:
-    """What it is called: the name of its function, or of the function that made it."""
+    """The stage's name: that of its function, or of the function that made it."""
     if isinstance(stage, Acting):
         return name_of(stage.act)
     if isinstance(stage, Composed):

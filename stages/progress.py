@@ -7,22 +7,44 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.message import Status, ToolCall
 from stages.schema.canonical_json import canonical
-from stages.state import Attempt, Ledger, Success
+from stages.state import Attempt, JudgedResult, Ledger, Success
 
-# New is a success that the model has not seen yet: of this tool, with these arguments, with this answer. A write that
-# is made again is nothing new, whatever it answers: each order that is placed has a number of its own. A compaction
-# may cut earlier answers, so it resets what counts as seen. Repeats, alternating pairs, monologues and the same error
-# again and again are thereby one thing: replies in a row without progress.
+# A success is new if the model has not seen it yet: this tool with these arguments and this answer. A repeated write is
+# never new, whatever it answers: each order that is placed gets its own number. Compaction may cut earlier answers, so
+# it resets what counts as seen. Repeats, alternating pairs, monologues and the same error over and over are thus one
+# thing: consecutive replies without progress.
 
 PATIENCE = 2
-"""Replies in a row that may fail, each in a different way, before a model counts as stuck."""
+"""Consecutive replies that may fail, each in a different way, before a model counts as stuck."""
 
 
 def answer_digest(name: str, arguments: str, text: str) -> str:
-    """The digests of an answer and of its call, as the ledger keeps them: 16 hexadecimal digits each."""
+    """The digests of an answer and of its call, as stored in the ledger: 16 hexadecimal digits each."""
     call = _call_digest(name, arguments)
     return (hashlib.blake2b(call + text.encode(errors="replace"), digest_size=_DIGEST).digest() + call).hex()
+
+
+def success_of(call: ToolCall, text: str, turn: int, judged: JudgedResult | None = None) -> Success:
+    """The record of a call that succeeded with this text."""
+    return Success(
+        name=call.name,
+        arguments=call.arguments,
+        answer=answer_digest(call.name, call.arguments, text),
+        turn=turn,
+        listed=judged.listed if judged else (),
+        passed=judged is not None and judged.passed,
+    )
+
+
+def attempt_of(call: ToolCall, text: str, status: Status, turn: int) -> Attempt:
+    """The record of a call that brought nothing, by the status of its answer.
+
+    A call that was refused, or whose tool raised, got no answer: the next try may succeed.
+    """
+    answer = "" if status in ("failed", "not_run") else answer_digest(call.name, call.arguments, text)
+    return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
 
 
 def _call_digest(name: str, arguments: str) -> bytes:
@@ -31,34 +53,34 @@ def _call_digest(name: str, arguments: str) -> bytes:
 
 
 _DIGEST = 8
-"""Bytes of a digest. To search `Ledger.seen` for them costs next to nothing, however long the run is."""
+"""Bytes of a digest. Searching `Ledger.seen` for one costs next to nothing, however long the run is."""
 
 
 def digests(done: Iterable[Success]) -> bytes:
-    """What `Ledger.seen` grows by with these successes."""
+    """The bytes that these successes add to `Ledger.seen`."""
     return bytes.fromhex("".join([success.answer for success in done]))
 
 
 def replies_without_progress(ledger: Ledger) -> int:
-    """How many replies in a row brought nothing new, not counting a requested summary."""
+    """Number of consecutive replies that brought nothing new, not counting a requested summary."""
     summary = ledger.summary_turn > ledger.progress
     return max(0, ledger.turn - ledger.progress - summary)
 
 
-class Repeating(Struct, frozen=True, kw_only=True):
-    """The tools whose successes count as new by a rule of their own.
+class RepeatPolicy(Struct, frozen=True, kw_only=True):
+    """The tools with their own rule on repetition.
 
-    Those that are `free` may repeat themselves. The same call of `once` is nothing new, whatever it answers.
+    `free` tools may repeat themselves. Repeating a call of a `once` tool is never new, whatever it answers.
     """
 
     free: frozenset[str] = frozenset()
     once: frozenset[str] = frozenset()
 
 
-def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], tools: Repeating) -> Ledger:
-    """The ledger after calls that succeeded and others that did not.
+def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], tools: RepeatPolicy) -> Ledger:
+    """The ledger after calls that succeeded (`done`) and calls that did not (`vain`).
 
-    All successes are kept in `successes`, new or not: steps are judged by them.
+    All successes are kept in `successes`, new or not, because steps are judged by them.
     """
     repeats = answered_again(done, tools, ledger.seen)
     return replace(
@@ -70,8 +92,8 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
     )
 
 
-def answered_again(done: Iterable[Success], tools: Repeating, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
-    """The successes that brought nothing new, as attempts: they, or their answers, are among what was `seen` before."""
+def answered_again(done: Iterable[Success], tools: RepeatPolicy, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
+    """The successes that brought nothing new, as attempts: `seen` has them, or for `once` tools their calls."""
     again = [
         success
         for success in done
@@ -81,7 +103,7 @@ def answered_again(done: Iterable[Success], tools: Repeating, seen: bytes | set[
 
 
 def halves(success: Success) -> tuple[bytes, bytes]:
-    """The digests of its answer and of the call."""
+    """The digest of the answer and the digest of the call."""
     both = bytes.fromhex(success.answer)
     return both[:_DIGEST], both[_DIGEST:]
 
@@ -93,7 +115,7 @@ def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
 
 
 def repeated_attempts(ledger: Ledger) -> list[Attempt]:
-    """The calls, since the last progress, that had been made and answered or refused before."""
+    """The calls since the last progress that had already been answered or refused before."""
     recent = attempts_since_progress(ledger)
     seen, found = set[tuple[str, str]](), list[Attempt]()
     for attempt in recent:
@@ -105,17 +127,17 @@ def repeated_attempts(ledger: Ledger) -> list[Attempt]:
 
 
 def times_answered(ledger: Ledger, name: str, arguments: str) -> int:
-    """How often this same call was answered, the last time without progress; 0: not since the last progress."""
+    """How often this exact call was answered; 0 if that has not happened since the last progress."""
     key = (name, canonical(arguments))
     vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in attempts_since_progress(ledger))
     return vain + _answered_before(ledger, *key) if vain else 0
 
 
 def turns_written(ledger: Ledger, name: str, arguments: str) -> tuple[int, ...]:
-    """The turns in which this same call has succeeded since another call's last new answer.
+    """The turns in which this exact call has succeeded since another call's last new answer.
 
-    So a write is not made for ever because a look-up that may be made for ever is made in between: an edit that
-    changes nothing, and the check that goes on failing in the same way.
+    A look-up in between that brings nothing new does not count, so an edit that changes nothing is not repeated forever
+    together with a check that keeps failing in the same way.
     """
     if _call_digest(name, arguments) not in ledger.seen:
         return ()
@@ -125,21 +147,21 @@ def turns_written(ledger: Ledger, name: str, arguments: str) -> tuple[int, ...]:
         if success.name == name and canonical(success.arguments) == made:
             turns.append(success.turn)
         elif ledger.seen.find(bytes.fromhex(success.answer)) == place * 2 * _DIGEST:
-            break  # it was there for the first time: what is before it need not be read
+            break  # its first occurrence, so it was new: nothing before it needs to be read
     return tuple(turns)
 
 
 def answered_differently(ledger: Ledger, name: str, arguments: str) -> bool:
-    """Whether this same call has succeeded with more than one answer in this run."""
+    """Whether this exact call has succeeded with more than one answer in this run."""
     made = canonical(arguments)
     same = (one for one in ledger.successes if one.name == name and canonical(one.arguments) == made)
     return len({success.answer for success in same}) > 1
 
 
 def _answered_before(ledger: Ledger, name: str, arguments: str) -> bool:
-    """Whether this same call was answered up to the last progress, and no compaction can have cut the answer.
+    """Whether this exact call was answered up to the last progress, and no compaction can have cut the answer.
 
-    What succeeded is found by its digest: no call of a long run is read again.
+    Successes are found by digest, so the calls of a long run are not read again.
     """
     if _call_digest(name, arguments) in ledger.seen:
         return True

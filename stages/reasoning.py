@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stages.rescue.patterns import by_first_character, factored
 
-# The tags around reasoning, and the markup of calls that must not be mistaken for them.
+# The tags around reasoning, and the markup of calls, inside which such tags are text.
 
 _THINK = r"(?i:(?=[amrst])(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)(?::[\w-]{1,20})?)"
 _CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)(?::[\w-]{1,20})?)"
@@ -52,14 +52,14 @@ _KINDS = {
 }
 
 
-# Compiled when a reply first needs them: together they would take a twelfth of the time that `import forge` takes.
+# Patterns are compiled when a reply first needs them: together they would be a twelfth of the time of `import forge`.
 
 
 @cache
 def _tags() -> re.Pattern[str]:
-    """Every tag that splitting knows, in a group named after what it does, and a number.
+    """A pattern of all tags, each in a group named after its effect, with a number to make it unique.
 
-    By their first character, so that all other text is skipped at once.
+    Alternatives are grouped by first character, so that other text is skipped quickly.
     """
     rests: dict[str, list[str]] = {}
     for kind, tags in _KINDS.items():
@@ -70,13 +70,13 @@ def _tags() -> re.Pattern[str]:
 
 
 class _Search(Struct, frozen=True):
-    """Tags of reasoning that are searched for: all of them, or `angled` alone, which is found ten times as fast."""
+    """A pattern for tags of reasoning, and one for those that begin with `<` alone, which is ten times as fast."""
 
     tags: re.Pattern[str]
     angled: re.Pattern[str]
 
     def within(self, text: str) -> re.Pattern[str]:
-        """A pattern that finds these tags in the text."""
+        """The faster pattern that finds every tag in this text."""
         return self.tags if "[" in text or "\u25c1" in text else self.angled
 
 
@@ -96,15 +96,16 @@ def _opening() -> re.Pattern[str]:
 
 
 def may_hold_reasoning(text: str) -> bool:
-    """Whether any tag of reasoning is in the text."""
+    """Whether the text contains any tag of reasoning."""
     begun = "<" in text or "[" in text or "\u25c1" in text
     return begun and _search(_ALL).within(text).search(text) is not None
 
 
 _ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
-"""Before an analysis header: the message is addressed to a tool, so it is a call."""
+"""Before an analysis header (gpt-oss): the message is addressed to a tool, so it is a call."""
 
 _LONGEST = 64
+"""Maximum characters of a tag: only this much of a chunk's end may begin one."""
 _SEVERAL_PARTS = (
     "<|start|>assistant<|channel|>analysis<|message|>",
     "<|channel|>analysis<|message|>",
@@ -123,7 +124,7 @@ _ONE_PART = re.compile(r"[<\[\u25c1][^>\]\u25b7\n]*")
 
 
 def open_tag_start(buffer: str, start: int) -> int:
-    """Where a tag may begin whose end has not come yet; else the buffer's length."""
+    """The position of a tag at the buffer's end that may be incomplete; else the buffer's length."""
     for first in _FIRST.finditer(buffer, max(start, len(buffer) - _LONGEST)):
         begun = buffer[first.start() :].lower()
         if _ONE_PART.fullmatch(begun) or any(tag.startswith(begun) for tag in _SEVERAL_PARTS):
@@ -131,33 +132,36 @@ def open_tag_start(buffer: str, start: int) -> int:
     return len(buffer)
 
 
-# A text or a stream cut into pieces of reasoning and text: the effect of each tag at its place.
+# A text or a stream split into pieces of reasoning and text.
 
 _BEHIND = 100
-"""Characters before a chunk that are kept, because a tag's meaning depends on what precedes it."""
+"""Characters kept from before a chunk, because a tag's meaning depends on what precedes it."""
 
 
 class Split(Struct, frozen=True, kw_only=True):
-    """How far a stream has been split. Begin with `Split()`, feed it with `advance_split`, end with `finish_split`."""
+    """The state of splitting a stream. Begin with `Split()`, continue with `advance_split`, end with `finish_split`."""
 
     inside: Literal["text", "block", "analysis"] = "text"
     calls: int = 0
-    """Call markup that is open."""
+    """Number of open elements of call markup."""
     called: bool = False
     """Whether call markup has been closed since the last block."""
     loose: int = 0
     """Characters of text since the last block."""
     drafted: int = -1
-    """Characters of the open block since a call began in it; -1: none did."""
+    """Characters of the open block since a call began in it; -1 if none has."""
     lead: str = ""
-    """The text's first two characters: whether it is JSON."""
+    """The text's first two characters, which show whether it is JSON."""
     quotes: int = 0
-    """Quotation marks in the text since the last block, without escaped ones."""
+    """Number of unescaped quotation marks in the text since the last block."""
     escaping: bool = False
     """Whether the text ends in a backslash."""
     reasoned: bool = False
+    """Whether there has been any reasoning."""
     behind: str = ""
+    """The end of the text before the next chunk."""
     held: str = ""
+    """Text that may be the beginning of a tag."""
 
 
 _DIGITS = "0123456789"
@@ -165,7 +169,7 @@ _Kind = Literal["text", "reasoning", "tag", "open", "to_reasoning", "to_text"]
 
 
 class _Piece(Struct, frozen=True):
-    """A piece of the buffer; for a move, the characters before `end` that change sides."""
+    """A piece of the buffer. `to_reasoning` and `to_text` reclassify the text between `start` and `end`."""
 
     kind: _Kind
     start: int
@@ -173,7 +177,7 @@ class _Piece(Struct, frozen=True):
 
 
 def pieces(split: Split, buffer: str, start: int, *, final: bool) -> Iterator[tuple[Split, _Piece]]:
-    """The pieces of the buffer from `start` on, as far as they are certain, each with the split after it."""
+    """The pieces of the buffer from `start` on, as far as they are certain, each with the state after it."""
     limit = len(buffer) if final else open_tag_start(buffer, start)
     position = start
     for tag in _tags().finditer(buffer, start):
@@ -212,11 +216,11 @@ def _grown(split: Split, piece: str) -> Split:
 
 
 def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> tuple[Split, tuple[_Piece, ...]]:
-    """The effect of a tag at its place: it opens or closes a block, or is ordinary text."""
+    """The state after a tag, and its pieces: it opens or closes a block, or is ordinary text."""
     if split.inside == "text" and not _is_text(split, buffer, start, end, group):
         tag = _Piece("tag", start, end)
         if group == "close" and split.reasoned and split.called:
-            # One closing tag too many: what it follows was said after the reasoning.
+            # A second closing tag after the reasoning and its calls: the text before it is not reasoning.
             return replace(split, loose=0), (tag,)
         before = (_Piece("open", start, start),) if split.reasoned else ()
         if group == "close":
@@ -230,7 +234,7 @@ def _at_tag(split: Split, buffer: str, start: int, end: int, group: str) -> tupl
     if split.inside == "text":
         depth = max(0, split.calls + (group == "call") - (group == "called"))
         if group == "call" and buffer[start:end] in _OPEN_ENDED:
-            split = replace(split, lead="{")  # what follows is JSON, and nothing says where it ends
+            split = replace(split, lead="{")  # JSON follows, without a closing tag
         else:
             split = replace(split, calls=depth, called=split.called or group == "called")
     elif split.inside == "block" and group in ("call", "draft") and split.drafted < 0:
@@ -253,7 +257,7 @@ _BEFORE = re.compile(r"[}\])>`]\s*\Z")
 
 
 def _takes_back(split: Split, buffer: str, start: int) -> bool:
-    """Whether a closing tag stands right after the end of what begins like JSON, outside of its strings."""
+    """Whether a closing tag comes right after something that ends like JSON or code, outside of strings."""
     return (
         not split.calls and split.quotes % 2 == 0 and _BEFORE.search(buffer, max(0, start - _BEHIND), start) is not None
     )
@@ -276,18 +280,18 @@ def _is_quoted(buffer: str, start: int, end: int) -> bool:
     return before == after and before in ("`", '"', "'")
 
 
-# Reasoning separated from text: all kinds of tags, whole replies and streams alike.
+# Reasoning separated from text, for whole replies and streams alike.
 #
-# A closed block is reasoning, whatever it contains. An unclosed block is reasoning up to the first call in it: the
-# model forgot the tag, not the call. A closing tag alone ends reasoning whose opening tag was in the prompt. Tags
-# inside the markup of a call, and tags in quotes, are text.
+# A closed block is reasoning, whatever it contains. An unclosed block is reasoning up to the first call in it, because
+# models forget the closing tag more often than the call. A closing tag alone ends reasoning whose opening tag was in
+# the prompt. Tags inside the markup of a call, and tags in quotes, are text.
 
 
 class SplitDelta(Struct, frozen=True, kw_only=True):
-    """What a chunk adds: first, earlier characters may change sides, then new ones are added.
+    """The effect of a chunk: earlier characters are reclassified first, then new ones are added.
 
-    `to_reasoning`: the number of the text's last characters that turned out to be reasoning, by its closing tag.
-    `to_text`: the number of the reasoning's last characters that turned out to be a call.
+    `to_reasoning`: how many of the text's last characters turned out to be reasoning, by its closing tag. `to_text`:
+    how many of the reasoning's last characters turned out to be a call.
     """
 
     to_reasoning: int = 0
@@ -297,7 +301,7 @@ class SplitDelta(Struct, frozen=True, kw_only=True):
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """A whole reply as (reasoning, text), blocks joined by blank lines, both stripped."""
+    """The (reasoning, text) of a whole reply, both stripped; blocks of reasoning are joined by blank lines."""
     if not may_hold_reasoning(text):
         return "", text.strip()
     if block := _only_block(text):
@@ -307,9 +311,9 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 
 def _only_block(text: str) -> tuple[re.Match[str], re.Match[str]] | None:
-    """The tags around a block at the beginning, if no other tag of reasoning comes after it, as in nearly all replies.
+    """The tags around a block at the beginning, if it is the only one; None for any other text.
 
-    Nothing before its opening tag can make that text, and nothing in it but the closing tag counts.
+    A shortcut for nearly all replies: such a block needs no state, because nothing precedes its opening tag.
     """
     opened = _opening().match(text)
     search = _search(_CLOSE).within(text).search
@@ -322,7 +326,7 @@ def _only_block(text: str) -> tuple[re.Match[str], re.Match[str]] | None:
 
 
 def join_split(deltas: Iterable[SplitDelta]) -> tuple[str, str]:
-    """The (reasoning, text) of a whole stream: the same however it was cut into chunks."""
+    """The (reasoning, text) of a whole stream, which do not depend on how it was cut into chunks."""
     reasoning: list[str] = []
     text: list[str] = []
     for delta in deltas:
@@ -348,17 +352,17 @@ def _taken_back(said: list[str], count: int) -> list[str]:
 
 
 def advance_split(split: Split, chunk: str) -> tuple[Split, tuple[SplitDelta, ...]]:
-    """The split after the next chunk of a stream, and what the chunk adds."""
+    """The state after the next chunk of a stream, and the chunk's effect."""
     return _fed(split, split.behind + split.held + chunk, final=False)
 
 
 def finish_split(split: Split) -> tuple[SplitDelta, ...]:
-    """What the end of the stream adds."""
+    """The effect of the stream's end."""
     return _fed(split, split.behind + split.held, final=True)[1]
 
 
 def without_reasoning(text: str) -> str:
-    """The text with blanks in place of its reasoning, so that every position stays what it was."""
+    """The text with its reasoning replaced by blanks, so that all positions stay the same."""
     if not may_hold_reasoning(text):
         return text
     if block := _only_block(text):

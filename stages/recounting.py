@@ -1,4 +1,4 @@
-"""The ledger of a session, computed from its history alone: nothing has to be stored between two requests."""
+"""Recounting: the ledger of a session, computed from its history alone, so nothing is stored between requests."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -6,25 +6,26 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from stages.effect import Budget
+from stages.budget import left_of
+from stages.effect import Budget, Spending
 from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, status_of, turn_of
-from stages.order import Use, answer_passes, listed_for
-from stages.progress import answer_digest, answered_again, digests, halves
-from stages.rules import Rules, repeating_tools
+from stages.order import judged_by
+from stages.progress import answered_again, attempt_of, digests, halves, success_of
+from stages.rules import Rules, repeat_policy
 from stages.state import Attempt, Ledger, Success
 from stages.wire.valid import with_object_arguments
 
-# A client sends the whole conversation with each request. What was called, with which arguments, and what came of it
-# stands in it, and that is what rules are about:
+# A client sends the whole conversation with each request: which calls were made, with which arguments and results. That
+# is what rules are about:
 #
-# - `successes`, `seen`, `progress` and `turn` are those of a run of forge's with this history, and so are the
-#   `attempts` whose calls ran, and the tool calls that are left of the budget.
-# - What a history does not hold is at its beginning: mistakes in a row (corrections are hidden from clients), refused
-#   calls, tokens and costs, calls of unknown outcome, what a person rejected, what compaction has cut.
-# - What the user says while calls run is progress in a run. Here it is not: clients put reminders of their own there.
+# - `successes`, `seen`, `progress` and `turn` are what forge's own run with this history would have, and so are the
+#   `attempts` whose calls ran and the remaining tool calls of the budget.
+# - What a history does not contain has its initial value: consecutive mistakes (corrections are hidden from clients),
+#   refused calls, tokens and costs, calls with an unknown outcome, what a person rejected, what compaction cut.
+# - In a run, a user message during calls is progress. Here it is not, because clients put their own reminders there.
 
 IsError = Callable[[str, str], bool]
-"""Whether a tool's result is an error: a pure function of the tool's name and the text of its result."""
+"""A pure function of a tool's name and the text of its result: whether that is an error."""
 
 _Answered = list[tuple[ToolCall, Tool]]
 
@@ -34,28 +35,30 @@ def recount(
 ) -> Ledger:
     """The ledger after this history, with what is left of the budget. Takes time linear in the history.
 
-    A call without an answer has not been made. One is an error if the history says so, if it begins with a mark of
-    forge's own (`[ToolError]`), or if `is_error` takes it for one. A question of the user's after an answer in words is
-    progress: what was asked for before may be asked for again.
+    A call without an answer does not count as made. An answer is an error if the history says so, if it begins with one
+    of forge's marks (`[ToolError]`), or if `is_error` says so. A new question from the user after an answer in text is
+    progress: it may ask for the same things again.
     """
-    repeating = repeating_tools(rules)
+    repeating = repeat_policy(rules)
     done: list[Success] = []
     vain: list[Attempt] = []
     seen: set[bytes] = set()
     asked, ran = last_question(history), 0
     progress = turn_of(history[asked]) if asked else 0
     for turn, answered in _batches(history):
-        outcomes = [(call, answer, _status(call, answer, is_error)) for call, answer in answered]
-        new = [_success(call, answer, turn, rules.order) for call, answer, status in outcomes if status == "succeeded"]
+        outcomes = [(_readable(call), answer.text, _status(call, answer, is_error)) for call, answer in answered]
+        new = [
+            success_of(c, text, turn, judged_by(rules.order, c, text)) for c, text, s in outcomes if s == "succeeded"
+        ]
         again = answered_again(new, repeating, seen)
-        vain += (*again, *(_attempt(c, a, status, turn) for c, a, status in outcomes if status in _VAIN))
+        vain += (*again, *(attempt_of(*outcome, turn) for outcome in outcomes if outcome[2] in _VAIN))
         done += new
         seen.update(chain.from_iterable(map(halves, new)))
         progress = max(progress, turn if len(again) < len(new) else 0)
-        # Not what a result says of itself: a tool could begin it with forge's mark for a call that was not run.
+        # By the status, not by the text: a tool could begin its result with forge's mark for a call that was not run.
         ran += sum(answer.kind is Kind.TOOL_RESULT and answer.status != "not_run" for _, answer in answered)
     return Ledger(
-        budget=_left(budget or Budget(), ran),
+        budget=left_of(budget or Budget(), Spending(tool_calls=ran)),
         turn=max(map(turn_of, history), default=0),
         successes=tuple(done),
         attempts=tuple(vain),
@@ -68,9 +71,9 @@ _VAIN: frozenset[Status] = frozenset({"failed", "final", "unresolved"})
 
 
 def _batches(history: History) -> Iterator[tuple[int, _Answered]]:
-    """The calls of each reply that were answered, with the answers and the reply's turn.
+    """The answered calls of each reply with their answers, and the reply's turn.
 
-    Where an id stands twice, the first answer is that of the first call.
+    If an id occurs twice, the first answer belongs to the first call.
     """
     turn, answered = 0, _Answered()
     waiting: dict[str, deque[ToolCall]] = {}
@@ -91,7 +94,7 @@ def _batches(history: History) -> Iterator[tuple[int, _Answered]]:
 
 
 def last_question(history: History) -> int:
-    """Where the user has last said something after an answer in words; 0 if there is no such place."""
+    """The position of the last user message that follows an answer in text; 0 if there is none."""
     place, answered = 0, False
     for number, message in enumerate(history):
         match message:
@@ -105,7 +108,7 @@ def last_question(history: History) -> int:
 
 
 def _status(call: ToolCall, answer: Tool, is_error: IsError) -> Status:
-    """The outcome of a call. A client says of it that it failed, or nothing; forge's mark says more."""
+    """The outcome of a call. A client reports at most that it failed; forge's mark tells more."""
     if answer.kind is not Kind.TOOL_RESULT:
         return "not_run"
     if answer.status not in ("succeeded", "failed"):
@@ -115,28 +118,6 @@ def _status(call: ToolCall, answer: Tool, is_error: IsError) -> Status:
     return "failed" if answer.status == "failed" or is_error(call.name, answer.text) else "succeeded"
 
 
-def _success(call: ToolCall, answer: Tool, turn: int, order: tuple[Use, ...]) -> Success:
-    arguments = _object_arguments(call)
-    digest = answer_digest(call.name, arguments, answer.text)
-    listed = listed_for(order, call.name, answer.text)
-    passed = answer_passes(order, call.name, answer.text)
-    return Success(name=call.name, arguments=arguments, answer=digest, turn=turn, listed=listed, passed=passed)
-
-
-def _attempt(call: ToolCall, answer: Tool, status: Status, turn: int) -> Attempt:
-    # What raised gave no answer: the next try may.
-    arguments = _object_arguments(call)
-    digest = "" if status == "failed" else answer_digest(call.name, arguments, answer.text)
-    return Attempt(name=call.name, arguments=arguments, answer=digest, turn=turn)
-
-
-def _object_arguments(call: ToolCall) -> str:
-    """The arguments as a JSON object: what a client sends may be damaged."""
-    whole = with_object_arguments(call)
-    return whole.arguments if whole else "{}"
-
-
-def _left(budget: Budget, ran: int) -> Budget:
-    if budget.tool_calls is None:
-        return budget
-    return replace(budget, tool_calls=max(0, budget.tool_calls - ran))
+def _readable(call: ToolCall) -> ToolCall:
+    """The call with a JSON object as its arguments: those that a client sends may be damaged."""
+    return with_object_arguments(call) or replace(call, arguments="{}")

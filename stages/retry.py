@@ -1,25 +1,23 @@
-"""Retries of model calls, fallback, hops between agents, and shares of a budget."""
+"""Retries of model calls, fallback to another model, and hops between agents."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from stages.effect import Budget, Fault, Price, Spending
+from stages.effect import Fault
 from stages.halt import BackendFailed, BadReplies, CannotFit, Halt, PrerequisitesSkipped, StepsSkipped, ToolsFailing
-from stages.state import Ledger
 
 # When to try a request again: a pure policy over transport faults.
 
 
 class Tries(Struct, frozen=True, kw_only=True):
-    """The attempts at a request so far: the fault of each, in order; at least one.
+    """The attempts at a request so far: the fault of each, in order. There is at least one.
 
-    `waited` is the seconds spent between attempts. `chance` is a random number from 0 to 1: the shell draws it, so that
-    the policy stays a pure function.
+    `waited` is the seconds spent between attempts. `chance` is a random number from 0 to 1, drawn by the shell so
+    that the policy stays a pure function.
     """
 
     faults: tuple[Fault, ...]
@@ -28,10 +26,10 @@ class Tries(Struct, frozen=True, kw_only=True):
 
 
 RetryPolicy = Callable[[Tries], float | None]
-"""From the attempts at a request to the seconds to wait before the next one; None: give up."""
+"""A function of the attempts so far that returns the seconds to wait before the next one; None: give up."""
 
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that may be different on a retry."""
+"""Statuses that may change on a retry."""
 
 _LOADING = re.compile(r"loading model", re.IGNORECASE)
 _NUMBERED = re.compile(r'"code"\s{0,9}:\s{0,9}500\b')
@@ -47,6 +45,8 @@ class Backoff(Struct, frozen=True, kw_only=True):
     asked again without counting an attempt, for `loading` more seconds.
     """
 
+    # The waits of the OpenAI and Anthropic client libraries: 0.5 s doubled up to 8 s with jitter, a server's own time
+    # up to 60 s. `loading`: large models take minutes to load from a slow disk.
     attempts: int = 4
     first: float = 0.5
     longest: float = 8.0
@@ -66,7 +66,7 @@ class Backoff(Struct, frozen=True, kw_only=True):
         elif fault.retry_after > self.patience:
             return None
         else:
-            # Clients that were told the same time should not all come back at once, nor too early.
+            # Clients that were told the same time should not all come back at once, and none too early.
             wait = max(0.0, fault.retry_after) + self.first * tries.chance
         return wait if tries.waited + wait <= self.total + (self.loading if loads else 0.0) else None
 
@@ -77,7 +77,7 @@ def _is_loading(fault: Fault) -> bool:
 
 
 def _worth(faults: tuple[Fault, ...]) -> float:
-    """Maximum number of attempts for this kind of fault; infinite where only the policy's own maximum counts."""
+    """Maximum number of attempts for this kind of fault; infinite if only the policy's own maximum applies."""
     fault = faults[-1]
     match fault.kind:
         case "unreachable" | "interrupted":
@@ -89,7 +89,7 @@ def _worth(faults: tuple[Fault, ...]) -> float:
                 return 1
             return float("inf")
         case "malformed" | "reported" | "status":
-            # An unreadable answer may be a proxy's page of the moment; the same again is final.
+            # An unreadable answer may be a proxy's passing error page; twice in a row it is final.
             return 2
         case "timeout" | "too_large" | "tls" | "no_tools":
             return 1
@@ -98,41 +98,41 @@ def _worth(faults: tuple[Fault, ...]) -> float:
 
 
 def _repeats(faults: tuple[Fault, ...]) -> bool:
-    """Whether a self-hosted server failed twice with the same words.
+    """Whether a self-hosted server failed twice with the same text.
 
-    llama.cpp answers 500 for good to a history that its template cannot render, and vLLM once its engine is dead; both
-    write the status into the body. Hosted services answer 500 with one fixed text to anything, and do recover.
+    llama.cpp keeps answering 500 to a history that its template cannot render, and so does vLLM once its engine is
+    dead; both write the status into the body. Hosted services answer 500 with a fixed text to anything, and recover.
     """
     before, last = faults[-2:] if len(faults) > 1 else (None, faults[-1])
     return before is not None and last == before and last.status == 500 and _NUMBERED.search(last.body) is not None
 
 
-# Fallback: whether another model may go on with a run that this one could not finish.
+# Fallback: whether another model may continue a run that this one could not finish.
 
 FallBackOn = Callable[[Halt], bool]
-"""A pure function of the reason why a run halted: whether the next model is to go on with it."""
+"""A pure function of the Halt of a run: whether the next model should continue it."""
 
 
 def another_model_may_help(halt: Halt) -> bool:
-    """Where the server failed, where the model's replies were refused to the last, where its context is too small.
+    """Whether the server failed, the model's replies were refused to the end, or its context is too small.
 
-    Not for a budget that is spent, a person who is needed or has cancelled, or rules that leave nothing to do: those
-    are the same for every model.
+    A spent budget, a person who is needed or has cancelled, and rules that leave nothing to do are the same for every
+    model.
     """
     return isinstance(halt, BackendFailed | BadReplies | ToolsFailing | StepsSkipped | PrerequisitesSkipped | CannotFit)
 
 
-# Hops: whether the work on one message may be handed to another agent once more.
+# Hops: whether an agent may hand a message over to another one.
 
 MAX_HOPS = 5
 """Maximum number of hand-offs for one message."""
 
 
 def refused_hop(path: Sequence[str], to: str, agents: Collection[str], most: int = MAX_HOPS) -> str:
-    """Why the last agent of the path must not hand over to that one, as a sentence; empty: it may.
+    """Why the last agent of the path must not hand over to `to`, as a sentence; empty: it may.
 
-    `path` are the agents that had the message so far, in order. Nobody may hand it back and forth: a hand-over from
-    one agent to another happens once for a message.
+    `path` are the agents that had the message so far, in order. Each pair of agents hands a message over at most once,
+    so it never goes back and forth for long.
     """
     last, hops = path[-1], len(path) - 1
     if to == last:
@@ -144,76 +144,3 @@ def refused_hop(path: Sequence[str], to: str, agents: Collection[str], most: int
     if (last, to) in pairwise(path):
         return f"{last} handed over to {to} for the second time"
     return ""
-
-
-# Delegation: what a run's tools may spend of its budget, and the ledger after they did.
-
-_N = TypeVar("_N", int, float)
-
-
-def share_of(budget: Budget, among: int = 1) -> Budget:
-    """What each of so many concurrent calls may spend of that budget: equal parts; of the seconds, all.
-
-    One model call is kept back, so that the run can say what came of them.
-    """
-    return replace(
-        budget,
-        calls=max(0, budget.calls - 1) // among,
-        tool_calls=None if budget.tool_calls is None else max(0, budget.tool_calls - among) // among,
-        tokens=None if budget.tokens is None else budget.tokens // among,
-        cost=None if budget.cost is None else budget.cost / among,
-    )
-
-
-def within(budget: Budget, share: Budget) -> Budget:
-    """The budget, cut to the share. Its own price counts; that of the share, where it has none."""
-    return Budget(
-        calls=min(budget.calls, share.calls),
-        tool_calls=_least(budget.tool_calls, share.tool_calls),
-        tokens=_least(budget.tokens, share.tokens),
-        seconds=_least(budget.seconds, share.seconds),
-        cost=_least(budget.cost, share.cost),
-        price=share.price if budget.price == Price() else budget.price,
-    )
-
-
-def _least(one: _N | None, other: _N | None) -> _N | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
-
-
-def spending(before: Ledger, after: Ledger) -> Spending:
-    """What a run took between the two, the earlier of them with the budget that it began with."""
-    first, left = before.budget, after.budget
-    return Spending(
-        calls=max(0, first.calls - left.calls),
-        tool_calls=max(0, (first.tool_calls or 0) - (left.tool_calls or 0)),
-        tokens=max(0, after.tokens_used - before.tokens_used),
-        cost=max(0.0, after.cost - before.cost),
-    )
-
-
-def sum_of(spent: Sequence[Spending]) -> Spending:
-    """All of it together."""
-    return Spending(
-        calls=sum(one.calls for one in spent),
-        tool_calls=sum(one.tool_calls for one in spent),
-        tokens=sum(one.tokens for one in spent),
-        cost=sum(one.cost for one in spent),
-    )
-
-
-def with_spending(ledger: Ledger, spent: Spending) -> Ledger:
-    """The ledger once tools have spent so much of its run's budget. Their seconds are those of the calls."""
-    if spent == Spending():
-        return ledger
-    budget = ledger.budget
-    left = replace(
-        budget,
-        calls=max(0, budget.calls - spent.calls),
-        tool_calls=None if budget.tool_calls is None else max(0, budget.tool_calls - spent.tool_calls),
-        tokens=None if budget.tokens is None else max(0, budget.tokens - spent.tokens),
-        cost=None if budget.cost is None else max(0.0, budget.cost - spent.cost),
-    )
-    return replace(ledger, budget=left, tokens_used=ledger.tokens_used + spent.tokens, cost=ledger.cost + spent.cost)

@@ -1,4 +1,4 @@
-"""Saved states: what decides how a run goes on, without what it remembers only to be fast."""
+"""Saved states: everything that a run needs to continue, without the memo, which only makes it fast."""
 
 import msgspec
 from msgspec import Struct
@@ -10,43 +10,43 @@ from stages.state import SCHEMA_VERSION, Memo, State
 
 
 def save(state: State) -> bytes:
-    """The state as JSON. What `load` makes of it goes on as this one does."""
+    """The state as JSON. A run loaded from it continues exactly as this one."""
     return msgspec.json.encode(without_memory(state))
 
 
 def load(saved: bytes | str) -> State:
-    """The state that `save` was given, as the run goes on from it: the next request is written from its beginning.
+    """The state that was saved, without its memo, so the next request is encoded anew.
 
-    ValueError, in words, for what is no saved state, or one that this forge cannot go on from.
+    ValueError, saying why, if this is not a saved state or is one of another version.
     """
     try:
         state = decode(_STATE, saved)
     except msgspec.DecodeError as error:
-        raise ValueError(f"this is no saved state: {error}") from None
+        raise ValueError(f"this is not a saved state: {error}") from None
     return _with_views(current(state))
 
 
 class SavedParts(Struct, frozen=True, kw_only=True, gc=False):
-    """A saved state whose messages stand apart, so that a store writes only those that are new. All of it is JSON."""
+    """A saved state with its messages apart, so that a store need only write the new ones. All parts are JSON."""
 
     rest: bytes
     messages: tuple[bytes, ...]
 
 
 def save_parts(state: State) -> SavedParts:
-    """The state in parts: what `load_parts` makes of them goes on as this one does."""
+    """The state in parts. A run loaded from them (`load_parts`) continues exactly as this one."""
     bare = without_memory(state)
     rest = msgspec.json.encode(replace(bare, history=()))
     return SavedParts(rest=rest, messages=tuple(map(msgspec.json.encode, bare.history)))
 
 
 def load_parts(parts: SavedParts) -> State:
-    """As `load`. ValueError, in words, for what is no saved state, or one that this forge cannot go on from."""
+    """The state that was saved in parts, as from `load`, with the same ValueError."""
     try:
         rest = decode(_STATE, parts.rest)
         history = decode(_HISTORY, b"[" + b",".join(parts.messages) + b"]")
     except msgspec.DecodeError as error:
-        raise ValueError(f"this is no saved state: {error}") from None
+        raise ValueError(f"this is not a saved state: {error}") from None
     return _with_views(current(replace(rest, history=history)))
 
 
@@ -55,7 +55,7 @@ _HISTORY = msgspec.json.Decoder(History)
 
 
 def without_memory(state: State) -> State:
-    """The state as it is saved: without its memo, and with the views only where they are not the history as it was."""
+    """The state without its memo, and without views that equal the history up to their length."""
     history = state.history
     prompts = tuple(
         replace(prompt, view=()) if prompt.length and prompt.view == history[: prompt.length] else prompt
@@ -65,7 +65,7 @@ def without_memory(state: State) -> State:
 
 
 def _with_views(state: State) -> State:
-    """The loaded state with what its prompts showed."""
+    """The loaded state with the views that `without_memory` left out."""
     history = state.history
     prompts = tuple(
         replace(prompt, view=history[: prompt.length]) if prompt.length and not prompt.view else prompt
@@ -75,7 +75,7 @@ def _with_views(state: State) -> State:
 
 
 def current(state: State) -> State:
-    """The state, if it is of today's version. ValueError, in words, for one that this forge cannot go on from."""
+    """The state, if it has the current version; else ValueError."""
     if state.version == SCHEMA_VERSION:
         return state
     raise ValueError(f"the state is of version {state.version}, and this forge reads version {SCHEMA_VERSION}")

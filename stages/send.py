@@ -1,10 +1,11 @@
-"""The stage `send`: pay for the model call and ask for it."""
+"""The stage `send`: charge the budget and request the model call."""
 
 from msgspec.structs import replace
 
-from stages.effect import Ask, Budget, Send
+from stages.budget import charged, over_budget
+from stages.effect import Ask, Send, Spending
 from stages.execution import call_digest
-from stages.halt import BudgetSpent, DeadEnd, Halt, OutcomeUnknown, Spent
+from stages.halt import DeadEnd, Halt, OutcomeUnknown
 from stages.message import Assistant, call_id
 from stages.options import checked
 from stages.pipeline import Stage, on
@@ -14,11 +15,11 @@ from stages.state import Awaiting, Batch, Prepared, State
 
 @checked
 def send(rules: Rules) -> Stage:
-    """Turn a Prepared state into one that awaits the model: every call costs one.
+    """Charge one model call to the budget of a Prepared state and await the reply.
 
-    A person is asked first, where a call's outcome is unknown and the run cannot go on without knowing it; who leaves
-    it open ends the run as `OutcomeUnknown`. Halts with `BudgetSpent` too, and with `DeadEnd` where the rules of order
-    allow no call.
+    If the run cannot continue without knowing a call's outcome, a person is asked first; if the person leaves it open,
+    halts with `OutcomeUnknown`. Halts with `BudgetSpent` if the budget is used up, and with `DeadEnd` if the order
+    rules allow no call.
     """
 
     @on(Prepared)
@@ -26,21 +27,22 @@ def send(rules: Rules) -> Stage:
         ledger = state.ledger
         if ledger.in_doubt and (asking := _decision(rules, state)):
             return asking
-        if spent := _spent(ledger.budget):
-            left = pending(rules, ledger)
-            return BudgetSpent(what=spent, turns=ledger.turn, completed=completed(ledger), pending=left)
+        if spent := over_budget(rules, ledger):
+            return spent
         if rules.order and not legal_tools(rules, state):
             return DeadEnd(completed=completed(ledger), pending=pending(rules, ledger))
-        turn, budget = ledger.turn + 1, ledger.budget
-        paid = replace(ledger, turn=turn, budget=replace(budget, calls=budget.calls - 1))
-        effect = Send(request=phase.request, turn=turn, target=phase.asked.target)
+        paid = charged(replace(ledger, turn=ledger.turn + 1), Spending(calls=1))
+        effect = Send(request=phase.request, turn=paid.turn, target=phase.asked.target)
         return replace(state, ledger=paid, phase=Awaiting(effect=effect, summary=phase.summary, asked=phase.asked))
 
     return stage
 
 
 def _decision(rules: Rules, state: State) -> State | Halt | None:
-    """What comes before the model call: the question about a call whose outcome is unknown, or the end of the run."""
+    """The question about a call with an unknown outcome, which comes before the model call, or the end of the run.
+
+    The call is asked about under a new id, as a call of its own in the history. None: nothing needs to be asked.
+    """
     ledger = state.ledger
     needed = blocking_unknown_outcome(rules, state)
     left_open = {call.id for call in ledger.in_doubt if call_digest(call) in ledger.rejected}
@@ -54,13 +56,3 @@ def _decision(rules: Rules, state: State) -> State | Halt | None:
     said = Assistant(calls=(again,), turn=ledger.turn)
     ask = Ask(call=again, digest=call_digest(again), in_doubt=unsure)
     return state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(said=said)))
-
-
-def _spent(budget: Budget) -> Spent | None:
-    if budget.calls <= 0:
-        return "calls"
-    if budget.tokens is not None and budget.tokens <= 0:
-        return "tokens"
-    if budget.cost is not None and budget.cost <= 0:
-        return "cost"
-    return "seconds" if budget.seconds is not None and budget.seconds <= 0 else None

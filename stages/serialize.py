@@ -1,13 +1,11 @@
-"""The stage `serialize`: write the request, for one of several models, in one of three modes of asking for calls."""
+"""The stage `serialize`: write the request, for one of several models, in one of three modes."""
 
-from collections.abc import Callable, Collection, Mapping
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.candidates import looked_up, needless_arguments, refused_values
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
@@ -16,13 +14,13 @@ from stages.options import checked
 from stages.pipeline import Stage, StageError, on
 from stages.rules import Rules, still_withheld
 from stages.schema import SchemaTarget
-from stages.seen import all_numbers, with_values
-from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, SourceValues, State, Written
+from stages.seen import with_values
+from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, State, Written
 from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import prompted, valid, wires
 from stages.wire.target import Target
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_calls, without_arguments
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_arguments, without_arguments
 from stages.wire.wires import Branch, Wire, loosened
 
 _MAIN = Target()
@@ -32,12 +30,12 @@ _Write = Callable[[State, Folded], State]
 
 @checked
 def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> Stage:
-    """Write the view of a Folded state as a request for the model that is asked. Equal states give equal bytes.
+    """Write the view of a Folded state as a request to its target model. Equal states give equal bytes.
 
-    `targets` are the models by the names under which stages ask for them (`Ready.target`); one alone is the run's own,
-    `main`. This is the only place that decides in which mode a model is asked: once its server has refused tools, they
-    are in the prompt. Raises StageError if a state asks for a model that is not among them, except for a summary, which
-    the run's own model then writes: a saved run may be resumed with another backend.
+    `targets` are the models by name (`Ready.target`); a single one is the run's own model, `main`. This is the only
+    place that decides on the mode: once a server has refused tools, they are in the prompt. Raises StageError if the
+    target of a state is not among them. Only a summary is then written by the run's own model, because a saved run may
+    be resumed with another backend.
     """
     known = targets if isinstance(targets, Mapping) else {MAIN: targets}
     write = {
@@ -62,7 +60,7 @@ def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> S
 
 
 def _writing(rules: Rules, name: str, target: Target) -> _Write:
-    """A function that writes the requests for that model in that mode."""
+    """A function that writes the requests to that model in that mode."""
     mode, wire, form = target.mode, target.wire, target.form
     tail, tail_of_summary = _tail(rules, target), _tail_of_summary(rules, target)
     show = _shown(rules, target)
@@ -72,7 +70,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     tools = _digest(bytes(_tools(rules, target) or b"")) if mode == "native" else b""
 
     def noted(before: Written, phase: Folded) -> tuple[Raw, ...]:
-        """The messages with the notes after them; as text they are a part of the message before."""
+        """The messages with the notes at the end. Written as text, a note becomes part of the message before it."""
         added = phase.view[len(before.prompt.view) :]
         before = before if added else Written()
         added = added or phase.view
@@ -82,25 +80,27 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
         state = remember(rules, state)
         view, history = phase.view, state.history
         seen = replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
-        now = offer(rules, seen) if mode == "constrained" and not phase.summary else Offer(tools=rules.tools)
         last = next((one for one in state.memo.written if one.prompt.target == name), Written())
         same = (last.prompt.mode, last.wire) == (mode, spoken)
         before = last if same and _extends(view, last.prompt.view) else Written()
         known = len(before.prompt.view)
         added = view[known:]
         values = with_values(before.values, view, known) if lists else ()
+        # The model may remember a value that was cut, and no list must name one that it is not shown.
+        shown = () if state.cleared else values
+        now = offer(rules, seen, shown) if mode == "constrained" and not phase.summary else Offer(tools=rules.tools)
         request = Request(
             head=before.request.head if known else wire.head(target.model, target.sampling, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
-            tail=tail_of_summary if phase.summary else tail(now, seen, None if state.cleared else values),
+            tail=tail_of_summary if phase.summary else tail(now),
         )
-        shown = before.prompt.size + sum(map(size, added))
+        characters = before.prompt.size + sum(map(size, added))
         prompt = Prompt(
             target=name,
             mode=mode,
             view=view,
-            size=shown,
-            whole=fixed + shown + sum(map(size, phase.notes)),
+            size=characters,
+            whole=fixed + characters + sum(map(size, phase.notes)),
             length=len(history),
             held=_held(rules, seen, now if mode == "constrained" else None) if not phase.summary else (),
             tools=tools,
@@ -127,21 +127,21 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def _held(rules: Rules, state: State, constraint: Offer | None) -> tuple[Held, ...]:
-    """The tools that are not offered; of the legal ones, only a constraint leaves any out."""
+    """The tools that are not offered. Only a constraint leaves out legal ones."""
     withheld = still_withheld(rules, state)
     barred = tuple(Held(tool=tool.name, by=WITHHELD) for tool in rules.tools if tool.name in withheld)
     return barred + (constraint.held if constraint else ())
 
 
 _REQUEST = 20
-"""What a chat template adds to a prompt, by `tokens.length`: the beginning of the reply."""
+"""Characters (by `tokens.length`) that a chat template adds to a prompt: the beginning of the reply."""
 
 _TOOLS = 500
-"""What it says of the tools beside listing them: some hundred tokens."""
+"""Characters of its text around the list of tools: some hundred tokens."""
 
 
 def overhead(rules: Rules, target: Target) -> int:
-    """Characters of every prompt that are not history: the tools. A schema constraint is not shown to a model."""
+    """Characters of every prompt that are not history: the tools. The model does not see a schema constraint."""
     if target.mode == "native":
         tools = _tools(rules, target)
         return _REQUEST + (0 if tools is None else _TOOLS + length(bytes(tools).decode()))
@@ -149,7 +149,7 @@ def overhead(rules: Rules, target: Target) -> int:
 
 
 def _tools(rules: Rules, target: Target) -> Raw | None:
-    """The tools in the request's own field for them; None where there are none."""
+    """The `tools` field of the request; None if there are no tools."""
     if not rules.tools:
         return None
     schemas, wire = target.schemas, target.wire
@@ -157,7 +157,7 @@ def _tools(rules: Rules, target: Target) -> Raw | None:
 
 
 def _shown(rules: Rules, target: Target) -> Callable[[History], History]:
-    """What the messages of a view become before a wire writes them: text alone, where calls and tools are text."""
+    """A function from a view to the messages for the wire, in which calls and tools may have to be text."""
     if target.mode == "native":
         return valid.alternating_history if target.alternating else lambda history: history
     form = target.form
@@ -166,10 +166,10 @@ def _shown(rules: Rules, target: Target) -> Callable[[History], History]:
 
 
 def _extends(view: History, before: History) -> bool:
-    """Whether the view goes on where the last one ended, so that what was written then can be kept.
+    """Whether the view continues the last one, so that the messages written then can be kept.
 
-    A reply after anything but a reply begins a message of its own in every mode; others may have to be joined, and
-    a system prompt has its own place.
+    A reply after anything but a reply starts a new message in every mode. Other messages may have to be joined, and a
+    system prompt has its own place.
     """
     known = len(before)
     if not known or view[:known] != before:
@@ -180,21 +180,18 @@ def _extends(view: History, before: History) -> bool:
     return kinds[0] is Assistant and not isinstance(before[-1], Assistant) and System not in kinds
 
 
-_Tail = Callable[[Offer, State, tuple[SourceValues, ...] | None], Raw]
-"""The end of the request for an offer, a state as the model sees it, and the values in that; None: some were cut.
-
-The model may remember a value that was cut, and the schema must not name one that it is not shown.
-"""
+_Tail = Callable[[Offer], Raw]
 
 
 def _tail(rules: Rules, target: Target) -> _Tail:
+    """The end of the request for an offer."""
     mode, wire = target.mode, target.wire
     if mode == "constrained" and not rules.tools:
-        return lambda *_: wire.tail(None, None)  # there is no call to hold a reply to
+        return lambda _: wire.tail(None, None)  # there is no call to hold a reply to
     if mode == "constrained":
         return _constraint(rules, wire, target.form, target.schemas or compiled_schemas(rules.tools))
     fixed = _tail_of_summary(rules, target)
-    return lambda *_: fixed
+    return lambda _: fixed
 
 
 def _tail_of_summary(rules: Rules, target: Target) -> Raw:
@@ -205,30 +202,23 @@ def _tail_of_summary(rules: Rules, target: Target) -> Raw:
 
 
 def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSchemas) -> _Tail:
-    """The request's end with the schema of the calls that are offered then, and no other; of words, where welcome."""
+    """The end of the request with a schema of the offered calls only, and of words where they are welcome."""
     wire = loosened(wire) if schemas.refused else wire
     target: SchemaTarget = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
 
-    def schema_of(tool: ToolSpec, seen: State, numbers: Collection[Decimal]) -> Branch:
+    def schema_of(tool: ToolSpec, now: Offer) -> Branch:
         changed = tool.calculated or tool not in rules.tools
-        call = call_schema(tool, target, numbers) if changed else known[tool.name]
-        needless = needless_arguments(tool, seen) if tool.grounded else frozenset()
-        return without_arguments(call, needless) if needless else call
+        call = call_schema(tool, target, now.numbers) if changed else known[tool.name]
+        call = without_arguments(call, now.omitted[tool.name]) if tool.name in now.omitted else call
+        if tool.name not in now.seen:
+            return call
+        return limited_arguments(call, now.seen[tool.name], now.tried.get(tool.name, frozenset()))
 
-    def tried(seen: State, values: tuple[SourceValues, ...]) -> dict[str, frozenset[str]]:
-        texts = [text for one in values if one.source for text in one.texts or ()]
-        bound = [tool for tool in rules.tools if tool.grounded]
-        return {tool.name: looked_up(rules, seen.ledger, tool, texts) | refused_values(tool, seen) for tool in bound}
-
-    def end(now: Offer, seen: State, values: tuple[SourceValues, ...] | None) -> Raw:
+    def end(now: Offer) -> Raw:
         if now.words and not now.tools and form is prompted.LIST:
             return wire.tail(None, wires.answer_alone(wrapped=wire.strict))
-        tools = now.tools or rules.tools
-        numbers = () if values is None else all_numbers(values)
-        calls = [schema_of(tool, seen, numbers) for tool in tools]
-        if values:
-            calls = limited_calls(zip(tools, calls, strict=True), values, tried(seen, values))
+        calls = [schema_of(tool, now) for tool in now.tools or rules.tools]
         if form is prompted.LIST:
             return wire.tail(None, wires.list_of(calls, words=now.words, wrapped=wire.strict))
         return wire.tail(None, wires.one_of(calls, wrapped=wire.strict))

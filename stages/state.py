@@ -114,7 +114,7 @@ class Listed(Struct, frozen=True, kw_only=True, gc=False):
     values: tuple[str, ...]
 
 
-class Judged(Struct, frozen=True, kw_only=True, gc=False):
+class JudgedResult(Struct, frozen=True, kw_only=True, gc=False):
     """The rules of order on the result of a call: the `listed` and `passed` of its `Success`."""
 
     call_id: str
@@ -134,7 +134,7 @@ class Batch(Struct, frozen=True, kw_only=True, gc=False):
 
     said: Assistant = Assistant()
     results: tuple[CallResult, ...] = ()
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[JudgedResult, ...] = ()
     approved: tuple[str, ...] = ()
     notice: str = ""
     heard: tuple[str, ...] = ()
@@ -478,10 +478,14 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Held(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool that the last request did not offer, and what holds it back: a narrowing, or the guard `withheld`."""
+    """A tool that the last request did not offer, and what holds it back: a narrowing, or the guard `withheld`.
+
+    `values`: the tool was offered, but not with all values of its arguments.
+    """
 
     tool: str
     by: str
+    values: bool = False
 
 
 class Prompt(Struct, frozen=True, kw_only=True, gc=False):

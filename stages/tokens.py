@@ -1,4 +1,4 @@
-"""Tokens: the size of a text in a prompt, estimated from its characters and calibrated by what servers report.
+"""Tokens: the size of a text in a prompt, estimated from its characters and calibrated with what servers report.
 
 The unit of an estimate is the character of plain prose; digits, punctuation and foreign scripts count as several.
 Estimates add up, so sums can be kept: `length(a + b) == length(a) + length(b)`. Calibration is a value: a rate of
@@ -11,25 +11,25 @@ from zlib import adler32
 from msgspec import Struct
 
 STARTING_RATE = 0.25
-"""Tokens per character before anything is known. Most texts take 0.15 to 0.2, of any kind; the rest is a margin."""
+"""Tokens per character before the first report. Most texts of any kind take 0.15 to 0.2; the rest is a margin."""
 
 _LOWEST, _HIGHEST = 0.05, 1.0
-"""Minimum and maximum rate that is believed; a report that implies another rate is ignored."""
+"""Minimum and maximum plausible rate; a report that implies another rate is ignored."""
 
 _PREAMBLE = 2000
-"""Tokens that a server may add to a prompt, without forge knowing, and still be believed."""
+"""Maximum plausible number of tokens that a server adds to a prompt, such as a system prompt of its own."""
 
 _FALL = 0.3
-"""How far the rate follows a lower one: it rises at once and falls slowly, to stay on the safe side."""
+"""Share of a fall that the rate follows. A rise it follows fully: too high is safer than too low."""
 
 _STEADY = 200
-"""Characters that make half of a step: a few more characters say little about a rate."""
+"""Number of new characters at which the rate moves half-way: a few characters say little about it."""
 
 _REMOVED = 0.75
-"""Share of its size by which text removed from a prompt counts, until the next report: again on the safe side."""
+"""Share of its size that removed text is credited with until the next report: an underestimate, to be safe."""
 
-# How many tokens a byte of UTF-8 makes, in characters of prose: fitted to Qwen2.5, SmolLM2, DeepSeek, cl100k, Tekken,
-# Mistral 3 and Claude 2 over prose, code, JSON, tables, logs and 31 languages (benchmarks/TOKENS.md).
+# The weight of a UTF-8 byte, where a letter of prose weighs 1: fitted to the tokenizers of Qwen2.5, SmolLM2, DeepSeek,
+# cl100k, Tekken, Mistral 3 and Claude 2 over prose, code, JSON, tables, logs and 31 languages (benchmarks/TOKENS.md).
 _KINDS: tuple[tuple[bytes | range, int], ...] = (
     (f"{punctuation}\t\n\r".encode(), 3),
     (f"{digits}{ascii_uppercase}".encode(), 6),  # most small models read numbers digit by digit
@@ -58,17 +58,20 @@ SUM_CHUNK = 4096
 
 
 def length(text: str) -> int:
-    """Size of a text in a prompt, in characters of plain prose. Linear, without a loop in Python below 4 kB."""
-    # Halves of surrogate pairs have no UTF-8 of their own; here they only have to be counted.
+    """Size of a text in a prompt, in characters of plain prose. Linear, without a Python loop below 4 kB."""
+    # Lone surrogates have no UTF-8, but here they only have to be counted.
     weighed = text.encode("utf-8", "surrogatepass").translate(WEIGHTS)
     if len(weighed) <= SUM_CHUNK:
-        # The low half of an Adler-32 that begins with 0 is the sum of the bytes: the quickest sum that Python has.
+        # The low half of an Adler-32 that starts at 0 is the sum of the bytes, faster than sum().
         return adler32(weighed, 0) & 0xFFFF
     return sum(adler32(weighed[start : start + SUM_CHUNK], 0) & 0xFFFF for start in range(0, len(weighed), SUM_CHUNK))
 
 
 def fitting_length(text: str, most: int) -> int:
-    """How many of the text's first characters take no more than `most`. Linear, as the halves shrink."""
+    """The maximum number of the text's first characters whose `length` is at most `most`.
+
+    A binary search that measures each half once, and so is linear.
+    """
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -81,35 +84,35 @@ def fitting_length(text: str, most: int) -> int:
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What a server reported of a prompt: `tokens` for `characters`, by `length`. 0 tokens: no report yet."""
+    """A server's token count for a prompt of `characters`, as `length` counts them. 0 tokens: no report yet."""
 
     characters: int = 0
     tokens: int = 0
 
 
 def tokens_of(characters: int, rate: float, report: Report) -> int:
-    """Tokens of a prompt of this size, rounded up: the last report's, and the difference at `rate`."""
+    """Tokens of a prompt of this size, rounded up: those of the last report, plus the difference at `rate`."""
     more = characters - report.characters
     exact = report.tokens + more * (rate if more >= 0 or not report.tokens else rate * _REMOVED)
     return max(0, int(exact)) + 1
 
 
 def characters_of(tokens: int, rate: float, report: Report) -> int:
-    """Size of the longest prompt estimated to take no more than `tokens`; may be negative."""
+    """Size of the longest prompt that is estimated at `tokens` or less; may be negative."""
     more = tokens - 1 - report.tokens
     found = report.characters + int(more / (rate if more >= 0 or not report.tokens else rate * _REMOVED))
-    # A division rounds; the estimate is what decides.
+    # The division rounds, so make sure that the estimate of the result is within the limit.
     while tokens_of(found, rate, report) > tokens and found > 0:
         found -= 1
     return found
 
 
 def calibrated(rate: float, last: Report, new: Report, history: int) -> tuple[float, Report]:
-    """Rate and report after another report. `history` is the part of the new prompt's size that is messages.
+    """Rate and report after a new report. `history` is the size of the new prompt's messages alone.
 
-    A template need not show the tools, so they may take less than estimated; messages are always shown. A report that
-    is too small for the messages, or smaller than the last one although the prompt has grown, is ignored: some servers
-    count only what they had not cached.
+    A report is ignored if it is too small for the messages, or smaller than the last one although the prompt has grown:
+    some servers count only tokens that they had not cached. Only messages count for that minimum, because a template
+    may leave out the tools.
     """
     if not history * _LOWEST <= new.tokens <= new.characters * _HIGHEST + _PREAMBLE or new.tokens <= 0:
         return rate, last
@@ -122,7 +125,7 @@ def calibrated(rate: float, last: Report, new: Report, history: int) -> tuple[fl
 
 
 def _followed(rate: float, characters: int, tokens: int) -> float:
-    """The rate after `characters` took `tokens`: weighted by how many, and rising faster than falling."""
+    """The rate after `characters` more took `tokens` more."""
     if not characters:
         return rate
     seen = min(_HIGHEST, max(_LOWEST, tokens / characters))
@@ -130,10 +133,10 @@ def _followed(rate: float, characters: int, tokens: int) -> float:
 
 
 def rate_of(tokens: int, characters: int) -> float:
-    """The starting rate, from what a tokenizer makes of a sample: a quarter more, as other texts may take more."""
+    """The starting rate, given a tokenizer's count for a sample: a quarter more, as other texts may take more."""
     return min(_HIGHEST, max(_LOWEST, 1.25 * tokens / characters)) if characters else STARTING_RATE
 
 
 def whole_rate(rate: float, report: Report) -> float:
-    """Tokens per character of the whole last prompt, if a server has reported it; else the rate."""
+    """Tokens per character of the whole last prompt, if the server reported its count; else the rate."""
     return report.tokens / report.characters if report.tokens and report.characters else rate

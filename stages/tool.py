@@ -1,27 +1,27 @@
-"""Tools as data: what a model is told of them, and what forge must know to run them safely."""
+"""Tools as data: what a model is told about them, and what forge must know to run them safely."""
 
 from typing import Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 ToolEffect = Literal["read", "write", "terminal"]
-"""What a call does to the world: reads run concurrently, each write alone, a terminal call ends the run."""
+"""What a call does: reads run concurrently, each write runs alone, a terminal call ends the run."""
 
 RESULT_LIMIT = 20_000
-"""Characters of one result that the model is shown, unless the tool says otherwise."""
+"""Default maximum characters of a result that the model is shown."""
 
 
 class Prerequisite(Struct, frozen=True, kw_only=True):
-    """`tool` must have succeeded before; with `match_arg`, with the same value of that argument."""
+    """`tool` must have succeeded before, with the same value of the argument `match_arg`, if one is named."""
 
     tool: str
     match_arg: str | None = None
 
 
 class Grounded(Struct, frozen=True, kw_only=True):
-    """The argument's value must have been seen: in what the user said or in an earlier result.
+    """The argument's value must have been seen: in a message of the user or in an earlier result.
 
-    With `sources`, in a result of one of those tools, and nowhere else.
+    With `sources`, only results of these tools count.
     """
 
     argument: str
@@ -29,9 +29,9 @@ class Grounded(Struct, frozen=True, kw_only=True):
 
 
 class Calculated(Struct, frozen=True, kw_only=True):
-    """The model writes the argument, a number, as a calculation; the function is given the result.
+    """A number that the model must write as a calculation; the tool's function receives the result.
 
-    `number` is the JSON Schema that the result must fit: what the argument's own was.
+    `number` is the JSON Schema of the result: the argument's original schema.
     """
 
     argument: str
@@ -47,23 +47,23 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     effect: ToolEffect = "write"
     prerequisites: tuple[Prerequisite, ...] = ()
     timeout: float | None = None
-    """Maximum seconds of one call; None: no maximum."""
+    """Maximum seconds of a call; None: no maximum."""
     approval: bool = False
     """Ask a person before each call."""
     repeatable: bool = False
-    """The same call may return something else the next time (a state, a queue): repeating it is no mistake."""
+    """The same call may return something else the next time (a status, a queue), so repeating it is not a mistake."""
     idle_timeout: float | None = None
-    """Maximum seconds without a sign of life; a tool gives one with each value that it yields."""
+    """Maximum seconds between two values that the tool yields."""
     max_parallel: int | None = None
-    """Maximum number of concurrent calls of a reading tool; None: only the run's own maximum."""
+    """Maximum concurrent calls of a reading tool; None: only the run's maximum applies."""
     result_limit: int = RESULT_LIMIT
-    """Characters of one result that the model is shown; the rest is cut with a marker."""
+    """Maximum characters of a result that the model is shown; the rest is replaced by a marker."""
     idempotent: bool = False
-    """Safe to retry: a call whose outcome is unknown after a crash is simply made again."""
+    """Safe to retry: a call whose outcome is unknown after a crash is repeated."""
     delegates: bool = False
-    """It spends of the run's own budget, as an agent does that is a tool."""
+    """It spends from the run's own budget, as an agent used as a tool does."""
     checked: Raw | UnsetType = UNSET
-    """The schema that arguments are checked against where `parameters` cannot be; left out: `parameters`."""
+    """The schema to check arguments against, if it is not `parameters`, which is what the model sees."""
     grounded: tuple[Grounded, ...] = ()
     calculated: tuple[Calculated, ...] = ()
 
@@ -83,4 +83,4 @@ RECALL = ToolSpec(
     ),
     effect="read",
 )
-"""A workflow has recall when this very tool is among its rules' tools."""
+"""The tool that returns cut results (`stages.view.recall`). A workflow has recall if its rules have this tool."""

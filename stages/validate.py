@@ -1,4 +1,4 @@
-"""The stage `validate`: from a reply to calls whose names and arguments are right, or a precise correction."""
+"""The stage `validate`: a reply becomes calls with valid names and arguments, an answer, or a correction."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,7 +34,7 @@ from stages.reading.echoes import is_echo
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset_of
-from stages.rescue.markers import Openers
+from stages.rescue.markers import grammars
 from stages.rules import RESPOND, Rules, legal_tools, may_have_meant_a_call, welcomes_words
 from stages.schema import Fits, Misfit
 from stages.state import MAIN, Answered, Done, Edited, Ready, State, Vetted
@@ -51,12 +51,12 @@ def validate(
     tools: Toolset | None = None,
     say: Say = in_forges_words,
 ) -> Stage:
-    """Read the reply of an Answered state; check what a person wrote in an Edited one.
+    """Read the reply of an Answered state; check the arguments that a person edited in an Edited one.
 
-    Ends in Vetted; in Done with `Said` where text is welcome; in Ready with corrections and a count; or
-    halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that don't fit), once their maximum
-    is passed. A reply is read as that of the model that was asked: `targets` are the same as those of `serialize`.
-    The tools may be given compiled (`toolset`). `say` puts objections in words.
+    The next phase is Vetted; Done with `Said`, if text is welcome; or Ready, after corrections, which are counted. Past
+    their maximum, halts with `BadReplies` (no usable call) or `ToolsFailing` (arguments that do not fit the schema).
+    The reply is read with the settings of the model that gave it: pass the `targets` of `serialize`. `tools` are the
+    rules' tools, if they are compiled already (`toolset_of`). `say` words the corrections.
     """
     compiled = tools or toolset_of(rules.tools)
     known = targets if isinstance(targets, Mapping) else {MAIN: targets}
@@ -105,16 +105,16 @@ def validate(
 
 
 def _sifting(rules: Rules, target: Target, tools: Toolset) -> Callable[[State, Reply], Sifted]:
-    """A function from that model's replies to their readings, without the calls that only repeat one."""
-    known = rescue.FAMILIES if target.families is None else target.families
+    """A function that reads the replies of that model, and sifts out calls that only repeat what it was shown."""
+    known = (lambda: rescue.OPENERS) if target.families is None else target.families
     in_text = target.modes != {"native"}
     read = reader(rules, in_text=in_text, families=known, tools=tools, form=target.form)
-    sift = sieve(tools, known.families if isinstance(known, Openers) else known)
+    sift = sieve(tools, grammars(known))
     return lambda state, reply: sift(state, read(reply))
 
 
 def _notice(sifted: Sifted) -> str:
-    """What the model is told after the results of its calls."""
+    """The note to the model after the results of its calls; empty if there is nothing to say."""
     repeats = repeats_beside(sifted.repeated) if sifted.repeated else ""
     return "\n".join(filter(None, (sifted.reading.notice, repeats)))
 
@@ -128,16 +128,16 @@ def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Ha
     return _nudged(sifted, reply, _unusable(reply, reading, _allowed(state, rules)), rules, say)
 
 
-# A call in a text that may merely show it.
-#
-# It is asked about once: the next reply is the call, which runs, or it is anything else, and then the first reply is
-# the answer, where words are welcome. The question is no mistake and counts as none.
+# A call among words may be meant, or only shown to the user. The model is asked once: if its next reply makes the call,
+# the call runs; if it does anything else, the first reply is the answer, where text is welcome. The question is not
+# counted as a mistake.
 
 
 def _asked_about(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt | None:
-    """The next turn, in which the model is asked whether the calls are meant; without one, its words are the answer.
+    """The next turn, in which the model is asked whether it means the calls in its text.
 
-    None where that is no question: all that is wrong is something else, or a call, which cannot be read, must come.
+    Without a model call left, its text is the answer. None if there is nothing to ask: something else is wrong with
+    the calls, or the calls are unreadable and text would not be an answer.
     """
     state, reading = sifted.state, sifted.reading
     words = welcomes_words(rules, state.ledger)
@@ -155,7 +155,10 @@ def _asked_about(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State 
 
 
 def _answering(sifted: Sifted, asked: tuple[str, ...]) -> Sifted:
-    """The reply to that question: the calls of these tools are meant. Nobody is asked a second time."""
+    """The reading of the reply to that question, with calls of the tools asked about accepted (empty: of any tool).
+
+    The question is withdrawn from the ledger, so it is not asked a second time.
+    """
     meant = (
         replace(call, wrong=None) if isinstance(call.wrong, AmongWords) and (call.name in asked or not asked) else call
         for call in sifted.reading.calls
@@ -165,13 +168,13 @@ def _answering(sifted: Sifted, asked: tuple[str, ...]) -> Sifted:
 
 
 def _is_denied(sifted: Sifted) -> bool:
-    """Whether the reply to that question makes no call."""
+    """Whether the reply to that question makes no call, so that the first reply was the answer."""
     reading = sifted.reading
     return reading.damage is None and all(isinstance(call.wrong, AmongWords) for call in reading.calls)
 
 
 def _first_said(sifted: Sifted) -> State:
-    """The end of the run with the words that were asked about; with the latest, if those are no longer there."""
+    """The end of the run with the text that was asked about; with the latest one, if compaction has removed that."""
     state = sifted.state
     match state.history:
         case (*_, Assistant(text=text, calls=()), User(kind=Kind.RETRY_NUDGE)):
@@ -182,9 +185,9 @@ def _first_said(sifted: Sifted) -> State:
 
 
 def _asked_to_act(state: State, say: Say, rules: Rules) -> State:
-    """The next turn, in which the model is asked whether something was to be done.
+    """The next turn, in which the model is asked whether there is something left to do.
 
-    Its words are not shown to it: a model that sees its own answer repeats it.
+    Its answer is left out of the history: a model that sees its own answer repeats it.
     """
     text = say(state, Objection(wrong=NothingDone(allowed=_allowed(state, rules))))
     asked = state.note(asked_to_act=state.ledger.turn)
@@ -192,7 +195,10 @@ def _asked_to_act(state: State, say: Say, rules: Rules) -> State:
 
 
 def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
-    """A reply whose calls only repeat some: a text that quotes them, or, without any words of its own, a mistake."""
+    """The end of the run, or a mistake, after a reply whose calls only repeat what the model was shown.
+
+    With words around them, it is a text that quotes calls, and so an answer; calls alone are a mistake.
+    """
     state, reading = sifted.state, sifted.reading
     if not reading.alone and welcomes_words(rules, state.ledger):
         return _said(sifted, reply, reading.whole, rules, say)
@@ -205,9 +211,9 @@ def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
 
 
 def _said(sifted: Sifted, reply: Reply, text: str, rules: Rules, say: Say) -> State | Halt:
-    """The end of the run with these words, or the next turn where they only repeat what forge has told the model."""
+    """The end of the run with this text, or a correction if it only echoes what forge has told the model."""
     state, reading = sifted.state, sifted.reading
-    if rules.calls.value_checks and is_echo(text, state, [tool.name for tool in rules.tools]):
+    if "no_echoed_answers" not in rules.without and is_echo(text, state, [tool.name for tool in rules.tools]):
         return _nudged(sifted, reply, Echo(allowed=_allowed(state, rules)), rules, say)
     return state.say(_spoken(state, reading, text)).to(Done(outcome=Said(text=text.strip())))
 
@@ -217,7 +223,7 @@ def _spoken(state: State, reading: Reading, text: str) -> Assistant:
 
 
 def _nudged(sifted: Sifted, reply: Reply, wrong: NoCall, rules: Rules, say: Say) -> State | Halt:
-    """The next turn, after a reply without a call that can be used."""
+    """The next turn, with a correction, after a reply without a usable call; a Halt past the maximum."""
     reading, objection = sifted.reading, Objection(wrong=wrong)
     state = replace(sifted.state, ledger=with_mistakes(sifted.state.ledger, [objection]))
     retries = state.ledger.retries
@@ -226,7 +232,7 @@ def _nudged(sifted: Sifted, reply: Reply, wrong: NoCall, rules: Rules, say: Say)
         return BadReplies(attempts=retries, problem=render(objection), raw=reply.text, cut=cut)
     spoken = _spoken(state, reading, reading.whole if sifted.repeated else reading.said.text)
     nudge = User(text=say(state, objection), kind=mistake_of(wrong).kind, turn=state.ledger.turn)
-    # An empty assistant message is refused by some servers and tells nobody anything.
+    # Some servers refuse an empty assistant message.
     new = (spoken, nudge) if spoken.text.strip() else (nudge,)
     return state.say(*new).to(Ready())
 
@@ -240,7 +246,7 @@ def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCal
 
 
 def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
-    """The calls under forge's own ids, counted up, so that equal runs give equal bytes."""
+    """The calls with ids that forge gives them, counting on from the `used` ones."""
     return tuple(
         [
             ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
@@ -250,7 +256,7 @@ def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
 
 
 def _bad_calls(sifted: Sifted, reply: Reply, calls: tuple[ToolCall, ...], rules: Rules, say: Say) -> State | Halt:
-    """Refuse the batch. Arguments that don't fit drain the tool errors, everything else the retries."""
+    """Refuse the batch. Arguments that do not fit count as tool errors, everything else as retries."""
     reading = sifted.reading
     wrong = [Objection(call=call, wrong=one.wrong) for call, one in zip(calls, reading.calls, strict=True) if one.wrong]
     misfit = next((objection for objection in wrong if isinstance(objection.wrong, BadArguments)), None)
@@ -270,12 +276,12 @@ def _bad_calls(sifted: Sifted, reply: Reply, calls: tuple[ToolCall, ...], rules:
 def _answers(
     reading: Reading, calls: tuple[ToolCall, ...], wrong: list[Objection], say: Callable[[Objection], str]
 ) -> tuple[Refused, ...]:
-    """What each call is told; the last one, too, of a call that could not be read."""
+    """The answer to each call. The last one also mentions calls that could not be read."""
     *others, last = refusals(wrong, calls, say, whole=True)
     return (*others, replace(last, text=f"{last.text} {reading.notice}") if reading.notice else last)
 
 
 def _plainly(reading: Reading, calls: tuple[ToolCall, ...], wrong: list[Objection], which: Objection) -> str:
-    """What forge itself says to the call of that objection."""
+    """The answer to the call of that objection in forge's own words, for a Halt: `say` may be the user's."""
     place = next(place for place, call in enumerate(calls) if call == which.call)
     return _answers(reading, calls, wrong, render)[place].text

@@ -18,7 +18,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, SecretStr
 
 from stages.effect import RawCall, Reply
-from stages.wire.served import RequestError
+from stages.wire.server.errors import RequestError
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from tests.wire_client import Endpoint
 

@@ -120,6 +120,13 @@ def test_a_glance_reads_the_end_of_a_long_journal_only(tmp_path: Path) -> None:
     assert (glance(journal).state, glance(journal).turns) == ("done", 2)
 
 
+def test_a_glance_finds_a_last_step_that_is_larger_than_what_it_reads_first(tmp_path: Path) -> None:
+    journal = recorded(tmp_path, "large", [call("pay", amount=5), call("finish")])
+    *before, last = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join((*before, last.replace(b'"ok"', b'"' + b"k" * (2 * TAIL) + b'"'))))
+    assert (glance(journal).state, glance(journal).outcome) == ("done", "finish returned")
+
+
 def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()

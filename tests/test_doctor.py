@@ -47,8 +47,10 @@ def test_llama_cpp_whose_calls_come_as_text_is_seen_through(ward: str) -> None:
     visit = visited(f"{ward}/llama/v1")
     facts = visit.facts
     assert (facts.kind, facts.build, facts.context_tokens, facts.slots) == ("llama-server", "b1-7e4c0a9", 4096, 1)
-    assert (facts.calls, facts.call_format) == ("text", "fenced")
-    assert (facts.required, facts.named, facts.schema, facts.refuses_overflow) == (False, False, True, True)
+    assert facts.calls == "text"
+    assert "of the family `fenced`" in told(visit, "tool calls").came
+    assert (facts.required, facts.named, facts.schema) == (False, False, True)
+    assert told(visit, "prompt over the context").verdict == "yes"
     assert "exceed_context_size_error" in told(visit, "prompt over the context").came
     assert profile_of(visit).mode == "constrained"
 
@@ -70,7 +72,7 @@ def test_max_is_not_vllm_although_it_has_its_version_and_its_context_field(ward:
     assert (facts.kind, facts.known_by, facts.context_tokens) == ("openai-compatible", "", 2048)
     assert (facts.calls, facts.required, facts.named) == ("text", False, False)
     assert (facts.schema, facts.strict, facts.structured_outputs, facts.guided_json) == (False, False, False, False)
-    assert facts.refuses_overflow
+    assert told(visit, "prompt over the context").verdict == "yes"
     assert "requires --enable-structured-output" in told(visit, "JSON Schema").came
     assert profile_of(visit).mode == "prompted"
 
@@ -94,7 +96,7 @@ CASES = [
         ("JSON Schema", "accepted and ignored"),
         "native",
     ),
-    ("deaf", {"calls": "ignored", "schema": False}, ("tool calls", "it ignores `tools` without a word"), "prompted"),
+    ("deaf", {"calls": "ignored", "schema": False}, ("tool calls", "it silently ignores `tools`"), "prompted"),
     (
         "strict",
         {"calls": "refused", "schema": False, "strict": True},
@@ -107,7 +109,7 @@ CASES = [
         ("tool calls", "that its schema does not allow"),
         "prompted",
     ),
-    ("fussy", {"system": False, "alternating": True}, ("system prompt", "no place for a system prompt"), "prompted"),
+    ("fussy", {"alternating": True}, ("system prompt", "no place for a system prompt"), "prompted"),
     (
         "objects",
         {"schema": False, "strict": False, "object_schema": True, "logprobs": True},
@@ -118,7 +120,7 @@ CASES = [
     ("thinker", {"thinks": "reasoning_content", "schema": True}, ("JSON Schema", "enforced"), "constrained"),
     ("ollama", {"kind": "ollama", "context_tokens": 32768, "schema": True}, ("JSON Schema", "enforced"), "constrained"),
     ("studio", {"kind": "lm-studio", "context_tokens": 8192}, ("context", "loaded_context_length"), "prompted"),
-    ("loading", {"answers": True}, ("reply", "tokens"), "prompted"),
+    ("loading", {"fatal": ""}, ("reply", "tokens"), "prompted"),
 ]
 
 
@@ -143,7 +145,7 @@ def test_each_character_is_found_out(
         ("page", "that address is of a web page, no API: give the API's own"),
         ("moved", "it sends to another address (https://elsewhere.example/v1): give that one"),
         ("locked", "name the environment variable that holds it with --api-key-env"),
-        ("garbled", "what it answers is no chat completion"),
+        ("garbled", "its answer is not a chat completion"),
         ("quota", "it refuses a plain question (status 422: n: 1 is too much)"),
     ],
 )
@@ -295,7 +297,13 @@ def test_json_is_for_programs(ward: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_exit_codes(ward: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told_by(capsys, f"{ward}/locked/v1")[0] == 1
     nowhere = str(tmp_path / "no" / "x.toml")
-    for wrong in (["nonsense"], [f"{ward}/deaf/v1", "--write", nowhere], [f"{ward}/deaf/v1", "--timeout", "0"]):
+    server = f"{ward}/deaf/v1"
+    for wrong in (
+        ["nonsense"],
+        [server, "--write", nowhere],
+        [server, "--write", str(tmp_path)],
+        [server, "--timeout", "0"],
+    ):
         code, said, problem = told_by(capsys, *wrong)
         assert (code, said) == (2, "")
         assert problem

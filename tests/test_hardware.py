@@ -94,7 +94,7 @@ def test_amd(files: dict[str, bytes], found: int | None) -> None:
 def test_gpus_are_summed_and_one_without_memory_of_its_own_has_the_machine_s() -> None:
     assert nvidia(24564, 24564).vram_gib == pytest.approx(47.98, abs=0.01)
     shared = profile(parse_nvidia("NVIDIA GB10, [N/A]"), 120 * GIB, "nvidia-smi")
-    assert (shared.vram_bytes, shared.unified) == (90 * GIB, True)
+    assert shared.vram_bytes == 90 * GIB
     assert profile((), 8 * GIB, "nvidia-smi").source == "no GPU was found"
 
 

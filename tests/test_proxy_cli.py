@@ -128,7 +128,7 @@ async def test_the_policy_is_read_again_at_a_signal_and_one_with_faults_changes_
         (("--api-key-env", "NOT_SET"), b"--api-key-env NOT_SET: that"),
         (("--backend-api-key-env", "NOT_SET"), b"--backend-api-key-env NOT_SET: that"),
         (("--policy", "nowhere.toml"), b"the policy nowhere.toml cannot be read"),
-        (("--policy", "pyproject.toml"), b"there is no such key"),
+        (("--policy", "pyproject.toml"), b"unknown key"),
     ],
 )
 async def test_what_makes_no_sense_is_told_in_a_sentence(words: tuple[str, ...], said: bytes) -> None:

@@ -13,7 +13,7 @@ from forge.proxy.policy_file import policy_from_toml
 from forge.proxy.tools import Guards
 from forge.proxy.turn import Again, Exhausted, Step, Turn, judged, opening
 from stages.effect import RawCall, Reply, Request
-from stages.wire.served import ServerRequest
+from stages.wire.server.request import ServerRequest
 from stages.wire.server_wires import CHAT
 
 Sent = dict[str, Any]

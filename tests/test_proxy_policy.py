@@ -14,6 +14,7 @@ from forge.backends import named
 from forge.errors import ForgeError
 from forge.proxy import ModelPolicy, Policy, ProxyOptions, ProxyServer, ToolPolicy
 from forge.proxy.policy_file import policy_from_toml, read_policy
+from forge.proxy.recent import Recent
 from tests.scripted_model import Line, ScriptedModel, called, chunk, completion, streamed, whole
 
 FILE = """
@@ -71,6 +72,7 @@ terminal_tool = 3
 [[order]]
 tool = "x"
 at_mst = 3
+counts_if = "passed"
 
 [[order]]
 at_most = "3"
@@ -91,21 +93,22 @@ grounded = 3
 """
 
 FAULTS = [
-    "required_stps: there is no such key",
+    "required_stps: unknown key",
     "Did you mean required_steps?",
-    "on_violation: it is a key of the table [calls]",
+    "on_violation: it belongs in the table [calls]",
     "[limits] max_repeats is 0; it must be a whole number, at least 1",
-    "[limits] max_seconds: there is no such key; there are: max_tool_calls, max_repeats.",
+    "[limits] max_seconds: unknown key. Known keys: max_tool_calls, max_repeats",
     "terminal_tool is 3; it must be a string or a list of strings",
-    "[order number 1] at_mst: there is no such key",
+    "[order number 1] at_mst: unknown key",
+    "[order number 1] counts_if: unknown key. Known keys: tool, at_step, ",  # it takes a function
     "[order number 2] at_most is '3'",
     "[order number 2] tool: it is missing",
-    "[tools.commit] effct: there is no such key",
-    "[tools.commit.prerequisites number 2] match: there is no such key",
+    "[tools.commit] effct: unknown key",
+    "[tools.commit.prerequisites number 2] match: unknown key",
     "Did you mean match_arg?",
     "[tools.b]: it must be a table",
     "[model.\"qwen*\".calls] on_violation is 'block'; it must be one of block_all, block_call",
-    '[model."qwen*"] model: there is no such key',
+    '[model."qwen*"] model: unknown key',
     '[model."qwen*".tools.commit] grounded is 3',
 ]
 
@@ -611,6 +614,13 @@ prerequisites = ["Read", "read", { tool = "test", match_arg = "path" }]
         "the policy names Read, which a request does not offer: not enforced there. Did you mean read?",
         "the policy names the argument path of test, which a request does not offer: not enforced there.",
     ]
+
+
+def test_of_many_warnings_about_clients_tools_the_last_are_remembered() -> None:
+    recent = Recent(100)
+    assert all(recent.add(f"tool-{number}") for number in range(300))
+    assert not recent.add("tool-299")
+    assert [number for number in range(300) if f"tool-{number}" in recent] == list(range(200, 300))
 
 
 async def test_a_policy_is_that_of_the_model_that_was_asked_for() -> None:

@@ -14,7 +14,9 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 
+from forge.backends import named
 from forge.cli.proxy import KEPT, Display, Shown, ToDisplay
+from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.passage import Notes, Passage, summary_line
 from stages.effect import Usage
 from tests.scripted_model import ScriptedModel, completion, whole
@@ -36,6 +38,21 @@ def test_a_line_tells_what_was_rescued_and_retried() -> None:
     said = "(retried; rescued look (bare); retried 2 times for lok, a text)"
     assert summary_line(PASSAGE) == f"POST /chat/completions 200 1234 ms 1100+7 tokens {said}"
     assert summary_line(replace(PASSAGE, notes=Notes(), status=404)) == "POST /chat/completions 404 1234 ms"
+
+
+async def test_the_log_says_why_a_request_failed_but_not_what_the_backend_said_of_the_conversation() -> None:
+    seen = list[Passage]()
+    refusal = whole({"error": {"message": "cannot parse 'my secret'"}}, status=503)
+    async with ScriptedModel(refusal) as model, aiohttp.ClientSession() as session:
+        backend = named(model.url, profile="llama-server")
+        async with ProxyServer(backend, ProxyOptions(port=0), seen.append) as proxy:
+            for path, body in (("completions", asked()), ("completions", asked(messages="Hi.")), ("completion", {})):
+                async with session.post(f"{proxy.url}/v1/chat/{path}", json=body) as answer:
+                    await answer.read()
+    failed, wrong, lost = (summary_line(passage).partition("(")[2] for passage in seen)
+    assert failed == "error; the backend answered 503)"
+    assert wrong == "messages: expected array, got string)"
+    assert lost.startswith("there is no endpoint /chat/completion; available: /v1/chat/completions, ")
 
 
 def test_what_clients_and_models_write_cannot_control_the_terminal_or_forge_a_line() -> None:

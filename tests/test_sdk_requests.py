@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from stages.wire.served import Choice, RequestError, ServerRequest
-from stages.wire.server_wires import SERVER_WIRES
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import Choice, ServerRequest
+from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 from tests.record_sdk_requests import FILE, recorded
 from tests.wire_client import said
 
-WIRES = {wire.name: wire for wire in SERVER_WIRES}
+WIRES = {wire.name: wire for wire in (CHAT, RESPONSES, MESSAGES)}
 ASKED = ("user", "What is the weather in Oslo?")
 BRIEF = ("system", "Be brief.")
 CALLED = ("assistant", "", 'weather({"city":"Oslo"})')
@@ -67,4 +68,4 @@ def test_every_request_is_read_whole(lines: Callable[[], Iterator[dict[str, Any]
         "langchain_chat 0": Choice(mode="required", tools=("Weather",)),
     }
     assert [call for call, request in requests.items() if not request.parallel] == ["langchain_chat 0"]
-    assert requests["messages_loop 0"].thinking.budget == 1024
+    assert requests["messages_loop 0"].thinking.wanted

@@ -210,6 +210,12 @@ def test_one_that_dies_is_quoted_with_its_exit_code_and_a_hint(make: Make, tmp_p
     assert log.is_relative_to(tmp_path)
 
 
+def test_a_log_that_is_removed_meanwhile_keeps_no_server_from_starting(make: Make) -> None:
+    log_folder().mkdir(parents=True)
+    (log_folder() / "gone.log").symlink_to("nowhere.log")  # listed, and not there when it is looked at
+    assert "exit code 3" in failure(make("dies"))
+
+
 def test_one_built_for_another_processor_is_told_as_such_with_a_way_out(make: Make) -> None:
     said = failure(make("illegal"))
     assert "llama-server ended with exit code 132 (SIGILL) before it was ready." in said
@@ -366,7 +372,7 @@ async def test_a_port_of_no_model_server_is_refused_too(make: Make) -> None:
 
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as stranger:
         port = stranger.sockets[0].getsockname()[1]
-        with pytest.raises(BackendError, match=f"port {port} is in use by something that is no model server"):
+        with pytest.raises(BackendError, match=f"port {port} is in use by something that is not a model server"):
             await make(port=port).start()
 
 

@@ -10,7 +10,9 @@ from msgspec import Raw
 from stages.effect import Reply
 from stages.message import Assistant, History, Message, System, Tool, User
 from stages.wire.deltas import Piece, reply_pieces
-from stages.wire.served import Envelope, Events, RequestError, ServerRequest
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import ServerRequest
+from stages.wire.server.streams import Envelope, Events
 from stages.wire.server_wires import ServerWire
 
 

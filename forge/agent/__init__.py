@@ -1,4 +1,4 @@
-"""Agents: conversations that act, remember and ask. Each message is a run of one workflow, by the same loop."""
+"""Agents: conversations that act, remember and ask. Each message is a run of one workflow, in the same loop."""
 
 from forge.agent.agent import Agent
 from forge.agent.definition import BuiltIn

@@ -1,4 +1,4 @@
-"""Agents: a conversation in which each message is a run of one workflow, steered, kept and told as events."""
+"""Agents: a conversation in which each message is a run of one workflow, with steering, memory and events."""
 
 import asyncio
 import inspect
@@ -29,35 +29,36 @@ from forge.runtime.runs import carried_on, synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.checks import OnText, fill
 from forge.workflow.workflow import TurnOptions, Workflow
+from stages.budget import within
 from stages.deliver import reopened
 from stages.effect import Budget, HandOff
 from stages.events import BackendReplaced, RunFinished, RunHalted, RunStarted, Stamped
 from stages.halt import JournalFailed
 from stages.memory import with_facts
 from stages.message import History, System
-from stages.retry import FallBackOn, another_model_may_help, within
+from stages.retry import FallBackOn, another_model_may_help
 from stages.state import Done, Ending, Ready, State
 from stages.view.prompt import PromptUse, Section, prompt_use
 
 if TYPE_CHECKING:
-    from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
+    from typing import _SpecialForm  # the type that checkers give Annotated[…] and Literal[…]
 
 
-# Keeping: what an agent asks of its memory, and the state that it goes on from.
+# The memory of an agent, and the state that it continues from.
 
 
 class Keeper(Protocol):
-    """What an agent asks of its memory; a `forge.agent.memory.Session` is one."""
+    """What an agent needs of its memory; implemented by `forge.agent.memory.Session`."""
 
     async def load(self) -> State | None:
-        """The state that was last saved; None: there is none."""
+        """The last saved state; None if there is none."""
 
     async def save(self, state: State) -> None:
-        """Save the state. ForgeError if it cannot: the agent then stops before it does anything more."""
+        """Save the state. ForgeError if that fails: the agent then stops before it does anything else."""
 
 
 def _refuse_store(memory: Keeper | None) -> None:
-    """DefinitionError for a whole store in the place of one conversation in it, or for another object without one."""
+    """DefinitionError for a store instead of a session in it, or any other object without the two methods."""
     if memory is None:
         return
     for method, arguments in ((memory.load, ()), (memory.save, ("state",))):
@@ -65,12 +66,14 @@ def _refuse_store(memory: Keeper | None) -> None:
             inspect.signature(method).bind(*arguments)
         except TypeError:
             name = type(memory).__name__
-            said = f"memory is {memory!r}, which is no conversation; of a store, name one: Session({name}(…), 'ann')"
+            said = (
+                f"memory is {memory!r}, which is not a conversation; for a store, name one: Session({name}(…), 'ann')"
+            )
             raise DefinitionError((said,)) from None
 
 
 async def saving(memory: Keeper, state: State) -> None:
-    """Save the state. UnrecordedError if that fails, by which a run ends before it does anything more."""
+    """Save the state. UnrecordedError if that fails, which ends the run before it does anything else."""
     try:
         await memory.save(state)
     except ForgeError as error:
@@ -78,7 +81,7 @@ async def saving(memory: Keeper, state: State) -> None:
 
 
 def prompted(state: State | None, workflow: Workflow) -> State | None:
-    """The state with the workflow's system prompt of today; None: there is no state."""
+    """The state with the workflow's current system prompt; None if there is no state."""
     if state is None:
         return None
     history = state.history
@@ -88,11 +91,11 @@ def prompted(state: State | None, workflow: Workflow) -> State | None:
     return state if first == system else state.reshape((*system, *history[len(first) :]))
 
 
-# Work: what an agent does for one message after another, and where its conversation is.
+# Work: the conversation of an agent, one message after another.
 
 
 class Job(Struct, Generic[R_co], frozen=True, kw_only=True):
-    """A message, and how to work on it. None: continue with the one that was interrupted."""
+    """A message and how to process it. `message` None: continue the interrupted one."""
 
     workflow: Workflow[R_co]
     backend: AnyBackend
@@ -103,17 +106,17 @@ class Job(Struct, Generic[R_co], frozen=True, kw_only=True):
     fallbacks: tuple[AnyBackend, ...] = ()
     fall_back_on: FallBackOn = another_model_may_help
     share: Budget | None = None
-    """What it may take at most, of the budget of the run that asks for it."""
+    """Maximum share of the calling run's budget."""
 
 
 reader: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("forge_agent_reader", default=None)
-"""Waits for the reader of the stream that the events go to, if there is one, and agents within the agent wait too."""
+"""Waits for the reader of the event stream, if there is one; nested agents wait for it too."""
 
 
 class _Ends:
-    """Passes on the events of a run, and holds its end back until the conversation is saved.
+    """Passes on the events of a run, but holds back its end until the conversation is saved.
 
-    A halt is no end where another backend goes on.
+    A halt is not the end if a fallback continues.
     """
 
     def __init__(self, on_event: OnEvent, run: str) -> None:
@@ -132,14 +135,14 @@ class _Ends:
         notify(self._on_event, stamped, stamped.event)
 
     def tell(self, ended: Result[Finished[R_co], Halted]) -> None:
-        """Tell of the end."""
+        """Report the end of the run."""
         if self._end is not None:
             event = RunHalted(halt=ended.failure().halt) if isinstance(ended, Failure) else self._end.event
             notify(self._on_event, replace(self._end, event=event), event)
 
 
 class Work:
-    """The conversation of an agent. One message is worked on at a time; others wait their turn."""
+    """The conversation of an agent. Messages are processed one at a time; others wait."""
 
     def __init__(self, memory: Keeper | None) -> None:
         self.cancel: asyncio.Event | None = None
@@ -148,7 +151,7 @@ class Work:
         self.switch(memory)
 
     def switch(self, memory: Keeper | None) -> None:
-        """Go on with the conversation that this keeps; what nobody has read of another is dropped."""
+        """Continue with the conversation in this memory; unread steering messages are dropped."""
         self.state: State | None = None
         self.memory = memory
         self._loaded = memory is None
@@ -161,7 +164,7 @@ class Work:
         self._unread.append(message)
 
     async def do(self, job: Job[R_co]) -> Result[Finished[R_co], Halted]:
-        """Work on the job's message; then on what was said in the meantime, and came too late for that."""
+        """Process the job's message, then the steering messages that arrived too late for it."""
         async with self._turns:
             if journal := job.watching.get("journal"):
                 refuse_taken(Path(journal))
@@ -172,7 +175,7 @@ class Work:
             before = prompted(self.state, job.workflow)
             self.cancel = job.watching.get("cancel") or asyncio.Event()
             try:
-                ended = await self._run(job, *await self._begun(job, before))
+                ended = await self._run(job, *await self._begun(job, before), budget=job.budget)
                 while self._unread and isinstance(ended, Success) and not isinstance(ended.unwrap().outcome, HandOff):
                     said = "\n\n".join(self._heard())
                     ended = await self._run(job, said, *await _next(job, ended.unwrap().state, said))
@@ -181,7 +184,7 @@ class Work:
         return ended
 
     async def _begun(self, job: Job[R_co], before: State | None) -> tuple[str, State, History]:
-        """What the user said, what nobody has read yet before it, and how the work on it begins (`_next`)."""
+        """The arguments of the first run: the text, with unread steering messages, and what `_next` returns."""
         if job.message is not None:
             waiting = self._heard()
             said = "\n\n".join((*waiting, job.message))
@@ -195,21 +198,22 @@ class Work:
         return "", before, ()
 
     def _heard(self) -> tuple[str, ...]:
-        """What the user said since the model last read it."""
+        """The steering messages since the model last read them."""
         heard = tuple(self._unread)
         self._unread.clear()
         return heard
 
-    async def _run(self, job: Job[R_co], said: str, state: State, opening: History) -> Result[Finished[R_co], Halted]:
-        """One run, its events told, and the state that it leaves saved."""
+    async def _run(
+        self, job: Job[R_co], said: str, state: State, opening: History, budget: Budget | None = None
+    ) -> Result[Finished[R_co], Halted]:
+        """One run: its events are reported and its state saved; `budget` replaces the state's."""
         own: Watching = {**job.watching, "cancel": self.cancel, "hear": self._heard, "keep": self._keep}
         on_event = job.watching.get("on_event")
         ends = _Ends(on_event, state.run) if on_event else None
         if ends:
-            # Whoever listens to an agent sees its replies grow.
+            # Listeners of an agent see its replies arrive.
             own = {**own, "on_event": ends, "on_chunk": own.get("on_chunk") or (lambda _: None)}
         try:
-            budget = job.budget if job.message is None else None
             ended = await carried_on(
                 job.workflow,
                 state,
@@ -222,14 +226,13 @@ class Work:
             for backend in job.fallbacks:
                 if not isinstance(ended, Failure) or not job.fall_back_on(ended.failure().halt):
                     break
-                # With what is left of the budget, and the counts of mistakes at zero; a request without an answer
-                # costs nothing.
+                # Continue with the rest of the budget and no counted mistakes; an unanswered request costs nothing.
                 after = reopened(ended.failure().state)
                 ended = await carried_on(
                     job.workflow, after, backend=backend, watching=_recorded(own), budget=after.ledger.budget
                 )
         except ForgeError as error:
-            self.state = error.state or self.state  # keep what was done before it
+            self.state = error.state or self.state  # keep what was done before the error
             raise
         left = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
         try:
@@ -247,15 +250,15 @@ class Work:
         try:
             await saving(self.memory, state)
         except UnrecordedError as error:
-            # Where another has saved the conversation since, the next message goes on from that.
+            # If someone else has saved the conversation since, the next message continues from that.
             self._loaded = not isinstance(error.__cause__, SessionChangedError)
             raise
 
 
 async def _next(job: Job[R_co], before: State | None, said: str) -> tuple[State, History]:
-    """The state in which the work on what the user said begins, and the messages that this adds; facts come first.
+    """The state in which processing the user's text begins, and the messages that it adds, facts first.
 
-    What answers the question of a call goes to that call.
+    If a call has asked the user something, the text is the answer to it.
     """
     state = job.workflow.start(said) if before is None else job.workflow.follow(before, said)
     if job.share is not None:
@@ -267,27 +270,27 @@ async def _next(job: Job[R_co], before: State | None, said: str) -> tuple[State,
 
 
 def _recorded(own: Watching) -> Watching:
-    """The options of the message's next run: each of its runs has a journal of its own."""
+    """The options of the message's next run, which gets a journal of its own."""
     journal = own.get("journal")
     return {**own, "journal": next_part(journal)} if journal else own
 
 
-# Agent: a workflow that a user talks to, message by message; a conversation that is kept and can be steered.
+# Agent: a workflow that a user talks to, message by message, with memory and steering.
 
 
 class Agent(Generic[R_co]):
     """A model with tools and instructions that a user talks to. Each message is one run of `workflow`.
 
-    `instructions` say what it is to do, `background` what it should know of its surroundings, such as an AGENTS.md;
-    both are taken literally. `built_in_tools` names those to have, of task_completion, ask_question and converse; None:
-    those that fit. `on_text` is what a reply without a call means: the answer (`accept`), a mistake after which it may
-    talk with a tool (`respond`), or a mistake (`nudge`). `memory`, a session, keeps the conversation; of `facts`, which
-    may be replaced between messages, the model is shown those that fit a message, as data. Where a model halts, the
-    next of the `fallbacks` continues, if `fall_back_on` says so of the halt. The other options are those of a Workflow,
-    for each message; it makes at most 20 model calls, unless you say otherwise.
+    `instructions` say what it should do, `background` describes its surroundings, such as an AGENTS.md; both are taken
+    literally. `built_in_tools` selects from task_completion, ask_question and converse; None selects those that fit.
+    `on_text` is the meaning of a reply without a call: the answer (`accept`), a mistake that lets it talk with a tool
+    next (`respond`), or a mistake (`nudge`). `memory`, a session, keeps the conversation. The model is shown the
+    `facts` that match a message, as data; they may be replaced between messages. If a model halts, the next of the
+    `fallbacks` continues, provided that `fall_back_on` accepts the halt. The other options are those of a Workflow and
+    apply to each message; by default it makes at most 20 model calls.
 
     Every mistake in the definition is reported at once, as a DefinitionError. `async with agent:` keeps the backend
-    connected, and a model in this process loaded, from message to message. An agent belongs to one event loop.
+    connected, and a model in this process loaded, between messages. An agent belongs to one event loop.
     """
 
     @checked_options
@@ -329,58 +332,58 @@ class Agent(Generic[R_co]):
         self._held: OpenBackend | None = None
 
     def __repr__(self) -> str:
-        """Its name, and where its conversation is."""
+        """Its name and its conversation."""
         return f"Agent({self.workflow.name!r}, {self.state!r})"
 
     @property
     def workflow(self) -> Workflow[R_co]:
-        """What it runs for each message, with its built-in tools and its system prompt."""
+        """The workflow of each message, including built-in tools and system prompt."""
         return self._definition.workflow
 
     @property
     def backend(self) -> AnyBackend:
-        """Where its model is, as it was given."""
+        """The backend, as given."""
         return self._backend
 
     @property
     def fallbacks(self) -> tuple[AnyBackend, ...]:
-        """The backends that go on where the first one halts."""
+        """The backends to continue with if the first one halts."""
         return self._fallbacks
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """The sections of its system prompt, in their order, each with its tokens."""
+        """The sections of the system prompt, in order, with their token counts."""
         return self._definition.sections
 
     @property
     def prompt_use(self) -> PromptUse | None:
-        """What the next prompt takes of the context, in tokens; None before the first message."""
+        """The context that the next prompt needs, in tokens; None before the first message."""
         return prompt_use(self.state) if self.state is not None else None
 
     @property
     def state(self) -> State | None:
-        """The conversation as it is now; None before the first message, and before a saved one was loaded."""
+        """The current conversation; None before the first message, or before a saved one is loaded."""
         return self._work.state
 
     @property
     def working(self) -> bool:
-        """Whether it works on a message."""
+        """Whether it is processing a message."""
         return self._work.cancel is not None
 
     @property
     def setup(self) -> Setup | None:
-        """What is known of its backend, while it stays connected by `async with agent:`; None otherwise."""
+        """What is known of the backend while `async with agent:` keeps it connected; otherwise None."""
         return self._held.setup if self._held is not None else None
 
     @property
     def memory(self) -> Keeper | None:
-        """What keeps its conversation; None: nothing does."""
+        """The memory of the conversation, if any."""
         return self._work.memory
 
     def switch(self, memory: Keeper | None) -> None:
-        """Go on with the conversation that this keeps, from the next message on; None: with a new one, kept by nobody.
+        """Continue with the conversation in this memory from the next message on; None: a new one without memory.
 
-        ForgeError while it works on a message.
+        ForgeError while it is processing a message.
         """
         if self.working:
             raise ForgeError("the agent works on a message; wait for its end, or cancel() it, before you switch")
@@ -388,17 +391,17 @@ class Agent(Generic[R_co]):
         self._work.switch(memory)
 
     def add_tools(self, *tools: AnyTool) -> None:
-        """Give it more tools, from the next message on. DefinitionError for wrong ones, and nothing is changed."""
+        """Add tools, from the next message on. DefinitionError for invalid ones; then nothing changes."""
         more = with_fields(self._definition, tools=(*self._definition.tools, *tools))
         more.workflow  # noqa: B018 - a wrong definition is refused here
         self._definition = more
 
     @checked_options
     async def process(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
-        """Work on the message to an outcome: Completed, Said, NeedsInput or HandOff; or the reason why it halted.
+        """Process the message until it ends as Completed, Said, NeedsInput or HandOff, or halts.
 
-        Options as in `forge.run`; with `on_event`, replies are streamed. While it works on another message, this one
-        waits its turn.
+        Options as in `forge.run`; with `on_event`, replies are streamed. Waits while another message is being
+        processed.
         """
         return await self._work.do(self._job(message, watching))
 
@@ -425,10 +428,10 @@ class Agent(Generic[R_co]):
         budget: Budget | None = None,
         **watching: Unpack[Watching],
     ) -> Result[Finished[R_co], Halted]:
-        """Work on the task in a conversation of its own; the agent's own `state` and memory stay as they are.
+        """Process the task in a separate conversation; the agent's own `state` and memory do not change.
 
-        `memory` keeps that conversation; None: nobody does. The task takes no more than `budget`. Otherwise as
-        `process`; several tasks may be worked on at the same time.
+        `memory` keeps that conversation; None keeps it nowhere. The task uses at most `budget`. Otherwise as `process`;
+        several tasks may run concurrently.
         """
         return await Work(memory).do(replace(self._job(task, watching), share=budget))
 
@@ -436,24 +439,24 @@ class Agent(Generic[R_co]):
     async def resume(
         self, *, budget: Budget | None = None, **watching: Unpack[Watching]
     ) -> Result[Finished[R_co], Halted]:
-        """Continue with a message that was interrupted: by a halt, a cancellation, the end of the program.
+        """Continue a message that was interrupted by a halt, a cancellation or the end of the program.
 
-        ForgeError if there is none. `budget` replaces what is left of the message's own. A call that had been started,
-        and neither only reads nor is idempotent, is not made again: its outcome is unknown.
+        ForgeError if there is none. `budget` replaces what is left of the message's own. A call that had started is not
+        repeated, unless it only reads or is idempotent: its outcome is unknown.
         """
         return await self._work.do(self._job(None, watching, budget))
 
     @checked_options
     async def stream(self, message: str, **watching: Unpack[Watching]) -> AsyncGenerator[Stamped, None]:
-        """The events of `process` as they come; a run's last is a RunFinished, a RunHalted or a RunFailed.
+        """The events of `process` as they happen; the last is a RunFinished, a RunHalted or a RunFailed.
 
-        The agent stays at most a few hundred events ahead of the reader. Leaving the loop cancels it; the end is
-        awaited when the generator is closed (`contextlib.aclosing`). Raises what `process` raises.
+        The agent stays at most a few hundred events ahead of the reader. Leaving the loop cancels the run; closing the
+        generator waits for its end (`contextlib.aclosing`). Raises what `process` raises.
         """
 
         async def start(line: Line[Stamped], stop: asyncio.Event) -> None:
             told: Watching = {**told_to(line.put, line.room, watching), "cancel": stop}
-            reader.set(line.room)  # in this task alone
+            reader.set(line.room)  # only in this task
             await self.process(message, **told)
 
         async with aclosing(streamed(start, same_progress, watching.get("cancel"))) as events:
@@ -461,32 +464,32 @@ class Agent(Generic[R_co]):
                 yield event
 
     def steer(self, message: str) -> None:
-        """Say something while it works: the model reads it with the results of the next tools.
+        """Tell the agent something while it works: the model reads it with the next tool results.
 
-        If there are none before its outcome, it works on the message afterwards, before `process` returns; after a
-        halt or a hand-off, with the next message. DefinitionError for an empty message.
+        If there are none, the agent processes it as the next message, before `process` returns; after a halt or a
+        hand-off, together with the next message. DefinitionError for an empty message.
         """
         self._work.steer(message)
 
     def cancel(self) -> None:
-        """End the work on the current message at once, as the Halt `Cancelled`; nothing, where it does not work."""
+        """End the current message at once with the Halt `Cancelled`; does nothing if there is none."""
         if self._work.cancel is not None:
             self._work.cancel.set()
 
     async def __aenter__(self) -> Self:
-        """Connect the backend, and keep it connected. ForgeError if it cannot be reached."""
+        """Connect the backend and keep it connected. ForgeError if it cannot be reached."""
         self._held = OpenBackend(await self._connection.enter_async_context(reached(self._backend).connect()))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Disconnect it."""
+        """Disconnect the backend."""
         self._held = None
         await self._connection.aclose()
 
     def _job(self, message: str | None, watching: Watching, budget: Budget | None = None) -> Job[R_co]:
-        """TypeError for what an agent does itself."""
+        """The job for a message. TypeError for options that an agent sets itself."""
         if taken := [name for name in _INSTEAD if name in watching]:
             raise TypeError("; ".join(f"an agent has no option {name!r}: {_INSTEAD[name]}" for name in taken))
         return Job(

@@ -1,4 +1,4 @@
-"""What an agent is made of: its options, its built-in tools and the workflow that follows from them."""
+"""The definition of an agent: its options, its built-in tools and the resulting workflow."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -20,14 +20,14 @@ from stages.rules import Limits
 from stages.view.prompt import Section, joined, sections_of
 
 if TYPE_CHECKING:
-    from typing import _SpecialForm  # what a type checker takes Annotated[…] and Literal[…] for
+    from typing import _SpecialForm  # the type that checkers give Annotated[…] and Literal[…]
 
 
 _MAX_ITERATIONS = 20
-"""Maximum number of model calls for one message, unless the agent says otherwise."""
+"""Maximum model calls per message, unless the agent sets another limit."""
 
 
-# The tools that every agent may end its turn with: complete the task, ask the user, talk to the user.
+# Built-in tools that end a turn: complete the task, ask the user, talk to the user.
 
 BuiltIn = Literal["task_completion", "ask_question", "converse"]
 
@@ -63,7 +63,7 @@ def converse(message: str) -> Said:
 
 
 def _given(text: str, name: str) -> str:
-    """The text. ValueError, which the model is told, if it is empty."""
+    """The text. ValueError, shown to the model, if it is empty."""
     if not text.strip():
         raise ValueError(f"{name} is empty; write it out")
     return text
@@ -79,18 +79,18 @@ NAMES: tuple[BuiltIn, ...] = get_args(BuiltIn)
 
 
 def built_in_tools(names: Collection[BuiltIn]) -> tuple[Tool[..., object], ...]:
-    """The tools of these names, in forge's own order."""
+    """The tools with these names, in forge's order."""
     return tuple(tool(effect="terminal", idempotent=True)(_FUNCTIONS[name]) for name in NAMES if name in names)
 
 
-# An agent's definition: the workflow that it runs for each message, and the sections of its system prompt.
+# The definition: the workflow for each message, and the sections of its system prompt.
 
 AnyTool = Tool[..., object] | Callable[..., object]
 
 
 @dataclass(frozen=True)
 class Definition(Generic[R_co]):
-    """What an agent is made of. The options are those of `forge.agent.Agent`."""
+    """The options of `forge.agent.Agent`."""
 
     name: str
     _: KW_ONLY
@@ -104,31 +104,31 @@ class Definition(Generic[R_co]):
 
     @cached_property
     def built_in(self) -> tuple[BuiltIn, ...]:
-        """The names of its built-in tools. A conversation without other tools needs none."""
+        """The names of the agent's built-in tools; a conversation without other tools needs none."""
         if self.built_in_tools is not None:
             return tuple(name for name in NAMES if name in self.built_in_tools)
         if self.on_text == "accept" and not self.tools and self.result is None:
             return ()
-        # No `converse` where a reply in words is an answer or is to be corrected anyway, and no `task_completion` where
-        # the task is completed with a `result` of a type.
+        # No `converse` if a text reply is an answer or will be corrected anyway, no `task_completion` if the task ends
+        # with a typed `result`.
         needless = {"task_completion": self.result is not None, "converse": self.on_text != "respond"}
         return tuple(name for name in NAMES if not needless.get(name, False))
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """The sections of its system prompt."""
+        """The sections of the system prompt."""
         guidance = how_to_end(self.built_in, words=self.on_text == "accept")
         return sections_of({"instructions": self.instructions, "background": self.background, "guidance": guidance})
 
     @cached_property
     def workflow(self) -> Workflow[R_co]:
-        """What it runs for each message. DefinitionError, with every mistake, for a wrong definition."""
+        """The workflow for each message. DefinitionError, with every mistake, for an invalid definition."""
         own = tuple(made if isinstance(made, Tool) else tool(made) for made in self.tools)
         if taken := sorted({made.name for made in own} & {*self.built_in}):
             raise DefinitionError(tuple(_RESERVED.format(name=name) for name in taken))
         echoes = (no_echoes("ask_question", "question"),) if "ask_question" in self.built_in else ()
-        # Bounded: 20 model calls a message, and a warning when a fifth of them is left. In a conversation an answer in
-        # words costs one model call, so none is asked about.
+        # At most 20 model calls per message, with a warning when a fifth is left. In a conversation, a text answer is
+        # expected, so forge does not ask whether a call was meant.
         limits, context = self.options.get("limits", Limits()), self.options.get("context", Context())
         without = self.options.get("without", ())
         most = limits.max_iterations or _MAX_ITERATIONS
@@ -144,7 +144,7 @@ class Definition(Generic[R_co]):
             self.name,
             tools=(*own, *built_in_tools(self.built_in)),
             system_prompt=literal(joined(self.sections)),
-            # A tool for words is built in; the workflow adds none of its own.
+            # The tool for text answers is built in; the workflow must not add its own.
             on_text="nudge" if self.on_text == "respond" else self.on_text,
             result=self.result,
             **options,

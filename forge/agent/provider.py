@@ -1,4 +1,4 @@
-"""Provider: a model by itself, without tools: messages in, one reply out, whole or as it grows."""
+"""Provider: a model without tools: messages in, one reply out, complete or streamed."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -23,11 +23,11 @@ from stages.wire.target import Target
 from stages.wire.wires import wire
 
 Prompt = str | Message | tuple[Message, ...] | list[Message]
-"""What the user says, or a conversation: a history of `stages.message`."""
+"""The user's text, or a conversation as a history of `stages.message`."""
 
 
 class Provider:
-    """A model behind any backend: `complete` and `stream`. An agent asks its model itself; this is for other uses."""
+    """A model behind any backend: `complete` and `stream`. Agents do not need it; it is for other uses."""
 
     @checked_options
     def __init__(self, backend: AnyBackend) -> None:
@@ -35,7 +35,7 @@ class Provider:
 
     @checked_options
     async def complete(self, messages: Prompt) -> Result[Reply, Fault]:
-        """The model's reply, its reasoning apart from its text; or the fault for which there is none, after retries.
+        """The model's reply, with reasoning separate from text; or the fault, after retries.
 
         DefinitionError without a message, ForgeError if the backend cannot be reached.
         """
@@ -45,9 +45,9 @@ class Provider:
 
     @checked_options
     async def stream(self, messages: Prompt) -> AsyncGenerator[Delta | Reply | Fault, None]:
-        """The deltas of the reply as they come; last, the `Reply` or the `Fault`. Leaving the loop closes the request.
+        """The deltas of the reply as they arrive; last, the `Reply` or the `Fault`.
 
-        Raises what `complete` raises.
+        Leaving the loop closes the request. Raises what `complete` raises.
         """
         history = _history(messages)
 
@@ -67,7 +67,7 @@ class Provider:
 
 
 def _history(messages: Prompt) -> History:
-    """The messages. DefinitionError if there are none, or a text is empty."""
+    """The messages. DefinitionError if there are none, or one is empty."""
     match messages:
         case str():
             history: History = (User(text=messages),) if messages.strip() else ()
@@ -84,7 +84,7 @@ _NO_TOOLS = Rules(tools=(), on_text="accept")
 
 
 def _request(history: History, setup: Setup) -> Send:
-    """The request that an agent without tools would make of that history, by the same stages."""
+    """The request that an agent without tools would send for that history, by the same stages."""
     target = Target(model=setup.model, sampling=setup.sampling, wire=wire(setup.dialect), alternating=setup.alternating)
     asked = pipeline(fold(), serialize(_NO_TOOLS, target), send(_NO_TOOLS))(State(history=history)).unwrap()
     if not isinstance(asked.phase, Awaiting) or not isinstance(asked.phase.effect, Send):

@@ -15,6 +15,7 @@ from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Calling, OnEvent, calling, notify
 from forge.runtime.watching import Watching
 from forge.tools.definition import Caller, Tool, ToolDef, tool
+from stages.budget import spending
 from stages.deliver import reopened
 from stages.effect import HandOff, NeedsInput, Paused, Said, Spending
 from stages.events import Stamped
@@ -22,19 +23,19 @@ from stages.memory import Role, of_roles, role_of
 from stages.message import History, Kind, System, User, is_nudge
 from stages.nudges import child_handed_over, handed_over
 from stages.options import Seconds
-from stages.retry import MAX_HOPS, refused_hop, spending
+from stages.retry import MAX_HOPS, refused_hop
 from stages.saved import load, save
 from stages.state import Completed, State
 from stages.tool import ToolEffect
 
-# Hand-offs: one agent passes a message on to another. The driver is outside the loop; a hand-off is an outcome.
+# Hand-offs: one agent passes a message on to another. A hand-off is an outcome, handled outside the loop.
 
 Brief = Callable[[str, HandOff, History], str]
-"""What the next agent is told: a pure function of what the user said, the hand-off, and the last agent's history."""
+"""The message for the next agent: a pure function of the user's message, the hand-off, and the last agent's history."""
 
 
 class Handled(Struct, frozen=True, kw_only=True):
-    """How the work on a message ended: `by` is the agent that the user's next message is for.
+    """The end of a message; `by` is the agent for the user's next message.
 
     `path` are all agents that had the message, in order.
     """
@@ -49,7 +50,7 @@ class Handled(Struct, frozen=True, kw_only=True):
 
 
 class NotHandedOver(Struct, frozen=True, kw_only=True):
-    """A hand-off that was refused: to nobody that is there, once too often, or back and forth. `reason` says which."""
+    """A refused hand-off: to an unknown agent, once too often, or back and forth. `reason` says which."""
 
     path: tuple[str, ...]
     hand_off: HandOff
@@ -59,9 +60,9 @@ class NotHandedOver(Struct, frozen=True, kw_only=True):
 
 @checked_options
 def hand_off_tool(agents: Mapping[str, str]) -> Tool[..., object]:
-    """The terminal tool `hand_off`, by which an agent passes a message on; the agents by name, each with what it does.
+    """The terminal tool `hand_off`; `agents` are names with descriptions.
 
-    DefinitionError where there is none.
+    DefinitionError without agents.
     """
     if not agents:
         raise DefinitionError(("hand_off_tool: there is no agent to hand over to; name each with what it does",))
@@ -83,17 +84,17 @@ _PAYLOAD = "What the other needs to know, in full: it has not read this."
 
 def _handing_over(to: str, payload: str) -> HandOff:
     said = payload.strip(" .").lower()
-    # Small models repeat the description of the payload instead of writing one, often cut short. A few words of it may
-    # be meant, so only half of it or more counts.
+    # Small models repeat the payload's description, often shortened, instead of writing a payload. A few of its words
+    # may be meant, so only half of it or more counts as a repetition.
     repeats = len(said) > len(_PAYLOAD) // 2 and said in _PAYLOAD.lower()
     return HandOff(to=to, payload="" if repeats else payload)
 
 
 @checked_options
 def history_brief(*roles: Role, most: Annotated[int, Meta(ge=1)] = 20) -> Brief:
-    """A `brief` that also shows the next agent the last `most` messages of these roles (none named: user, assistant).
+    """A `brief` that also shows the last `most` messages of these roles (default: user and assistant).
 
-    Corrections, warnings and system prompts are left out, and so are calls; of each text it shows the beginning.
+    Corrections, warnings, system prompts and calls are left out; long texts are shortened.
     """
     wanted = roles or ("user", "assistant")
 
@@ -128,11 +129,11 @@ async def run_with_hand_offs(
     max_hops: Annotated[int, Meta(ge=0)] = MAX_HOPS,
     **watching: Unpack[Watching],
 ) -> Result[Handled, Halted | NotHandedOver]:
-    """Have the agent `first` work on the message, then whoever it is handed to, until one of them keeps it.
+    """Have the agent `first` process the message, then each agent that it is handed to.
 
-    Each has its own tools, conversation and budget; `brief` writes what the next one is told: unless it is yours, what
-    the user said, and the hand-off's payload (see `history_brief`). The journal of the second agent that has the
-    message is `run.hop-2.jsonl`, if the first's is `run.jsonl`. DefinitionError where `first` is no agent.
+    Each has its own tools, conversation and budget. `brief` writes the message for the next one; by default the user's
+    message and the hand-off's payload (see also `history_brief`). The journal of the second agent is `run.hop-2.jsonl`
+    if the first's is `run.jsonl`. DefinitionError if `first` is not one of the agents.
     """
     if first not in agents:
         raise DefinitionError((f"first is {first!r}; it must be one of the agents: {', '.join(agents)}",))
@@ -153,10 +154,10 @@ async def run_with_hand_offs(
         path, said = (*path, outcome.to), told(message, outcome, state.history)
 
 
-# An agent as a tool of another: each call is a conversation of its own, and its answer the result.
+# An agent as a tool of another: each call is a new conversation, and its answer the result.
 
 MAX_DEPTH = 3
-"""Maximum number of agents within agents."""
+"""Maximum nesting of agents."""
 
 _depth: ContextVar[int] = ContextVar("forge_agent_depth", default=0)
 
@@ -172,13 +173,13 @@ def agent_tool(
     ask: Asker | None = None,
     on_event: OnEvent | None = None,
 ) -> Tool[..., object]:
-    """A tool that has the agent do a task, each call in a new conversation; its name is the agent's, unless given.
+    """A tool that has the agent do a task, each call in a new conversation; by default named like the agent.
 
-    The result is what it completed or said. Its question is the question of the run that calls it, and the user's
-    answer goes to it. A halt is a final failure of the call (`ToolFailed`), and so is a fourth agent within agents.
-    What it takes is paid out of the budget of the run that calls it, within its own bounds; `timeout` is in seconds.
-    `ask` decides on its tools that need approval, else who is asked by that run. `on_event` is told of its work, and
-    so is who listens to that run. Its journal is beside that of the run, named after the call.
+    The result is what the agent completed or said. If it asks something, the calling run asks the user and passes the
+    answer on. A halt is a final failure of the call (`ToolFailed`), and so is a fourth level of nesting. Its costs come
+    from the calling run's budget, within its own limits; `timeout` is in seconds. `ask` decides about its calls that
+    need approval, by default the calling run's. `on_event` gets its events, and so do listeners of the calling run. Its
+    journal is next to the run's, named after the call.
     """
 
     async def delegate(task: str, caller: Caller) -> object:
@@ -228,7 +229,7 @@ _TASK = "What is to be done, in full: it has not read this conversation."
 
 
 def _both(own: OnEvent | None, parent: OnEvent | None) -> OnEvent | None:
-    """What tells the user's own function of an event, and who listens to the run that made the call."""
+    """One function that passes an event to the user's own and to the listener of the calling run."""
     if own is None or parent is None:
         return own or parent
 
@@ -240,7 +241,7 @@ def _both(own: OnEvent | None, parent: OnEvent | None) -> OnEvent | None:
 
 
 class _Kept:
-    """The conversation of one call: what it goes on from, where it asked something, and what it has taken since."""
+    """The conversation of one call: where it continues from, if it asked something, and what it has spent since."""
 
     def __init__(self, saved: str) -> None:
         self._saved = saved
@@ -251,7 +252,7 @@ class _Kept:
         return load(self._saved) if self._saved else None
 
     async def save(self, state: State) -> None:
-        self._first = self._first or reopened(state)  # its first model call is paid for, and not made yet
+        self._first = self._first or reopened(state)  # its first model call is charged, but not made yet
         self._last = state
 
     def spent(self) -> Spending:

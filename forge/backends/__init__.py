@@ -1,4 +1,4 @@
-"""Backends: how a model is reached. What is special about a server is data: one TOML file each, in `profiles/`."""
+"""Backends: how to reach a model. What is special about a server is data, one TOML file each in `profiles/`."""
 
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ __all__ = [
     "started",
 ]
 
-# Starting servers and fetching models brings packages that take longer to import than a client of a running one does.
+# Starting servers and downloading models needs packages that are slower to import than a client of a running server.
 __getattr__ = later(
     __name__,
     {
@@ -54,10 +54,10 @@ __getattr__ = later(
 
 
 def reached(backend: AnyBackend) -> Backend:
-    """The backend; of a name or an address, the one that it stands for."""
+    """The backend; for a name or an address, the backend that it stands for."""
     if not isinstance(backend, str):
         return backend
-    # httpx and the rest take as long to import as all of forge; only who names a backend needs them.
+    # httpx and the rest take as long to import as all of forge; only a named backend needs them.
     from forge.backends.specification import named  # noqa: PLC0415
 
     return named(backend)

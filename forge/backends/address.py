@@ -1,4 +1,4 @@
-"""Addresses of servers, and backends by the names that a command line takes."""
+"""Server addresses as people write them, and a check of the model name given on the command line."""
 
 import re
 from collections.abc import AsyncIterator
@@ -12,29 +12,28 @@ from stages.repair.decoding import is_sound
 from stages.wire.wires import OPENAI, WIRES
 
 if TYPE_CHECKING:
-    from forge.backends.profile import Profile  # which itself checks its address here
+    from forge.backends.profile import Profile  # the profile checks its own address with this module
 
 
-# A model as it was named: a server that is known not to have it is refused before anything is asked of it.
+# The model named by the user: refuse a server that is known not to have it, before sending any request.
 
 
 class AsNamed:
-    """A backend that does not connect to a llama-server or vLLM without the model that was asked for.
+    """A backend that refuses a llama-server or vLLM without the requested model.
 
-    A llama-server answers under any name, and programs may call its model what they like. What a person names on the
-    command line is meant.
+    A llama-server answers to any model name, and programs may use any. A name on the command line is meant literally.
     """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def __repr__(self) -> str:
-        """The backend's own."""
+        """The repr of the wrapped backend."""
         return repr(self._backend)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Reach the model. ForgeError if it is not there, or for the backend's own reasons."""
+        """Connect to the model. ForgeError if the server does not have it; otherwise raises as the backend does."""
         async with self._backend.connect() as connection:
             endpoint = connection.endpoint
             if endpoint is not None and endpoint.instead:
@@ -45,7 +44,7 @@ class AsNamed:
             yield connection
 
 
-# Addresses of servers as people write them; the scheme may be left out for this machine.
+# Addresses as people write them; the scheme is optional for this machine.
 
 _HERE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:/.*)?", re.IGNORECASE)
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
@@ -56,23 +55,23 @@ _NEARLY = re.compile(
     r"(?P<path>/[^?#]{0,200})?",
     re.IGNORECASE,
 )
-"""What an address looks like that somebody has misspelt, bounded in all its parts."""
+"""A possibly misspelt address; every part has a bounded length."""
 
 
 def is_address(text: str) -> bool:
-    """Whether it says where a server is. Elsewhere than on this machine the scheme must be written: keys go there."""
+    """Whether the text is an address. Other machines need an explicit scheme, because keys are sent there."""
     return bool(_SCHEME.match(text) or _HERE.fullmatch(text))
 
 
 def spelt_out(text: str) -> str:
-    """The address with its scheme, where it is one of this machine; any other text as it is."""
+    """The address with its scheme if it is one of this machine; any other text unchanged."""
     return f"http://{text}" if _HERE.fullmatch(text) else text
 
 
 def suggested(text: str) -> str:
-    """` Did you mean http://…?`, for what is nearly an address; empty for what is not, and for what may hold a key.
+    """` Did you mean http://…?` for a near-address; empty if the text is not one, or may contain a key.
 
-    For a port out of range, what a port may be.
+    For a port out of range, the valid range.
     """
     written = text.strip()
     found = _NEARLY.fullmatch(f":{written}" if written.isdigit() else written)
@@ -83,7 +82,7 @@ def suggested(text: str) -> str:
         return ""
     if port and not 0 < int(port.lstrip(":")) < 1 << 16:
         return " A port is a number from 1 to 65535."
-    # What a server listens on is no address to connect to; and a port alone is one of this machine.
+    # A wildcard listen address cannot be connected to; a bare port means this machine.
     where = "127.0.0.1" if host in {"", "0.0.0.0"} else host  # noqa: S104
     number = f":{port.lstrip(':')}" if port else ""
     secure = "https" if scheme.lower().startswith(("https", "wss")) else "http"
@@ -91,9 +90,9 @@ def suggested(text: str) -> str:
 
 
 def base_url(url: str, profile: "Profile | None") -> str:
-    """The address that the wire's path is appended to: a bare host gets the protocol's own `/v1`, where it has one.
+    """The address that the wire's path is appended to; a bare host gets `/v1` if the protocol has it.
 
-    ForgeError for what is no address, without showing what may be a password in it.
+    ForgeError for an invalid address; the message never shows a possible password.
     """
     given = spelt_out(url or (profile.url if profile else ""))
     parts = address_parts(given)
@@ -103,23 +102,23 @@ def base_url(url: str, profile: "Profile | None") -> str:
 
 
 def address_parts(given: str) -> SplitResult:
-    """The parts of a server's address. ForgeError for what is none, without showing what may be a password in it."""
+    """The parts of a server's address. ForgeError for an invalid one; the message never shows a possible password."""
     try:
         parts = urlsplit(given)
         right = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and is_sound(given)
-    except ValueError:  # brackets that don't close, a port that is no number or too large
+    except ValueError:  # unclosed brackets, or a port that is not a valid number
         right = False
         parts = urlsplit("")
     if "@" in given:
         raise ForgeError("the server's address holds a user name or a password; pass api_key or headers instead")
     if not right:
-        raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
+        raise ForgeError(f"{given!r} is not a server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
     if parts.query or parts.fragment:
         raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
     return parts
 
 
 def is_here(url: str) -> bool:
-    """Whether the address is this machine's own, so that a proxy named in the environment does not lead there."""
+    """Whether the address is on this machine, so that proxies from the environment do not apply."""
     host = urlsplit(url).hostname or ""
     return host in {"localhost", "::1"} or host.startswith("127.")

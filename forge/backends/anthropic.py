@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Anthropic:
-    """A model of Anthropic's. `api_key`: without one the SDK looks where it always does (`ANTHROPIC_API_KEY` …).
+    """A model of Anthropic's. Without an `api_key`, the SDK looks in its usual places (`ANTHROPIC_API_KEY` …).
 
-    `client` is an AsyncAnthropic of yours, or one for Bedrock or Vertex, instead of a key. The prompt is cached.
-    Extended thinking is an option: `Sampling(max_tokens=4096, extra={"thinking": {"type": "enabled",
-    "budget_tokens": 2048}})`. `context_tokens`: as the API says, else 200,000.
+    `client` is your own AsyncAnthropic, or one for Bedrock or Vertex, instead of a key. Prompt caching is on. Extended
+    thinking is an option: `Sampling(max_tokens=4096, extra={"thinking": {"type": "enabled", "budget_tokens": 2048}})`.
+    `context_tokens` defaults to what the API reports, otherwise 200,000.
     """
 
     @checked_options
@@ -45,9 +45,9 @@ class Anthropic:
         retry: RetryPolicy | None = None,
     ) -> None:
         if not model:
-            raise ForgeError("anthropic has to be told the model: on the command line write anthropic:MODEL")
+            raise ForgeError("anthropic needs a model: on the command line, write anthropic:MODEL")
         if client is not None and (api_key or base_url):
-            raise ForgeError("there is a client and a key or an address of its own; give one or the other")
+            raise ForgeError("give either a client, or a key and an address")
         self._profile = named_profile("anthropic")
         self._model, self._client, self._api_key, self._base_url = model, client, api_key.strip(), base_url
         self._sampling = sampling or Sampling()
@@ -67,8 +67,8 @@ class Anthropic:
                 if not context:
                     answer = await ask(http, f"{base}/v1/models/{self._model}")
                     if answer.status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-                        raise BackendError(f"{base} lets nobody in with this key (status {answer.status}); check it")
-                    # What the profile says where the API, or one like it, says nothing.
+                        raise BackendError(f"{base} rejects this key (status {answer.status}); check it")
+                    # The profile's value if the API, or a compatible one, reports none.
                     found = answer.read(AnthropicModel)
                     context = (found.max_input_tokens if found else None) or self._profile.context_tokens or 0
                 spoken = wire(self._profile.dialect(context))
@@ -98,7 +98,7 @@ class Anthropic:
                 await sdk.close()
 
     def _endpoint(self, sdk: "AsyncAnthropic", base: str) -> Endpoint | None:
-        """Where requests go that others write; None for a client that only the SDK knows how to authenticate."""
+        """The endpoint for passed-through requests; None if only the SDK can authenticate."""
         if self._client is not None or not (sdk.api_key or sdk.auth_token):
             return None
         key = {"x-api-key": sdk.api_key} if sdk.api_key else {"authorization": f"Bearer {sdk.auth_token}"}

@@ -1,4 +1,4 @@
-"""How many tokens of context a run may count on, and where that number comes from."""
+"""The context size that a run may rely on, in tokens, and its source."""
 
 from enum import StrEnum
 
@@ -8,20 +8,20 @@ from forge.backends.servers.hardware import GIB, HardwareProfile
 from forge.errors import DefinitionError
 
 SMALL = 4096
-"""Tokens that every server has: what is assumed where nothing is known."""
+"""Tokens to assume if nothing is known; every server has this many."""
 
 _VRAM_TIERS = ((48 * GIB, 262_144), (24 * GIB, 32_768))
-"""Ollama's own: https://docs.ollama.com/context-length."""
+"""Ollama's own tiers: https://docs.ollama.com/context-length."""
 
 _RAM_TIERS = ((32 * GIB, 32_768), (16 * GIB, 16_384), (8 * GIB, 8_192))
-"""Without a GPU the cache is in the machine's memory, and long prompts take minutes: these are forge's."""
+"""Forge's tiers without a GPU: the cache is in main memory, and long prompts take minutes."""
 
 _ROUNDED = GIB // 2
-"""A card that is sold as 24 GB has a little less, and so has a machine: it still counts as one."""
+"""Tolerance: a 24 GB card, or a machine, reports slightly less than its nominal size."""
 
 
 class BudgetMode(StrEnum):
-    """Who decides how large the context is: the server, the user, or forge by the memory; the fast one takes half."""
+    """Who chooses the context size: the server, the user, or forge by available memory (`forge-fast`: half of that)."""
 
     BACKEND = "backend"
     MANUAL = "manual"
@@ -30,14 +30,14 @@ class BudgetMode(StrEnum):
 
 
 class ResolvedBudget(Struct, frozen=True, kw_only=True):
-    """`tokens` of context, and in words where the number comes from."""
+    """The context in `tokens`, and the source of the number in words."""
 
     tokens: int
     source: str
 
 
 def resolve_mode(mode: BudgetMode | None, tokens: int | None) -> BudgetMode:
-    """The mode, by default manual where tokens are given. DefinitionError where the two contradict each other."""
+    """The mode; by default manual if tokens are given. DefinitionError if the two contradict each other."""
     if mode is None:
         return BudgetMode.MANUAL if tokens else BudgetMode.BACKEND
     if mode is BudgetMode.MANUAL and not tokens:
@@ -50,14 +50,14 @@ def resolve_mode(mode: BudgetMode | None, tokens: int | None) -> BudgetMode:
 
 
 def halved(mode: BudgetMode, budget: ResolvedBudget) -> ResolvedBudget:
-    """The budget, half of it in the fast mode: shorter prompts are read faster."""
+    """The budget, halved in the fast mode: shorter prompts are processed faster."""
     if mode is not BudgetMode.FORGE_FAST:
         return budget
     return ResolvedBudget(tokens=max(1, budget.tokens // 2), source=f"half of {budget.tokens}: {budget.source}")
 
 
 def by_vram(hardware: HardwareProfile | None) -> ResolvedBudget:
-    """Ollama's tier for the GPUs' memory; None is a machine that cannot be looked at."""
+    """Ollama's tier for the GPU memory; None means a machine that cannot be inspected."""
     if hardware is None:
         return ResolvedBudget(tokens=SMALL, source="the server is on another machine and says nothing")
     if not hardware.gpus:
@@ -68,13 +68,13 @@ def by_vram(hardware: HardwareProfile | None) -> ResolvedBudget:
 
 
 def by_ram(hardware: HardwareProfile) -> ResolvedBudget:
-    """What a machine without a GPU bears."""
+    """The tier for the memory of a machine without a GPU."""
     tokens = next((tokens for size, tokens in _RAM_TIERS if hardware.ram_bytes + _ROUNDED >= size), SMALL)
     return ResolvedBudget(tokens=tokens, source=f"no GPU, {hardware.ram_bytes / GIB:.0f} GiB of memory")
 
 
 class OllamaSays(Struct, frozen=True, kw_only=True):
-    """What Ollama knows of a model: the context it is loaded with, the one its Modelfile sets, the most it can have."""
+    """What Ollama reports about a model's context: as loaded, as set in its Modelfile, and its maximum."""
 
     loaded: int | None = None
     modelfile: int | None = None
@@ -84,7 +84,7 @@ class OllamaSays(Struct, frozen=True, kw_only=True):
 def ollama_budget(
     mode: BudgetMode, tokens: int | None, says: OllamaSays, hardware: HardwareProfile | None
 ) -> ResolvedBudget:
-    """The context that Ollama is asked for (`num_ctx`), which makes it so: it never cuts a prompt without a word."""
+    """The context to request from Ollama as `num_ctx`; then it never truncates prompts silently."""
     if mode is BudgetMode.MANUAL and tokens:
         found = ResolvedBudget(tokens=tokens, source="as given")
     elif mode is BudgetMode.BACKEND and says.loaded:

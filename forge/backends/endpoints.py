@@ -1,4 +1,4 @@
-"""What model servers answer about themselves: a struct for each endpoint, with the page that documents it."""
+"""Answers of model servers about themselves: a struct per endpoint, with a link to its documentation."""
 
 from msgspec import Struct
 
@@ -73,7 +73,7 @@ class OllamaModel(Struct):
 
     @property
     def trained_context(self) -> int | None:
-        """The tokens that the model was trained for; Ollama asks for no more."""
+        """The tokens that the model was trained for; Ollama requests no more."""
         lengths = (n for name, n in self.model_info.items() if name.endswith(".context_length"))
         return next((n for n in lengths if isinstance(n, int) and n > 0), None)
 

@@ -1,4 +1,4 @@
-"""The HTTP client of runs, and how a request is sent with it."""
+"""The HTTP client for runs, and sending requests with it."""
 
 import functools
 import logging
@@ -20,12 +20,12 @@ from stages.effect import Fault
 from stages.retry import RetryPolicy
 from stages.wire.wires import Wire
 
-# The sender of a backend over HTTP: masks credentials that come back, recognises a refusal of tools.
+# The sender of an HTTP backend: masks credentials that come back, and recognises refused tools.
 
 _log = logging.getLogger("forge")
 
 _WRONG_MODEL = (400, 404, 422)
-"""Statuses with which servers refuse a request without the name of a model."""
+"""Statuses that servers return for a request without a model name."""
 
 
 def sender(
@@ -43,8 +43,8 @@ def sender(
 ) -> Http:
     """The interpreter of `Send`. A server's refusal of tools becomes a fault of the kind `no_tools`.
 
-    `hidden` is masked in errors, `keys` in replies. `model` is what requests name; where that is empty, a
-    refusal says how to name one.
+    `hidden` is masked in errors, `keys` in replies. `model` is the model name in requests; if it is empty, a refusal
+    says how to give one.
     """
 
     def translate(fault: Fault) -> Fault:
@@ -71,15 +71,15 @@ def sender(
 
 
 def refuses_tools(fault: Fault, refusals: tuple[str, ...]) -> bool:
-    """Whether the fault is the server's refusal of tools or of their schema, by the words that its profile knows."""
+    """Whether the fault is a refusal of tools or of their schema, by the words in the profile."""
     said = fault.body.lower()
     return fault.kind in {"status", "reported"} and any(words.lower() in said for words in refusals)
 
 
-# HTTP clients and transports for a server; certificates are loaded once, and only for https.
+# HTTP clients and transports; certificates are loaded once, and only for https.
 
 Verify = bool | ssl.SSLContext
-"""As httpx has it: whether certificates are checked, or a context of the user's own."""
+"""As in httpx: whether to verify certificates, or the user's own context."""
 
 
 def client(
@@ -93,8 +93,8 @@ def client(
 ) -> httpx.AsyncClient:
     """A client for the server at `url`, to be closed by the caller; `timeout` is the seconds without a byte.
 
-    A proxy that the environment names is not used for this machine's own addresses. `transport`, as `direct` makes
-    it, has its own proxy and certificates. ForgeError for certificates that cannot be loaded.
+    Proxies from the environment are not used for this machine. `transport`, made by `direct`, brings its own proxy and
+    certificates. ForgeError for certificates that cannot be loaded.
     """
     if transport is not None:
         return httpx.AsyncClient(headers=headers, timeout=timeout, transport=transport, trust_env=False)
@@ -105,14 +105,14 @@ def client(
 
 
 def direct(url: str, *, proxy: str | None = None, verify: Verify = True) -> httpx.AsyncHTTPTransport | None:
-    """The transport for a server on this machine; None for any other, whose proxy the environment may name."""
+    """The transport for a server on this machine; None for others, which may need a proxy from the environment."""
     return httpx.AsyncHTTPTransport(verify=_checked(url, proxy or "", verify), proxy=proxy) if is_here(url) else None
 
 
 def forward_proxy(url: str, proxy: str | None) -> str:
-    """The address of the forward proxy on the way to the server: the one that is given, else as the environment says.
+    """The forward proxy to the server: the given one, otherwise the environment's.
 
-    Empty for none, and for this machine's own addresses unless one is given.
+    Empty for none, and for this machine unless a proxy is given.
     """
     if proxy is not None:
         return proxy
@@ -124,13 +124,13 @@ def forward_proxy(url: str, proxy: str | None) -> str:
 
 
 def trust(url: str, proxy: str, verify: Verify) -> ssl.SSLContext:
-    """What the certificates on the way to the server are checked with."""
+    """The TLS context for the connection to the server."""
     checked = _checked(url, proxy, verify)
     return checked if isinstance(checked, ssl.SSLContext) else httpx.create_ssl_context(verify=checked)
 
 
 def _checked(url: str, proxy: str, verify: Verify) -> Verify:
-    """What httpx checks certificates with: by itself it would load all of them for each client, for http too."""
+    """The `verify` argument for httpx, which would otherwise load all certificates for each client, even for http."""
     if verify is not True:
         return verify
     if not any(way.lower().startswith("https:") for way in (url, proxy)):
@@ -140,13 +140,13 @@ def _checked(url: str, proxy: str, verify: Verify) -> Verify:
 
 @functools.cache
 def _nobody() -> ssl.SSLContext:
-    """For connections without TLS. Should one need it after all, it fails."""
+    """A context for connections without TLS; it trusts nobody."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @functools.lru_cache(maxsize=4)
 def _trusting(cafile: str, capath: str) -> ssl.SSLContext:
-    """The certificates that httpx trusts: those of these two variables, else of its own list."""
+    """The certificates that httpx trusts: those of these two variables, otherwise its own list."""
     try:
         return httpx.create_ssl_context()
     except (OSError, ssl.SSLError) as error:

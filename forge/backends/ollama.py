@@ -1,4 +1,4 @@
-"""What Ollama says of a model: the size of its context, and what it is running with now."""
+"""What Ollama reports about a model: its context sizes."""
 
 import re
 
@@ -15,10 +15,11 @@ from stages.options import did_you_mean
 async def context_to_ask_for(
     client: httpx.AsyncClient, base: str, model: str, default: int, wished: int | None = None
 ) -> tuple[int, int]:
-    """Tokens of context to ask for, and the most that may be asked for.
+    """The context to request, and the maximum that may be requested, in tokens.
 
-    `wished`, which is the most then, else as it is loaded or its Modelfile says, else `default`; never more than the
-    model can have. ForgeError for a model that Ollama has not, BackendError if nobody answers.
+    `wished` if given (it is then also the maximum), otherwise the size as loaded or set in the Modelfile, otherwise
+    `default`; never more than the model supports. ForgeError if Ollama does not have the model, BackendError if it does
+    not answer.
     """
     says = await ask_model(client, base, model)
     tokens = min(filter(None, (wished or says.loaded or says.modelfile or default, says.most)))
@@ -26,7 +27,7 @@ async def context_to_ask_for(
 
 
 async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaSays:
-    """What it says of the model. ForgeError for a model that it has not, BackendError if nobody answers."""
+    """What Ollama reports about the model. ForgeError if it does not have it, BackendError if it does not answer."""
     shown = await ask(client, base + "/api/show", msgspec.json.encode({"model": model}))
     if shown.status == httpx.codes.NOT_FOUND and b"not found" in shown.body:
         tags = (await ask(client, base + "/api/tags")).read(OllamaTagList) or OllamaTagList()
@@ -36,7 +37,7 @@ async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaS
 
 
 def read_ollama(model: str, ps: ServerAnswer, show: ServerAnswer) -> OllamaSays:
-    """The two answers, read; what cannot be read is as if it were not said."""
+    """The two answers, decoded; unreadable parts count as missing."""
     running = (ps.read(OllamaRunningList) or OllamaRunningList()).models or []
     shown = show.read(OllamaModel) or OllamaModel()
     set_ = re.search(r"^num_ctx\s+(\d{1,9})\s*$", shown.parameters, re.MULTILINE)
@@ -48,5 +49,5 @@ def read_ollama(model: str, ps: ServerAnswer, show: ServerAnswer) -> OllamaSays:
 
 
 def _full(name: str) -> str:
-    """The name with its tag: Ollama adds `latest` where there is none."""
+    """The name with its tag; Ollama's default is `latest`."""
     return name if ":" in name.rsplit("/", 1)[-1] else f"{name}:latest"

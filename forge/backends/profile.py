@@ -1,11 +1,9 @@
-"""Profiles: what is special about a server, as data; sampling as a model's makers recommend."""
+"""Profiles: what is special about a server, as data; recommended sampling options for models."""
 
-import difflib
 import functools
 import re
 import tomllib
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
@@ -21,41 +19,38 @@ from stages.wire.deltas import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, Constrain, Dialect, ToolChoice, WireName, wire
 
-# Profile: what a backend is, as data: its protocol, what it can do, where it says what it has.
+# Profile: a kind of backend as data: its protocol, its capabilities, where it reports its context.
 
 DEFAULT_CONTEXT = 4096
-"""Tokens of context that are assumed where neither the server nor its profile says how many it has."""
+"""Context in tokens if neither the server nor its profile gives a number."""
 
 ContextSource = Literal["given", "props", "models", "show"]
 
 
 class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A kind of backend. What ships with forge is in `forge/backends/profiles/`, one TOML file each.
+    """A kind of backend. Forge's own are in `forge/backends/profiles/`, one TOML file each.
 
-    `name` is what is written before the colon on a command line, `url` the address of its own that it has where none
-    is given. `key_env` is the environment variable with the key for that very address: it is read for no other.
-    `key_header` is the header that a key is sent in; in `authorization` it is a bearer token.
-    `headers` and `body` are sent with every request, as they are; `tools_body` with those that have tools.
+    `name` is the prefix on the command line, `url` the default address. `key_env` is the environment variable with the
+    key for that address; it is read for no other. `key_header` is the header for the key; in `authorization` it is a
+    bearer token. `headers` and `body` are added to every request, `tools_body` to those with tools.
 
-    `option_names` are its own names for sampling options; the empty one says that it has no such option.
+    `option_names` renames sampling options; an empty name means that the backend lacks the option.
 
-    `wire` is the protocol. `mode` is how tool calls are asked for where the user leaves that to forge. `native_calls`:
-    whether requests may have `tools` at all. `constrain` is how a reply's JSON Schema is asked for: `json_schema` and
-    `strict` as `response_format` (the latter in OpenAI's strict subset), `json_object` there with the schema beside the
-    type (llama-cpp-python), `format` as Ollama has it, `structured_outputs` and `guided_json` as newer and older vLLM.
-    `tool_choice` is which demand for a call it obeys: `required`, of any tool; `named`, of one by its name too.
-    `tools_refused` are words of the error with which it refuses tools that the model behind it does not know,
-    `schema_refused` of one that refuses a schema.
+    `wire` is the protocol. `mode` is the default mode of tool calls. `native_calls`: requests may contain `tools`.
+    `constrain` is how to request a JSON Schema: `json_schema` and `strict` use `response_format` (the latter in
+    OpenAI's strict subset), `json_object` puts the schema beside the type (llama-cpp-python), `format` is Ollama's,
+    `structured_outputs` and `guided_json` are those of newer and older vLLM. `tool_choice` is the strongest demand that
+    the backend obeys: `required` for any tool, `named` also for one by name. `tools_refused` are words in the error
+    that refuses tools because the model does not support them, `schema_refused` in the error that refuses a schema.
 
-    `context` says where the size of the context is asked: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
-    `show` (Ollama), or nowhere: `given`. `context_tokens` is what it is where that gives no number.
-    `alternating`: the model's template wants roles to take turns; unset, the template is asked, where it is shown.
-    `temperature` is what forge asks for where the user says nothing (`forge.backends.profile.usual`); without it the
-    server's own counts. `tokenizer`: the server counts tokens, at llama.cpp's `/apply-template` and `/tokenize`, or,
-    with `messages`, at vLLM's `/tokenize`, which takes the messages of a request.
-    `prompt_cache`: it is told how much of a prompt to keep (Anthropic's `cache_control`); others keep it untold.
-    `formats`: how its models write calls as text, besides the formats that forge knows (docs/rescue.md).
-    `logprobs`: it gives the probabilities of a reply's tokens and of their alternatives, where these are asked for.
+    `context` is where the backend reports its context size: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
+    `show` (Ollama), or nowhere (`given`); `context_tokens` is the size if there is no report. `alternating`: the chat
+    template requires alternating roles; if unset, the template is examined where it is visible. `temperature` is the
+    default of `usual` in this module; unset, the server's own applies. `tokenizer`: the server counts tokens at
+    llama.cpp's `/apply-template` and `/tokenize`; `messages`: at vLLM's `/tokenize`, which accepts messages.
+    `prompt_cache`: requests mark what to cache (Anthropic's `cache_control`); other servers cache without that.
+    `formats`: formats of calls in text, besides those that forge knows (docs/rescue.md). `logprobs`: the backend
+    returns token probabilities with alternatives on request.
     """
 
     name: str
@@ -83,7 +78,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     logprobs: bool = False
 
     def __post_init__(self) -> None:
-        """ValueError for what contradicts the rest of the profile, for a wrong address, for options that are none."""
+        """ValueError for contradictions, an invalid address, and unknown options."""
         if self.mode == "native" and not self.native_calls:
             raise ValueError('mode = "native" needs native_calls = true')
         if self.mode == "constrained" and self.constrain == "none":
@@ -114,7 +109,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             raise ValueError(f"url: {error}") from None
 
     def refusals(self, mode: Mode) -> tuple[str, ...]:
-        """Words of an error after which the tools have to stand in the prompt, without a schema."""
+        """Words of an error after which the tools must be described in the prompt, without a schema."""
         match mode:
             case "native":
                 return self.tools_refused + (self.schema_refused if self.constrain == "strict" else ())
@@ -124,7 +119,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
                 return ()
 
     def dialect(self, context_tokens: int) -> Dialect:
-        """How the wire is spoken to this backend; Ollama is told the size of the context, in tokens."""
+        """How to speak the wire to this backend; Ollama is told the context size in tokens."""
         return Dialect(
             wire=self.wire,
             constrain=self.constrain,
@@ -132,53 +127,55 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             body=self.body,
             tools_body=self.tools_body,
             option_names=self.option_names,
-            # Ollama cuts a prompt to its own default context without a word; so it is told what forge counts on.
+            # Ollama silently truncates prompts to its default context, so tell it the size that forge relies on.
             context_tokens=context_tokens if WIRES[self.wire].sets_context else None,
             cache=self.prompt_cache,
         )
 
 
 def to_toml(profile: Profile) -> str:
-    """The profile as a TOML file; what is left at its default is left out."""
+    """The profile as a TOML file, without default values."""
     return msgspec.toml.encode(profile).decode()
 
 
 def from_toml(text: str, origin: str = "the profile") -> Profile:
-    """The profile in a TOML text. ForgeError with every fault in it; `origin` names it there."""
+    """The profile in a TOML text. ForgeError with every mistake; `origin` names the text in it."""
     return _converted(parse_toml(text, Profile, origin), origin)
 
 
 def load_profile(path: Path) -> Profile:
-    """The profile in a file. ForgeError if it cannot be read or is not valid."""
+    """The profile in a file. ForgeError if it cannot be read or is invalid."""
     return _converted(read_toml(path, Profile, "profile"), str(path))
 
 
 def _converted(tables: Mapping[str, object], origin: str) -> Profile:
     try:
         return msgspec.convert(tables, Profile)
-    except msgspec.ValidationError as error:  # what it says contradicts itself
+    except msgspec.ValidationError as error:  # contradictions in the content
         raise ForgeError(f"{origin}: {error}") from None
+
+
+_PROFILES = Path(__file__).with_name("profiles")
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """The profiles that ship with forge, in alphabetical order."""
-    files = (resources.files("forge.backends") / "profiles").iterdir()
-    return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
+    """The names of forge's own profiles, in alphabetical order."""
+    return tuple(sorted(file.stem for file in _PROFILES.glob("*.toml")))
 
 
 @functools.cache
 def named_profile(name: str) -> Profile:
-    """The profile of that name. ForgeError, with the names that there are, for any other."""
+    """The profile with that name. ForgeError, with the existing names, for any other."""
     if name not in names():
         meant = did_you_mean(name, names())
         raise ForgeError(f"there is no profile {name!r}; there are: {', '.join(names())}.{meant}")
-    file = resources.files("forge.backends") / "profiles" / f"{name}.toml"
-    return from_toml(file.read_text(encoding="utf-8"), f"forge/backends/profiles/{name}.toml")
+    text = (_PROFILES / f"{name}.toml").read_text(encoding="utf-8")
+    return from_toml(text, f"forge/backends/profiles/{name}.toml")
 
 
 def given_profile(given: Profile | Path | str | None) -> Profile | None:
-    """The profile that is meant by a name, a file or itself. ForgeError if there is none such."""
+    """The profile given by name, by file, or directly. ForgeError if there is none."""
     match given:
         case None | Profile():
             return given
@@ -190,13 +187,13 @@ def given_profile(given: Profile | Path | str | None) -> Profile | None:
             return named_profile(given)
 
 
-# Sampling options that a model's makers recommend: a table, looked up by the model's name, never guessed.
+# Sampling options recommended by a model's makers: a table looked up by model name, never guessed.
 
 
 class _Row(Struct, forbid_unknown_fields=True):
-    """Models with the same recommendation. `thinks`: they think before they answer.
+    """Models with the same recommendation. `thinks`: they reason before answering.
 
-    `thinking` is what their template is told of how to think.
+    `thinking` are parameters for their chat template.
     """
 
     names: tuple[str, ...]
@@ -222,28 +219,30 @@ class _Row(Struct, forbid_unknown_fields=True):
 
 
 def known_sampling(model: str) -> Sampling | None:
-    """What is recommended for the model of that name; None for one that is not in the table."""
+    """The recommendation for the model with that name; None if it is not in the table."""
     row = _known().get(_plain(model))
     return row.sampling() if row else None
 
 
 def recommended(model: str) -> Sampling:
-    """What is recommended for the model of that name: an Ollama tag, or the name or path of a GGUF file.
+    """The recommendation for a model, given as an Ollama tag, or the name or path of a GGUF file.
 
     ForgeError, with the nearest names, for a model that is not in the table (`forge/backends/sampling.toml`).
     """
     if (known := known_sampling(model)) is not None:
         return known
     spelling = {_plain(name): name for row in _known().values() for name in row.names}
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
     near = difflib.get_close_matches(_plain(model), spelling, n=3, cutoff=0.5)
     instead = f"; the nearest names are {', '.join(spelling[name] for name in near)}" if near else ""
     raise ForgeError(f"no sampling is recommended for the model {model!r}{instead}. Give the options yourself.")
 
 
 def usual(model: str, temperature: float | None) -> Sampling:
-    """What is asked for where nobody says anything: a low temperature, for calls are copied out, not made up.
+    """The default sampling: a low temperature, because calls copy values rather than invent them.
 
-    A model that thinks first gets the temperature of its makers, who warn of lower ones: it would repeat itself.
+    A reasoning model gets its makers' temperature; they warn that it repeats itself at lower ones.
     """
     if temperature is None:
         return Sampling()
@@ -252,15 +251,15 @@ def usual(model: str, temperature: float | None) -> Sampling:
 
 
 def low_temperature(profile: Profile, url: str) -> float | None:
-    """The temperature that forge asks for by itself; None leaves it to the server.
+    """Forge's default temperature; None leaves it to the server.
 
-    A server that is not known, and is reached over https, may be hosted: some of those models take no temperature.
+    An unknown server reached over https may be hosted, and some hosted models accept no temperature.
     """
     return None if profile.name == "openai-compatible" and url.startswith("https:") else profile.temperature
 
 
 def check_sampling(sampling: Sampling, profile: Profile) -> None:
-    """ForgeError for a sampling option that the backend does not have."""
+    """ForgeError for a sampling option that the backend lacks."""
     try:
         wire(profile.dialect(DEFAULT_CONTEXT)).head("", sampling, ())
     except ValueError as error:
@@ -269,12 +268,12 @@ def check_sampling(sampling: Sampling, profile: Profile) -> None:
 
 @functools.cache
 def _known() -> dict[str, _Row]:
-    text = (resources.files("forge.backends") / "sampling.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("sampling.toml").read_text(encoding="utf-8")
     rows = msgspec.convert(tomllib.loads(text)["model"], list[_Row])
     return {_plain(name): row for row in rows for name in row.names}
 
 
 def _plain(name: str) -> str:
-    """The name without folder, extension, shard number, and upper case; Ollama's tags have no folder but an owner."""
+    """The name in lower case, without folder, extension and shard number; in Ollama tags, the folder is an owner."""
     stem = re.sub(r"\.(gguf|llamafile)$", "", name.replace("\\", "/").rsplit("/", 1)[-1].lower())
     return re.sub(r"-\d{5}-of-\d{5}$", "", stem)

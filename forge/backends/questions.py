@@ -1,4 +1,4 @@
-"""Questions to a server: its models, context and template, and how its tokenizer counts."""
+"""Questions to a server: its models, context, chat template and token counts."""
 
 import asyncio
 import logging
@@ -21,35 +21,35 @@ from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.tokens import length, rate_of
 
-# Questions to a server about itself over HTTP, bounded in size and time; a server that is loading is waited for.
+# Questions about the server itself over HTTP, bounded in size and time; waits while a model is loading.
 
 KNOCK = 10.0
-"""Maximum seconds for the answer to a question about a server itself."""
+"""Maximum seconds for an answer about the server itself."""
 
 LOADING = 300.0
 """Maximum seconds to wait for a server to load its model."""
 
 _POLL = 0.5
-"""Seconds between two questions to a server that is loading."""
+"""Seconds between two questions to a loading server."""
 
 MOST = 4 * 1024 * 1024
-"""Maximum bytes to read of an answer; a chat template may have some 100,000."""
+"""Maximum bytes of an answer; a chat template may have some 100,000."""
 
 _AT_ONCE = 64
-"""Maximum number of concurrent questions to one server; a thousand at once would all time out."""
+"""Maximum concurrent questions to one server; a thousand at once would all time out."""
 
 _T = TypeVar("_T")
 
 _log = logging.getLogger("forge")
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = WeakKeyDictionary()
-"""The semaphore of each server, by its host and port."""
+"""The semaphore of each server, by host and port."""
 
 
 class ServerAnswer(Struct, frozen=True, kw_only=True):
-    """What a server said, secrets masked. `content_type` and `location` are the headers of that name.
+    """A server's answer, with secrets masked. `content_type` and `location` are those headers.
 
-    `unread` says why not all of the body was read: `body` then is its beginning, or empty.
+    `unread` says why the body was not read completely: `body` is then its beginning, or empty.
     """
 
     status: int
@@ -60,16 +60,16 @@ class ServerAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def good(self) -> bool:
-        """Whether the server says that it did what was asked."""
+        """Whether the status is a success."""
         return httpx.codes.is_success(self.status)
 
     def read(self, form: type[_T]) -> _T | None:
-        """The answer in that form; None for a refusal, for one in another form, and for one that was not read."""
+        """The decoded answer; None for a refusal, another form, or an incomplete body."""
         return decoded(self.body, form) if self.good and not self.unread else None
 
 
 def decoded(body: bytes, form: type[_T]) -> _T | None:
-    """The JSON of a body in that form; None for anything else."""
+    """The decoded JSON of a body; None if it has another form."""
     try:
         return decode(msgspec.json.Decoder(form), body)
     except msgspec.DecodeError:
@@ -79,9 +79,9 @@ def decoded(body: bytes, form: type[_T]) -> _T | None:
 async def exchange(
     client: httpx.AsyncClient, url: str, question: bytes | None, *, seconds: float, hidden: Hidden
 ) -> ServerAnswer:
-    """The answer to a GET, or to a POST of that question; what is `hidden` is masked in it.
+    """The answer to a GET, or to a POST of `question`; `hidden` is masked in it.
 
-    Reads at most `MOST` bytes, in at most so many `seconds` in all. Raises httpx.HTTPError and TimeoutError.
+    Reads at most `MOST` bytes in at most `seconds` in total. Raises httpx.HTTPError and TimeoutError.
     """
     servers = _turns.setdefault(asyncio.get_running_loop(), {})
     turn = servers.setdefault(urlsplit(url).netloc, asyncio.Semaphore(_AT_ONCE))
@@ -111,9 +111,9 @@ async def ask(
     seconds: float = KNOCK,
     loading: float = LOADING,
 ) -> ServerAnswer:
-    """The answer to a GET, or to a POST of that question, within so many `seconds`. BackendError if nobody answers.
+    """The answer to a GET, or to a POST of `question`, within `seconds`. BackendError if nobody answers.
 
-    A server that is loading its model is asked again, for `loading` seconds; 0: what it says is the answer.
+    Asks a server that is loading its model again for up to `loading` seconds; 0 takes the first answer.
     """
     deadline = time.monotonic() + loading
     answer = await _once(client, url, question, seconds)
@@ -142,13 +142,13 @@ async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, sec
     return answer
 
 
-# A server's own tokenizer, asked over HTTP: how many tokens a text or a whole prompt takes, exactly.
+# The server's own tokenizer over HTTP: exact token counts of texts and prompts.
 #
 # https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, POST /tokenize and /apply-template;
 # https://docs.vllm.ai/en/latest/serving/openai_compatible_server/, POST /tokenize.
 
 _SECONDS = 10.0
-"""Time-out of one question; the server does not run the model for it."""
+"""Timeout of one question; the server does not run the model for it."""
 
 SAMPLE = """\
 You can ask for a report on any order. It says what was bought, when it was sent, and whether it has been paid. \
@@ -168,7 +168,7 @@ def total(items: list[Item], discount: float = 0.0) -> float:
 请把报告发给客户。レポートを確認してください。보고서를 보내 주세요. أرسل التقرير إلى العميل.
 Der Bericht über die Bestellung wurde gestern verschickt; les détails sont dans la pièce jointe.
 """
-"""Prose, JSON, code, a log and other languages: what prompts consist of."""
+"""Prose, JSON, code, a log and other languages, as in typical prompts."""
 
 
 _Form = TypeVar("_Form", TokenList, RenderedPrompt, AnthropicCount)
@@ -176,19 +176,19 @@ _Form = TypeVar("_Form", TokenList, RenderedPrompt, AnthropicCount)
 _fields = msgspec.json.Decoder(dict[str, Raw])
 
 Counting = Literal["text", "messages", "anthropic"]
-"""What a tokenizer takes: llama.cpp's a text, vLLM's and Anthropic's the messages of a request."""
+"""The input of a tokenizer: text (llama.cpp), or the messages of a request (vLLM and Anthropic)."""
 
 _COUNTED: dict[Counting, tuple[str, ...]] = {
     "messages": ("model", "messages", "tools", "chat_template_kwargs"),
     "anthropic": ("messages", "model", "system", "tools", "thinking"),
 }
-"""The fields of a request that make its prompt; Anthropic's API refuses others."""
+"""The request fields that form the prompt; Anthropic's API refuses others."""
 
 
 class Tokenizer:
-    """The tokenizer of the server at `root`, its address without `/v1`. None, and a line in the log: it has none.
+    """The tokenizer of the server at `root`, its address without `/v1`.
 
-    vLLM's takes the name of its `model` with a text.
+    Methods return None, and log it, if the server has none. vLLM's needs the name of its `model` with a text.
     """
 
     def __init__(self, client: httpx.AsyncClient, root: str, *, model: str = "", takes: Counting = "text") -> None:
@@ -197,13 +197,13 @@ class Tokenizer:
         self._model, self._takes = model, takes
 
     async def count_text(self, text: str) -> int | None:
-        """Tokens of a text that stands in the middle of a prompt."""
+        """Tokens of a text in the middle of a prompt."""
         if self._takes == "messages":
             return await self._count({"model": self._model, "prompt": text, "add_special_tokens": False})
         return await self._count({"content": text})
 
     async def count(self, request: bytes) -> int | None:
-        """Tokens of the prompt that the server makes of a request, tools and template included."""
+        """Tokens of the prompt that the server builds from a request, including tools and template."""
         if self._takes != "text":
             given = decode(_fields, request)
             question = {name: given[name] for name in _COUNTED[self._takes] if name in given}
@@ -217,7 +217,7 @@ class Tokenizer:
         return await self._count({"content": rendered.prompt, "add_special": True, "parse_special": True})
 
     async def tokens_per_character(self) -> float | None:
-        """The rate of a sample text, to estimate with until the first reply reports its usage; takes one request."""
+        """Tokens per character of a sample, for estimates until a reply reports its usage; takes one request."""
         tokens = await self.count_text(SAMPLE)
         return None if tokens is None else rate_of(tokens, length(SAMPLE))
 

@@ -1,4 +1,4 @@
-"""Which server answers at an address, which models it has, how much context: read from what it says of itself."""
+"""Which server answers at an address, its models and its context, as it reports them."""
 
 from pathlib import PurePath
 from typing import Literal, get_args
@@ -12,26 +12,26 @@ from forge.backends.profile import Profile, named_profile, names
 from forge.backends.questions import KNOCK, LOADING, ServerAnswer, ask
 
 ServerKind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
-"""What a server is, by the name of its profile."""
+"""Kinds of servers, by the name of their profile."""
 
 SERVER_KINDS: tuple[ServerKind, ...] = get_args(ServerKind)
 
 _OWNERS: dict[str, ServerKind] = {"llamacpp": "llama-server", "vllm": "vllm"}
-"""Kinds by what they write into `owned_by` of their models.
+"""Kinds by the `owned_by` of their models.
 
-vLLM's `/version` and `max_model_len` are no sign of it: MAX has both, SGLang lists the latter.
+vLLM's `/version` and `max_model_len` do not identify it: MAX has both, SGLang lists the latter.
 """
 
 
 class ContextSize(Struct, frozen=True):
-    """Tokens of context, and which field says so; None and empty where nothing does."""
+    """The context in tokens, and the field that reports it; None and empty if unknown."""
 
     tokens: int | None = None
     source: str = ""
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """What a server answered about itself; None where it was not asked, or does not have that endpoint."""
+    """What a server reported about itself; None if it was not asked or lacks the endpoint."""
 
     props: Props | None = None
     models: ModelList | None = None
@@ -41,14 +41,14 @@ class About(Struct, frozen=True, kw_only=True):
     shown: OllamaModel | None = None
 
     def listed(self, model: str = "") -> ListedModel | None:
-        """The listed model of that name, else the first: some servers serve their only model under any name."""
+        """The listed model with that name, otherwise the first: some servers serve their only model under any name."""
         models = self.models.data if self.models else []
         return next((each for each in models if each.id == model), models[0] if models else None)
 
     def instead_of(self, model: str) -> str:
-        """The models that the server has, where it is known not to have this one; else empty.
+        """The models that the server has instead of this one; empty if it may have it.
 
-        The only one of a llama-server, which answers under any name; those of vLLM, which answers under no other.
+        Known for a llama-server with one model, which answers to any name, and for vLLM, which answers to no other.
         """
         match self.models.data if self.models else []:
             case [only] if model and self.props is not None:
@@ -63,13 +63,13 @@ class About(Struct, frozen=True, kw_only=True):
 
     @property
     def build(self) -> str:
-        """The server's version, empty where it says none."""
+        """The server's version; empty if it reports none."""
         said = self.ollama or self.vllm
         return self.props.build_info if self.props else said.version if said else ""
 
     @property
     def template_has_tools(self) -> bool | None:
-        """Whether the model's chat template has a place for tools; None where nothing says so."""
+        """Whether the model's chat template supports tools; None if unknown."""
         if self.shown and self.shown.capabilities:
             return "tools" in self.shown.capabilities
         if self.props is None:
@@ -79,13 +79,13 @@ class About(Struct, frozen=True, kw_only=True):
 
     @property
     def may_be_ollama(self) -> bool:
-        """Whether its models have the owner that Ollama writes; others write it too."""
+        """Whether the `owned_by` of its models is Ollama's; other servers use it too."""
         listed = self.listed()
         return listed is not None and listed.owned_by.lower() == "library"
 
 
 def kind_of(about: About, model: str = "") -> tuple[ServerKind, str]:
-    """What the server is, and how that is known; `openai-compatible` and empty where nothing tells."""
+    """The server's kind, and how it was recognised; `openai-compatible` and empty if it was not."""
     if about.props is not None:
         return "llama-server", "it answers /props"
     if about.ollama is not None:
@@ -99,7 +99,7 @@ def kind_of(about: About, model: str = "") -> tuple[ServerKind, str]:
 
 
 def context_of(about: About, model: str = "") -> ContextSize:
-    """The size of the model's context: as it is loaded, where the server says that, else the most that it can be."""
+    """The model's context: as loaded if the server reports that, otherwise its maximum."""
     listed = about.listed(model)
     loaded = next((each for each in about.studio.data if each.id == model), None) if about.studio else None
     said = (
@@ -114,17 +114,18 @@ def context_of(about: About, model: str = "") -> ContextSize:
 
 
 def addressed(url: str) -> Profile | None:
-    """The profile whose own address that is; None for an address in the local network, where anything may run."""
-    profiles = (named_profile(name) for name in names())
-    return next((p for p in profiles if p.url.startswith("https://") and origin(p.url) == origin(url)), None)
+    """The profile with that default address; None for local addresses, where anything may run."""
+    meant = origin(url)
+    profiles = map(named_profile, names()) if meant[0] == "https" else ()
+    return next((profile for profile in profiles if origin(profile.url) == meant), None)
 
 
 async def ask_about(
     client: httpx.AsyncClient, base: str, *, props: bool, seconds: float = KNOCK, loading: float = LOADING
 ) -> About:
-    """Ask a server of the chat completions protocol, `base` being its address with `/v1`; for `/props` too.
+    """Ask a chat completions server about itself; `base` is its address with `/v1`, `props` also asks llama.cpp's.
 
-    `seconds` and `loading` as in `ask`, which raises the same.
+    `seconds` and `loading` are those of `ask`, and so are the exceptions.
     """
 
     async def answer(url: str) -> ServerAnswer:

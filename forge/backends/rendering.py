@@ -1,8 +1,8 @@
-"""Render conversations by a chat template, in a process of its own: the template is untrusted code.
+"""Renders conversations with a chat template in a separate process, because the template is untrusted code.
 
-Run as a script: a JSON object on standard input, a JSON array on standard output, in it null for each conversation
-that the template refuses. The operating system bounds its memory and its time (on Windows its parent's deadline
-alone): no bound inside Python holds against `'a' * 10**9`, or against loops in loops.
+Run as a script: reads a JSON object from standard input, writes a JSON array to standard output, with null for each
+conversation that the template refuses. The operating system limits memory and time (on Windows only the parent's
+deadline does): no limit inside Python holds against `'a' * 10**9` or nested loops.
 """
 
 import json
@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from typing import NoReturn, TypedDict
 
 _MEMORY = 512 * 1024 * 1024
-"""Bytes of address space."""
+"""Maximum bytes of address space."""
 
 _PROCESSOR = 3
-"""Seconds of processor time; a real template takes a tenth of one, most of it to import jinja2."""
+"""Maximum seconds of CPU time; a real template takes a tenth of one, mostly to import jinja2."""
 
 _LONGEST = 100_000
-"""Maximum characters of one conversation; a longer one counts as refused."""
+"""Maximum characters of a rendered conversation; a longer one counts as refused."""
 
 
 class _Question(TypedDict):
-    """`path` is where modules are looked for; each conversation is a list of messages."""
+    """`path` is the module search path; each conversation is a list of messages."""
 
     path: list[str]
     template: str
@@ -29,19 +29,19 @@ class _Question(TypedDict):
 
 
 def bound() -> None:
-    """Limit this process's processor time and memory."""
+    """Limit this process's CPU time and memory."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 - Windows has none
 
     resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR, _PROCESSOR))
-    # macOS knows the limit and does not take it.
+    # macOS has the limit but does not accept it.
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
 def rendered(question: _Question) -> Iterator[str | None]:
-    """Each conversation as the template writes it, None for one that it refuses or that comes out too long."""
+    """Each conversation as rendered by the template; None if it refuses it or the result is too long."""
     from jinja2 import TemplateError  # noqa: PLC0415 - found by the path that the question brings
     from jinja2.ext import loopcontrols  # noqa: PLC0415
     from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
@@ -64,7 +64,7 @@ def rendered(question: _Question) -> Iterator[str | None]:
                 if len(text) > _LONGEST:
                     break
             yield text if len(text) <= _LONGEST else None
-        # The template is a program of somebody else's: whatever it raises, it has refused the conversation.
+        # The template is foreign code: any exception is a refusal.
         except Exception:  # noqa: BLE001
             yield None
 

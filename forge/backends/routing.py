@@ -1,4 +1,4 @@
-"""Several models behind one backend: by purpose, and a larger one where the first is not sure."""
+"""Several models behind one backend: by purpose, or a larger one if the first is not sure."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,14 +12,14 @@ from forge.errors import checked_options
 from stages.effect import Replied, Send, Undelivered
 from stages.state import MAIN
 
-# A model for each purpose: one for the turns of a run, another for its summaries.
+# A model per purpose: one for the turns of a run, another for its summaries.
 
 
 class ByPurpose:
-    """Two backends as one: summaries (`summarize` of a workflow) are asked of `summaries`, all else of `turns`.
+    """Two backends as one: `summaries` for the workflow's `summarize`, `turns` for everything else.
 
-    Each is asked in its own protocol, mode and sampling. A conversation that has no room in the context of `summaries`
-    is summed up by `turns`, and so are those of a run once a summary could not be used.
+    Each has its own protocol, mode and sampling. If a conversation does not fit the context of `summaries`, or a
+    summary could not be used, the rest of the run is summarised by `turns`.
     """
 
     @checked_options
@@ -27,23 +27,23 @@ class ByPurpose:
         self._turns, self._summaries = turns, summaries
 
     def __repr__(self) -> str:
-        """Both of them."""
+        """Both backends."""
         return f"ByPurpose({self._turns!r}, summaries={self._summaries!r})"
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Reach both, or raise a ForgeError that says why one of them cannot be reached."""
+        """Connect to both. ForgeError if one of them cannot be reached."""
         async with reached(self._turns).connect() as turns, reached(self._summaries).connect() as summaries:
             yield routed(turns, summary=summaries)
 
 
-# Cascade: a small model, and a larger one for the decisions that it is not sure of.
+# Cascade: a small model, and a larger one for decisions that it is not sure of.
 
 
 class Cascade:
-    """Two backends as one: all is asked of `small`, and of `larger` what `WhenUnsure(then=AskLarger())` hands to it.
+    """Two backends as one: `larger` for what `WhenUnsure(then=AskLarger())` passes on, `small` for the rest.
 
-    Each is asked in its own protocol, mode and sampling. The context that histories are cut to is the small one's.
+    Each has its own protocol, mode and sampling. Histories are compacted to the context of `small`.
     """
 
     @checked_options
@@ -51,20 +51,20 @@ class Cascade:
         self._small, self._larger = small, larger
 
     def __repr__(self) -> str:
-        """Both of them."""
+        """Both backends."""
         return f"Cascade({self._small!r}, {self._larger!r})"
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Reach both, or raise a ForgeError that says why one of them cannot be reached."""
+        """Connect to both. ForgeError if one of them cannot be reached."""
         async with reached(self._small).connect() as small, reached(self._larger).connect() as larger:
             yield routed(small, larger=larger)
 
 
 def routed(main: Connection, **others: Connection) -> Connection:
-    """The connection of all: requests for a target go to the other of that name, all else to the main one.
+    """One connection for all: requests for a target go to the connection of that name, others to `main`.
 
-    A refusal of tools by one of the others changes nothing for the main one.
+    If another connection refuses tools, `main` is not affected.
     """
 
     def one(effect: Send) -> tuple[Connection, Send]:

@@ -1,4 +1,4 @@
-"""A server at an address: asked what it is and can do, then connected to."""
+"""A server at an address: examined, then connected to."""
 
 import asyncio
 import logging
@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from forge.backends.address import base_url
 from forge.backends.credentials import HEADERS, headers_for, keys, secrets
 from forge.backends.http_client import Verify, client, direct, forward_proxy, sender, trust
-from forge.backends.ollama import context_to_ask_for
 from forge.backends.profile import (
     DEFAULT_CONTEXT,
     Profile,
@@ -26,7 +25,6 @@ from forge.backends.profile import (
 )
 from forge.backends.questions import Counting, Tokenizer
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
-from forge.backends.template import Template, examined
 from forge.connection import Connection, Endpoint, Setup
 from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
@@ -37,13 +35,13 @@ from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
 
-# The mode of asking for tool calls: refused where a backend does not have it, chosen where the user leaves it open.
+# The mode of tool calls: refused if the backend lacks it, chosen if the user leaves it open.
 
 _log = logging.getLogger("forge")
 
 
 def check_mode(mode: Mode | Literal["auto"], profile: Profile | None) -> None:
-    """ForgeError for a mode that the backend does not support; of no backend at all, while it is not known."""
+    """ForgeError for an unknown mode, or one that the backend lacks; None means that it is not known yet."""
     if mode not in (*get_args(Mode), "auto"):
         raise ForgeError(f"mode is {mode!r}; it must be one of auto, {', '.join(get_args(Mode))}")
     if profile is None:
@@ -54,11 +52,11 @@ def check_mode(mode: Mode | Literal["auto"], profile: Profile | None) -> None:
         raise ForgeError(f"the profile {profile.name} cannot constrain decoding; choose the mode native or prompted")
 
 
-# A server at an address, over HTTP: what it is comes from its profile, what it has is asked of it.
+# A server over HTTP: its kind comes from the profile, its models and context from the server.
 
 
 class Options(TypedDict, total=False):
-    """What can be said of a server beside its address and its profile: see `Server`."""
+    """Options of `Server` besides address and profile."""
 
     mode: Mode | Literal["auto"]
     api_key: str
@@ -76,19 +74,21 @@ class Options(TypedDict, total=False):
 
 
 class Server:
-    """A server at `url`; what is not given is asked of it.
+    """A server at `url`; what is not given is asked of the server.
 
-    `profile` says what it is: a name (`forge.backends.profile.names`), a TOML file, or a Profile; without one it is
-    recognised by its own endpoints, as llama.cpp, vLLM, or any other server of the chat completions protocol.
-    `mode` auto is the profile's; a server that is not recognised is asked a few short questions first, once a week,
-    unless `probe` is False (docs/doctor.md). `form` is how calls are written in the modes that write them as text.
-    `model`: by default the first that the server lists. `context_tokens`: by default what the server says, else what
-    the profile says, else 4,096. `sampling` are options of every reply; with `model_sampling` those left unset are
-    as the model's makers recommend (`forge.backends.profile`).
-    `api_key`, or a header of `headers`, is the only credential; without one the profile's environment variable is
-    read, for the profile's own address alone. `timeout`: maximum seconds without a byte from the server;
-    `total_timeout`: maximum seconds of one request in all, None for no limit. `proxy` and `verify` are httpx's (a
-    client certificate goes into an ssl.SSLContext). ForgeError for options that contradict each other.
+    `profile` is its kind: a name (`forge.backends.profile.names`), a TOML file, or a Profile. Without one, the server
+    is recognised by its own endpoints as llama.cpp, vLLM or any other chat completions server. `mode` auto is the
+    profile's; an unknown server is first probed with a few short questions, once a week, unless `probe` is False
+    (docs/doctor.md). `form` is the format of calls in the modes that write them as text.
+
+    `model` defaults to the first that the server lists, `context_tokens` to what the server reports, otherwise the
+    profile's, otherwise 4,096. `sampling` applies to every reply; with `model_sampling`, unset options are as the
+    model's makers recommend (`forge.backends.profile`).
+
+    `api_key`, or a header in `headers`, is the only credential; without one, the profile's environment variable is
+    read, only for the profile's own address. `timeout`: maximum seconds without a byte from the server;
+    `total_timeout`: maximum seconds per request, None for no limit. `proxy` and `verify` are httpx's (a client
+    certificate goes into an ssl.SSLContext). ForgeError for contradictory options.
     """
 
     @checked_options
@@ -104,11 +104,11 @@ class Server:
         self._profile = given_profile(profile) or addressed(self._base)
         if self._profile and not WIRES[self._profile.wire].lists_models and not model:
             name = self._profile.name
-            raise ForgeError(f"{name} has to be told the model: give model=…, on the command line write {name}:MODEL")
+            raise ForgeError(f"{name} needs a model: give model=…, or on the command line {name}:MODEL")
         self._model = model
         self._mode: Mode | Literal["auto"] = options.get("mode", "auto")
         check_mode(self._mode, self._profile)
-        # Without a profile there is no address of its own, so no environment is read for a server that is recognised.
+        # Without a profile there is no default address, so no key is read from the environment.
         known = self._profile or named_profile("openai-compatible")
         self._headers = headers_for(self._base, known, options.get("api_key", ""), options.get("headers") or {})
         self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
@@ -122,13 +122,13 @@ class Server:
         self._proxy, self._verify = options.get("proxy"), options.get("verify", True)
 
     def __repr__(self) -> str:
-        """Its address, and what is known of it; never a key."""
+        """The address and what is known of the server; never a key."""
         known = [f"profile={self._profile.name!r}"] if self._profile else []
         return f"Server({', '.join([repr(self._base), *known, *([f'model={self._model!r}'] if self._model else [])])})"
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Ask the server what it is. BackendError if nothing answers there; ForgeError for what it cannot do."""
+        """Examine the server and connect. BackendError if nothing answers; ForgeError for what it cannot do."""
         straight = direct(self._base, proxy=self._proxy, verify=self._verify)
         async with client(
             self._base,
@@ -175,7 +175,7 @@ class Server:
             yield Connection(setup, send, stream=send, count=count, endpoint=self._endpoint(profile, about, most))
 
     async def _setup(self, profile: Profile, about: About, context: int) -> Setup:
-        """What the profile, the server and the user say together. ForgeError where they contradict each other."""
+        """The setup from profile, server and user options. ForgeError if they contradict each other."""
         check_mode(self._mode, profile)
         model = self._first(about)
         mode = profile.mode if self._mode == "auto" else self._mode
@@ -186,24 +186,30 @@ class Server:
             mode = "prompted"
         made = recommended(model) if self._model_sampling else Sampling()
         shown = about.props.chat_template if about.props else None
-        template = await asyncio.to_thread(examined, shown) if shown else Template()
+        markers, alternating = None, False
+        if shown:
+            # It brings the grammars of calls, and of most servers there is no template to read.
+            from forge.backends.template import examined  # noqa: PLC0415
+
+            template = await asyncio.to_thread(examined, shown)
+            markers, alternating = template.markers, template.alternating
         return Setup(
             mode=mode,
             falls_back=self._mode == "auto" and bool(profile.refusals(mode)),
             logprobs=profile.logprobs,
             model=model,
             context_tokens=context,
-            # The user's options, over those of the model's makers if that is wanted, over forge's own.
+            # The user's options take precedence over the makers' (if wanted), and those over forge's own.
             sampling=self._sampling.over(made).over(usual(model, low_temperature(profile, self._base))),
-            markers=template.markers,
+            markers=markers,
             formats=profile.formats,
-            alternating=template.alternating if profile.alternating is None else profile.alternating,
+            alternating=alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
             form=self._form,
         )
 
     def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:
-        """Where requests go that others write."""
+        """The endpoint for passed-through requests."""
         proxy = forward_proxy(self._base, self._proxy)
         return Endpoint(
             base=self._root(profile),
@@ -220,14 +226,14 @@ class Server:
             total=self._total,
             profile=profile.name,
             native_calls=profile.native_calls,
-            # Who wants native calls and no others is told that there are none.
+            # If the user insists on native calls, report that there are none.
             tools_refused=() if self._mode == "native" else profile.tools_refused,
             proxy=proxy,
             tls=trust(self._base, proxy, self._verify),
         )
 
     async def _recognised(self, http: httpx.AsyncClient, about: About) -> tuple[Profile, str]:
-        """What the server is, and how that is known; one that is not recognised is asked what it can do."""
+        """The server's profile, and how it was found; an unknown server is probed."""
         if self._profile is not None:
             return self._profile, "as given"
         kind, _ = kind_of(about)
@@ -240,7 +246,7 @@ class Server:
             _log.warning("%s does not list the model %s; it lists %s", self._base, self._model, some)
         if self._mode != "auto" or not self._probe:
             return named_profile("openai-compatible"), "not asked"
-        # Its probes are of no use to those who connect to a server that is known.
+        # Not needed for a known server.
         from forge.backends.doctor.examination import Subject, consulted  # noqa: PLC0415
 
         listed = about.listed()
@@ -248,18 +254,18 @@ class Server:
         return await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build))
 
     def _first(self, about: About) -> str:
-        """The model to ask: as the user says, else the first that the server lists."""
+        """The model to use: the user's choice, otherwise the first that the server lists."""
         listed = about.listed()
         return self._model or (listed.id if listed else "")
 
     def _root(self, profile: Profile) -> str:
-        """The address as the profile's wire wants it: without `/v1` where its paths stand below the root."""
+        """The base address for the profile's wire: without `/v1` if its paths start at the root."""
         return self._base.removesuffix("/v1") if WIRES[profile.wire].at_root else self._base
 
     async def _context(self, http: httpx.AsyncClient, profile: Profile, about: About, model: str) -> tuple[int, int]:
-        """Tokens: as the user says, the server, the profile; and the most that may be asked for, 0: no more.
+        """The context in tokens, from user, server or profile; and the maximum that may be requested, 0 for no more.
 
-        ForgeError for more than the server has.
+        ForgeError if the user wants more than the server has.
         """
         wished = self._context_tokens
         default = wished or profile.context_tokens or DEFAULT_CONTEXT
@@ -267,7 +273,9 @@ class Server:
             case "props" | "models":
                 has = context_of(about, model).tokens or 0
             case "show":
-                # Ollama makes room for as much as it is asked for, up to what the model can have.
+                from forge.backends.ollama import context_to_ask_for  # noqa: PLC0415 - it knows all GPUs, too
+
+                # Ollama allocates what is requested, up to the model's maximum.
                 return await context_to_ask_for(http, self._root(profile), model, default, wished=wished)
             case "given":
                 has = 0

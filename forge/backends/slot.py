@@ -1,4 +1,4 @@
-"""SlotWorker: one model slot shared by many jobs, by priority, then in order of arrival; preemptible ones make room."""
+"""SlotWorker: one model slot shared by many jobs, by priority, then order of arrival, with preemption."""
 
 import asyncio
 import heapq
@@ -22,9 +22,9 @@ _T = TypeVar("_T")
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
-    """What became of the jobs so far. Every one that was submitted is in exactly one of the other counts.
+    """Counts of jobs. Each submitted job is in exactly one of the other counts.
 
-    Only `preemptions` counts something else: how often a running job had to make room.
+    Except `preemptions`: how often a running job had to give up the slot.
     """
 
     submitted: int = 0
@@ -38,7 +38,7 @@ class Statistics(Struct, frozen=True, kw_only=True):
 
 
 class _Ticket:
-    """A job's place in the queue. It keeps its number when it has to make room, so it is next of its priority."""
+    """A job's place in the queue. It keeps its number when preempted, so it is the next of its priority."""
 
     def __init__(self, priority: int, number: int, *, preemptible: bool) -> None:
         self.priority = priority
@@ -54,9 +54,9 @@ class _Ticket:
 
 
 class SlotWorker:
-    """Runs one job at a time. A lower `priority` number goes first; jobs of one priority go in their order.
+    """Runs one job at a time: lower `priority` numbers first, equal ones in order of arrival.
 
-    Belongs to one event loop. `async with SlotWorker() as worker` stops it at the end; after that it is of no use.
+    Belongs to one event loop. Leaving `async with SlotWorker() as worker` stops it for good.
     """
 
     def __init__(self) -> None:
@@ -67,16 +67,16 @@ class SlotWorker:
 
     @property
     def statistics(self) -> Statistics:
-        """The counts as they are now."""
+        """The current counts."""
         waiting = sum(not ticket.turn.done() for ticket in self._queue)
         return replace(self._counts, waiting=waiting, running=int(self._current is not None))
 
     async def submit(self, job: Callable[[], Awaitable[_T]], *, priority: int = 0, preemptible: bool = False) -> _T:
-        """What the job returns or raises, once it had its turn. WorkerStopped if the worker is stopped before that.
+        """The result of the job, or its exception. WorkerStopped if the worker stops first.
 
-        A `preemptible` job that runs is cancelled when one of a lower number comes, and called again, from the
-        beginning, when the slot is free: say so only of jobs that may be repeated. Cancelling the caller takes the
-        job out of the queue, or cancels it.
+        A running `preemptible` job is cancelled when a job with a lower number arrives, and restarted from the
+        beginning when the slot is free: only for jobs that may be repeated. Cancelling the caller removes the job from
+        the queue, or cancels it.
         """
         if self._stopped:
             raise WorkerStopped
@@ -107,7 +107,7 @@ class SlotWorker:
             task = asyncio.create_task(_run(job))
             ticket.task = task
             task.add_done_callback(lambda _: self._give_back(ticket))
-            if ticket.preempted or self._stopped:  # in between its turn and now
+            if ticket.preempted or self._stopped:  # preempted or stopped between its turn and now
                 task.cancel()
             await _ended(task)
             if not task.cancelled():
@@ -116,7 +116,7 @@ class SlotWorker:
                 raise WorkerStopped if self._stopped else asyncio.CancelledError
 
     def _dispatch(self) -> None:
-        """Give the slot to who is next, or make the running job leave it to them."""
+        """Give the slot to the next job, or preempt the running one for it."""
         while self._queue and self._queue[0].turn.done():  # its caller has gone
             heapq.heappop(self._queue)
         current = self._current
@@ -132,10 +132,10 @@ class SlotWorker:
                 current.task.cancel()
 
     def _leave(self, ticket: _Ticket) -> None:
-        """Its caller is not there any more: if the slot came to it meanwhile, it goes to the next."""
+        """The caller has gone: if the slot was given to it meanwhile, pass it on."""
         ticket.gone = True
         if not ticket.turn.cancel() and not ticket.turn.cancelled():
-            ticket.turn.exception()  # unread, it would be reported as forgotten
+            ticket.turn.exception()  # retrieve the exception, so that asyncio does not report it
         if ticket.task is None or ticket.task.done():
             self._give_back(ticket)
 
@@ -144,14 +144,14 @@ class SlotWorker:
             return
         self._current = None
         if ticket.preempted and ticket.task and ticket.task.cancelled() and not (ticket.gone or self._stopped):
-            # At once, not when its caller wakes: until then a job behind it could overtake it.
+            # Requeue at once, not when its caller wakes: otherwise a later job could overtake it.
             ticket.preempted, ticket.task = False, None
             ticket.turn = asyncio.get_running_loop().create_future()
             heapq.heappush(self._queue, ticket)
         self._dispatch()
 
     async def stop(self) -> None:
-        """Cancel the running job and send all others away: every caller gets WorkerStopped, none is left waiting."""
+        """Cancel the running job and reject all waiting ones: every caller gets WorkerStopped."""
         self._stopped = True
         for ticket in self._queue:
             if not ticket.turn.done():
@@ -167,13 +167,13 @@ class SlotWorker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop it."""
+        """Stop the worker."""
         await self.stop()
 
     def share(self, backend: Backend, *, priority: int = 0, preemptible: bool = True) -> Backend:
-        """The same backend, whose model calls wait for the slot. Tools run without it.
+        """The backend, with its model calls waiting for the slot; tools run without it.
 
-        A model call changes nothing, so it may make room: its request is closed, and sent again later.
+        A model call has no side effects, so it may be preempted: its request is closed, and sent again later.
         """
         return _Shared(backend, self, priority, preemptible=preemptible)
 
@@ -186,7 +186,7 @@ async def _run(job: Callable[[], Awaitable[_T]]) -> _T:
 
 
 async def _ended(task: asyncio.Task[_T]) -> None:
-    """Wait until the task has ended; who stops waiting cancels it."""
+    """Wait until the task has ended; cancelling the waiter cancels the task."""
     try:
         await asyncio.wait({task})
     except asyncio.CancelledError:
@@ -198,7 +198,7 @@ async def _ended_by_force(task: asyncio.Task[_T]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
-        task.exception()  # nobody asks any more; unread, it would be reported as forgotten
+        task.exception()  # retrieve the exception, so that asyncio does not report it
 
 
 class _Shared:
@@ -210,14 +210,14 @@ class _Shared:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """The connection of the backend that is shared; being connected takes no turn."""
+        """The shared backend's connection; connecting needs no slot."""
         async with self._backend.connect() as connection:
 
             async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
                 attempts, send = count(), connection.told(on_chunk)
 
                 async def job() -> Replied | Undelivered:
-                    # Where it had to make room, the watcher is told that the reply begins anew.
+                    # After a preemption, tell the watcher that the reply starts again.
                     if before := next(attempts):
                         fault = Fault(kind="interrupted", detail="a job of higher priority wanted the slot")
                         await Watcher(on_chunk).forget(fault, before, 0.0)

@@ -1,4 +1,4 @@
-"""The backend that a specification names, such as `local`, `127.0.0.1:8080`, `ollama:qwen3` or `llamafile:FILE`."""
+"""The backend for a specification such as `local`, `127.0.0.1:8080`, `ollama:qwen3` or `llamafile:FILE`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
@@ -7,7 +7,6 @@ from forge import backends
 from forge.backends.address import is_address, suggested
 from forge.backends.profile import names
 from forge.backends.server import Options, Server
-from forge.backends.servers.launch import Launch, startable
 from forge.connection import Backend
 from forge.errors import ForgeError
 from stages.options import nearest
@@ -27,23 +26,23 @@ def named(
     download: "Watch | None" = None,
     **options: Unpack[Options],
 ) -> Backend:
-    """The backend of that name.
+    """The backend with that name.
 
-    `local` is llama.cpp in this process; an address (`127.0.0.1:8080` is one) is the server there; `NAME:ADDRESS`
-    says what it is, `NAME:MODEL` and `NAME` are that backend at its own address. `llama-server:MODEL` and
-    `llamafile:MODEL`, where the model is a file, a known one or `org/repo:quant`, start one for as long as it is
-    needed. `profile` is a profile's name or file, for an address. `download` watches that of a model, `progress` is
-    told while a started server loads one. ForgeError, with what is possible, for any other name.
+    `local` is llama.cpp in this process; an address (such as `127.0.0.1:8080`) is the server there; `NAME:ADDRESS` also
+    says its kind; `NAME:MODEL` and `NAME` are that backend at its default address. `llama-server:MODEL` and
+    `llamafile:MODEL`, with a file, a known model or `org/repo:quant`, start a server for as long as it is needed.
+    `profile` is a profile's name or file, for an address. `download` watches a download, `progress` a started server
+    that is loading. ForgeError, with the possibilities, for any other name.
     """
     if spec == "local":
         known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
         given = {**options, "profile": profile}
         _refuse_others("local", known, given, "they are for a server, whose address is then given")
         return backends.Local(model, progress=download, **options)
-    if startable(spec) and not profile:
-        return started(spec, model, progress=progress, download=download, **options)
     if is_address(spec):
         return Server(spec, profile=profile, model=model, **options)
+    if backends.startable(spec) and not profile:
+        return started(spec, model, progress=progress, download=download, **options)
     name, _, rest = spec.partition(":")
     if name in names() and not profile:
         if is_address(rest):
@@ -53,7 +52,7 @@ def named(
                 raise ForgeError("anthropic has the mode native alone; for another, give the address and the profile")
             known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode", "probe"}
             _refuse_others("anthropic", known, options, "for those, give the address and the profile")
-            return backends.Anthropic(  # the SDK's own way to the API
+            return backends.Anthropic(  # through the official SDK
                 rest or model,
                 api_key=options.get("api_key", ""),
                 sampling=options.get("sampling"),
@@ -87,11 +86,11 @@ def started(
     download: "Watch | None" = None,
     **options: Unpack[Options],
 ) -> "ServerManager":
-    """The server that `PROGRAM:MODEL` names, to be started by forge (`startable`). ForgeError for a second model."""
+    """The server for `PROGRAM:MODEL`, which forge will start (`startable`). ForgeError for a second model."""
     program, _, file = spec.partition(":")
     if model:
-        raise ForgeError(f"two models are given, {file} and {model}; the one to start stands after the colon")
-    launch = Launch(
+        raise ForgeError(f"two models are given, {file} and {model}; the one to start goes after the colon")
+    launch = backends.Launch(
         program="llamafile" if program == "llamafile" else "llama-server",
         model=file,
         port=port,

@@ -1,29 +1,33 @@
-"""What a chat template shows of its model: how calls are written, and which order of roles it refuses.
+"""What a chat template reveals: the format of calls, and orders of roles that it refuses.
 
-A process of its own writes synthetic conversations by it (`forge.backends.rendering`); what they show is read here.
+A separate process renders synthetic conversations with it (`forge.backends.rendering`); the results are analysed here.
 """
 
 import functools
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from platformdirs import user_cache_path
 
-from forge.backends.servers.launch import needed
+from forge.processes import needed
 from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, derive
 from stages.rescue.found import Markers
 
 _SIZE = 200_000
-"""Maximum characters of a template that is examined; a longer one is left alone."""
+"""Maximum characters of a template to examine."""
 
 _SECONDS = 20.0
-"""Time-out of the process, in seconds; generous, as the machine may be busy."""
+"""Timeout of the process, in seconds; generous, because the machine may be busy."""
 
 _RENDERING = Path(__file__).with_name("rendering.py")
 
@@ -31,9 +35,9 @@ _Message = Mapping[str, object]
 
 
 class Template(Struct, frozen=True, kw_only=True):
-    """What is known of a chat template: the markers of its calls, None for one without tools.
+    """What is known of a chat template: the markers of its calls, None if it has no tools.
 
-    `alternating`: it refuses two messages of the user in a row, or one right after a tool's result.
+    `alternating`: it refuses two user messages in a row, or one right after a tool's result.
     """
 
     markers: Markers | None = None
@@ -44,13 +48,13 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def examined(chat_template: str) -> Template:
-    """What the template shows of itself; nothing where it cannot be rendered within bounds.
+    """What the template reveals; nothing if it cannot be rendered within the limits.
 
-    It takes a tenth of a second the first time, mostly to wait for a process; the same template is kept.
+    Takes a fifth of a second the first time, mostly to start a process; what that wrote is kept in the cache folder.
     """
     if not chat_template or len(chat_template) > _SIZE:
         return Template()
-    # Runs that begin together with the same server need it rendered once.
+    # Concurrent runs on one server need it rendered only once.
     with _ONE_AT_A_TIME:
         return _examined(chat_template)
 
@@ -65,7 +69,7 @@ def _examined(chat_template: str) -> Template:
     calls = [[asked, _call(arguments)], [asked, _call(msgspec.json.encode(arguments).decode())]]
     results = [[*called, result] for called in calls]
     afterwards = [[*answered, asked] for answered in results]
-    written = _rendered(chat_template, [[asked], [asked, asked], [asked, said], *calls, *results, *afterwards])
+    written = _kept(chat_template, [[asked], [asked, asked], [asked, said], *calls, *results, *afterwards])
     if written is None:
         return Template()
     once, twice, with_text, *rest = written
@@ -81,12 +85,28 @@ def _call(arguments: object) -> _Message:
     return {"role": "assistant", "content": "", "tool_calls": [call]}
 
 
+def _kept(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:
+    """As `_rendered`, but read from the cache folder if the same program has rendered the same before."""
+    asked = blake2b(_RENDERING.read_bytes() + json.dumps([chat_template, conversations]).encode(), digest_size=16)
+    file = user_cache_path("forge") / "templates" / f"{asked.hexdigest()}.json"
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(file.read_bytes(), type=list[str | None])
+    written = _rendered(chat_template, conversations)
+    if written is not None:
+        part = file.with_suffix(f".{os.getpid()}.part")
+        with suppress(OSError):  # then it is rendered again
+            file.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(msgspec.json.encode(written))
+            part.replace(file)
+    return written
+
+
 def _rendered(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:
-    """The conversations as the template writes them; None, and a line in the log, where it took too much."""
+    """The conversations as rendered by the template; None, and a log entry, if it exceeded a limit."""
     path = [place for place in sys.path if isinstance(place, str)]
     question = json.dumps({"path": path, "template": chat_template, "conversations": conversations})
     program = sys.executable or ""
-    # Another program than an interpreter would begin once more, with all that it does.
+    # A frozen program is not an interpreter: it would start itself again.
     python = not getattr(sys, "frozen", False) and Path(program).name.lower().startswith(("python", "pypy"))
     try:
         done = subprocess.run(  # noqa: S603 - forge's own file

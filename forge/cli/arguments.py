@@ -13,6 +13,13 @@ from stages.wire.deltas import DEFAULT_MAX_TOKENS
 
 # Options shared by several commands: the backend, its model, the workflow.
 
+BACKEND = (
+    "local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
+    "llama-server:FILE starts a server"
+)
+MODEL = "model: for local, a name from `forge models` or a GGUF file; otherwise the name that the server uses"
+PROFILE = "server profile: a name or a TOML file"
+KEY = "environment variable with the server's key"
 _JOURNAL = "journal file to record the run in (default: a new file in the state folder)"
 
 
@@ -21,20 +28,15 @@ def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
     parser.add_argument(
         "--backend",
         required=not default,
-        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
-        "llama-server:FILE starts a server" + (f" (default: {default})" if default else ""),
+        help=BACKEND + (f" (default: {default})" if default else ""),
     )
-    parser.add_argument("--profile", help="server profile: a name or a TOML file")
+    parser.add_argument("--profile", help=PROFILE)
 
 
 def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None:
     """Options for the model and how it is asked; without `sampling`, each request brings its own sampling options."""
     add = parser.add_argument
-    add(
-        "--model",
-        default="",
-        help="model: for local, a name from `forge models` or a GGUF file; otherwise the name that the server uses",
-    )
+    add("--model", default="", help=MODEL)
     add(
         "--mode",
         choices=("auto", "native", "prompted", "constrained"),
@@ -59,7 +61,7 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
     )
     add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
     add("--max-tokens", type=count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
-    _backend_key(parser, "--api-key-env", "environment variable with the server's key")
+    _backend_key(parser, "--api-key-env", KEY)
 
 
 def _backend_key(parser: argparse.ArgumentParser, flag: str, text: str) -> None:
@@ -219,7 +221,7 @@ def fill_doctor(parser: Parser) -> None:
     add = parser.add_argument
     add("url", help="server address, such as http://127.0.0.1:8080")
     add("--model", default="", help="model to examine (default: the first one that the server lists)")
-    add("--api-key-env", metavar="NAME", help="environment variable with the server's key")
+    add("--api-key-env", metavar="NAME", help=KEY)
     add("--timeout", type=seconds, default=60.0, help="maximum seconds per answer (default: %(default)g)")
     add("--write", type=Path, metavar="FILE", help="also write the profile to this TOML file")
     add("--json", action="store_true", help="print the findings as JSON and progress to standard error")

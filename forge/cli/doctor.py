@@ -17,7 +17,7 @@ from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognition import addressed
 from forge.cli.console import Console, printable
-from forge.cli.options import key_of
+from forge.cli.options import key_of, refuse_unwritable
 from forge.errors import ForgeError
 from stages.wire.wires import WIRES
 
@@ -58,8 +58,7 @@ def run_doctor(options: argparse.Namespace) -> int:
     """Examine a server; 0: it can be used, 1: it cannot."""
     console = Console(highlight=False, stderr=options.json)
     where = address(options.url)
-    if options.write is not None and not options.write.parent.is_dir():
-        raise ForgeError(f"--write {options.write}: there is no folder {options.write.parent}")
+    refuse_unwritable("--write", options.write)
     kind = addressed(where.base) or named_profile("openai-compatible")
     headers = headers_for(where.base, kind, key_of(options.api_key_env, "--api-key-env"), {})
     asked = [probe for probe in PROBES if probe.tokens]
@@ -121,6 +120,9 @@ def _tell(told: _Report, write: Path | None, console: Console) -> int:
     if not console.stderr:
         console.print(Text(f"\n{to_toml(told.profile)}"), soft_wrap=True)
     if write is not None:
-        write.write_text(to_toml(told.profile), encoding="utf-8")
+        try:
+            write.write_text(to_toml(told.profile), encoding="utf-8")
+        except OSError as error:
+            raise ForgeError(f"the profile cannot be written to {write}: {error.strerror}") from None
         console.print(Text(f"written to {write}", style="dim"), soft_wrap=True)
     return 0

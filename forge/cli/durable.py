@@ -22,7 +22,8 @@ from forge.cli.run import load_served, prompt_values
 from forge.cli.signals import until_signal
 from forge.durable import Run, Runs
 from forge.durable.runs import workflow_of
-from forge.errors import ForgeError, quantity
+from forge.errors import ForgeError, RunError, quantity
+from forge.journal.replaying import ending
 from stages.effect import Approved, Rejected, Settled
 
 _T = TypeVar("_T")
@@ -30,11 +31,11 @@ _T = TypeVar("_T")
 _COLOURS = {"completed": "green", "waiting": "yellow", "failed": "red", "halted": "red"}
 
 _IDLE = 0.5
-"""Seconds between looks for runs that are left."""
+"""Seconds between checks for remaining runs."""
 
 
 def run_work(options: argparse.Namespace) -> int:
-    """Perform runs until a signal arrives, or until none is left."""
+    """Perform runs until a signal arrives or, with --until-idle, until none is left."""
     served = [load_served(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
 
@@ -54,7 +55,7 @@ def run_work(options: argparse.Namespace) -> int:
             console.print(Text(f"performing runs of {names} in {runs.where}; press Ctrl-C to stop"), soft_wrap=True)
             if not options.until_idle:
                 await asyncio.Event().wait()
-            cursor = ""  # until none is queued or under way; those that wait for a person are not counted
+            cursor = ""  # wait until no run is queued or running; those that wait for a person do not count
             while True:
                 page = await runs.list(cursor=cursor, most=500)
                 if any(run.state in {"queued", "running"} for run in page.runs):
@@ -181,7 +182,7 @@ def run_events(options: argparse.Namespace) -> int:
 
 
 def _plainly(do: Callable[[Runs, argparse.Namespace], Awaitable[object]]) -> RunCommand:
-    """A verb that prints nothing."""
+    """A verb without output."""
 
     def run(options: argparse.Namespace) -> int:
         _asked(options, lambda runs: do(runs, options))
@@ -208,7 +209,12 @@ def _asked(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]], *,
 
 async def _with(options: argparse.Namespace, ask: Callable[[Runs], Awaitable[_T]], *, create: bool = False) -> _T:
     async with durable.client(database_of(options), create=create) as runs:
-        return await ask(runs)
+        try:
+            return await ask(runs)
+        except RunError as error:
+            if error.kind != "unknown":
+                raise
+            raise ForgeError(f"{error} in {runs.where}; `forge runs list` shows those that it has") from None
 
 
 def database_of(options: argparse.Namespace) -> str:
@@ -220,6 +226,10 @@ def _show(console: Console, run: Run) -> None:
     console.print(Text.assemble((run.id, "bold"), (f"   {printable(run.workflow)}", "dim")), soft_wrap=True)
     said = printable(run.problem) or f"started {run.begun}, last updated {run.updated}"
     show(console, LabelledText(run.state, said, label_style=_COLOURS.get(run.state, "")))
+    if run.message:
+        show(console, LabelledText("message", printable(run.message)))
+    if run.outcome is not None:
+        show(console, LabelledText("done", printable(ending(run.outcome))))
     if (asks := run.question) is None:
         return
     show(console, LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
@@ -227,5 +237,6 @@ def _show(console: Console, run: Run) -> None:
         sentence = f"{unsure.name} {unsure.arguments} had been started when the process died; did it happen?"
         show(console, LabelledText("unknown", printable(sentence)))
     show(console, LabelledText("digest", asks.digest))
-    ways = "--happened [RESULT], --did-not-happen" if unsure is not None else "--approve, --reject REASON"
-    show(console, LabelledText("answer", f"forge runs answer {run.id} with {ways}"))
+    ways = ("--happened [RESULT]", "--did-not-happen") if unsure is not None else ("--approve", "--reject REASON")
+    for way in ways:
+        show(console, LabelledText("answer", f"forge runs answer {run.id} {way}"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from forge.cli.arguments import count, decimal, seconds, whole_number
+from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, count, decimal, seconds, whole_number
 from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
 
@@ -33,27 +33,20 @@ def fill_eval(parser: Parser) -> None:
 
 
 def _fill_run(parser: Parser) -> None:
-    # Options that are not given are not in the namespace: a file may set them, and `EvalOptions` has the defaults.
+    # Options that are not given are left out of the namespace: a file may set them, and `EvalOptions` has defaults.
     parser.argument_default = argparse.SUPPRESS
     _scenarios(parser)
     add = parser.add_argument
-    add(
-        "--backend",
-        help="local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
-        "llama-server:FILE starts a server",
-    )
-    add(
-        "--model",
-        help="model: for local, a name from `forge models` or a GGUF file; otherwise the name that the server uses",
-    )
-    add("--profile", help="server profile: a name or a TOML file")
+    add("--backend", help=BACKEND)
+    add("--model", help=MODEL)
+    add("--profile", help=PROFILE)
     add(
         "--temperature",
         type=decimal,
         help="sampling temperature (default: as recommended for the model, otherwise 0.1)",
     )
     add("--max-tokens", type=count, help="maximum tokens per reply (default: 512)")
-    add("--api-key-env", metavar="NAME", help="environment variable with the server's key")
+    add("--api-key-env", metavar="NAME", help=KEY)
     add("--slots", type=count, metavar="N", help="slots of a server started by forge (default: 1)")
     add("--chat-template", metavar="FILE", help="chat template, for llama-server:FILE")
     add("--context", type=count, metavar="TOKENS", help="context size of a server that does not report it")

@@ -2,9 +2,7 @@
 
 import argparse
 import asyncio
-import os
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -14,7 +12,7 @@ from forge.cli.durable import database_of
 from forge.cli.options import backend_for, made
 from forge.cli.progress import downloading
 from forge.cli.run import load_served
-from forge.cli.signals import handling
+from forge.cli.signals import until_signal
 
 if TYPE_CHECKING:
     from forge.serve import RunServer, ServeOptions
@@ -38,25 +36,15 @@ def run_serve(options: argparse.Namespace) -> int:
             per_minute=options.per_minute,
             answer_within=options.answer_within.total_seconds(),
         )
-        return asyncio.run(_serve(server, console))
+        return asyncio.run(until_signal(_serve(server, console), server.stop))
 
 
 async def _serve(server: "RunServer", console: Console) -> int:
-    code, loop = 0, asyncio.get_running_loop()
-
-    def stop(number: int, _: FrameType | None) -> None:
-        nonlocal code
-        if code:
-            os._exit(128 + number)
-        code = 128 + number
-        loop.call_soon_threadsafe(server.stop)
-
-    with handling(stop):
-        async with server:
-            print(f"forge serve: {server.url}", flush=True)
-            console.print(Text(f"runs are stored in {server.runs.where}; press Ctrl-C to stop"), soft_wrap=True)
-            await server.stopped()
-    return code
+    async with server:
+        print(f"forge serve: {server.url}", flush=True)
+        console.print(Text(f"runs are stored in {server.runs.where}; press Ctrl-C to stop"), soft_wrap=True)
+        await server.stopped()
+    return 0
 
 
 def _options(options: argparse.Namespace) -> "ServeOptions":
@@ -68,7 +56,7 @@ def _options(options: argparse.Namespace) -> "ServeOptions":
 
 
 def run_key(options: argparse.Namespace) -> int:
-    """Create a key, add its hash to the file, and print the key, which is stored nowhere else."""
+    """Create a key, add its hash to the file, and print the key, which is not stored anywhere."""
     from forge.serve.keys import add_key, scopes_of  # noqa: PLC0415 - an extra
 
     path: Path = options.key_file

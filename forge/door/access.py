@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from forge.door.asgi import Asked, Headers
-from stages.wire.served import RequestError
+from stages.wire.server.errors import RequestError
 
 
 class Reach(Struct, frozen=True, kw_only=True):

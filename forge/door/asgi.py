@@ -11,7 +11,7 @@ from typing import Literal, Self, TypedDict
 
 from msgspec import Struct
 
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 
 _LISTEN_AFTER = 0.02
 """Seconds before watching a request for a client disconnect: most are answered sooner."""

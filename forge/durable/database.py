@@ -7,6 +7,7 @@ process's locks on it.
 import os
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -90,12 +91,12 @@ class StepRow(Struct, frozen=True, kw_only=True):
 class Database:
     """An open database: its engine, a DBOS client on it, and queries that DBOS lacks."""
 
-    def __init__(self, where: str | Path, *, durable: bool = True, create: bool = True) -> None:
+    def __init__(self, where: str | Path, *, create: bool = True) -> None:
         self.url = address_of(where)
         self.sqlite = self.url.startswith("sqlite")
         if self.sqlite:
             _find_file(self.url, create=create)
-        self.engine = _sqlite(self.url, durable=durable) if self.sqlite else _postgres(self.url)
+        self.engine = _sqlite(self.url) if self.sqlite else _postgres(self.url)
         schema = None if self.sqlite else "dbos"
         try:
             self._refuse_newer()
@@ -134,11 +135,13 @@ class Database:
         self._sent = sa.table("notifications", *map(sa.column, ("destination_uuid", "topic")), schema=schema)
         self._executors = sa.table("forge_executors", sa.column("id"), sa.column("beat"))
         self._messages = sa.table("forge_messages", *map(sa.column, ("run", "number", "text")))
+        self._deleted = sa.table("forge_deleted", sa.column("conversation"), sa.column("times"))
 
     @property
     def shown(self) -> str:
-        """The address without its password."""
-        return sa.make_url(self.url).render_as_string(hide_password=True)
+        """The file, or the address without its password."""
+        url = sa.make_url(self.url)
+        return (self.sqlite and url.database) or url.render_as_string(hide_password=True)
 
     def close(self) -> None:
         """Close every connection."""
@@ -300,6 +303,24 @@ class Database:
         with self.engine.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
+    # Conversations whose first run was deleted
+
+    def deletions(self, conversation: str) -> int:
+        """How often the conversation with this digest was deleted."""
+        known = self._deleted
+        query = sa.select(known.c.times).where(known.c.conversation == conversation)
+        with self.engine.connect() as connection:
+            return connection.execute(query).scalar() or 0
+
+    def note_deletion(self, conversation: str) -> None:
+        """Count a deletion of the conversation with this digest."""
+        known = self._deleted
+        # If another process has just counted the same one, that is enough.
+        with suppress(sa.exc.IntegrityError), self.engine.begin() as connection:
+            noted = sa.update(known).where(known.c.conversation == conversation).values(times=known.c.times + 1)
+            if not connection.execute(noted).rowcount:
+                connection.execute(sa.insert(known).values(conversation=conversation, times=1))
+
     # Messages to runs in progress
 
     def say(self, run: str, text: str) -> int:
@@ -355,6 +376,9 @@ class Database:
             connection.exec_driver_sql(
                 "CREATE TABLE IF NOT EXISTS forge_messages "
                 "(run TEXT NOT NULL, number BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (run, number))"
+            )
+            connection.exec_driver_sql(
+                "CREATE TABLE IF NOT EXISTS forge_deleted (conversation TEXT PRIMARY KEY, times BIGINT NOT NULL)"
             )
             for name in ("conversation", "ended"):
                 index = f"forge_{name}"
@@ -434,15 +458,10 @@ def _find_file(url: str, *, create: bool) -> None:
         raise ForgeError(f"cannot create the database of runs {path}: {error.strerror}") from None
 
 
-def _sqlite(url: str, *, durable: bool) -> sa.Engine:
+def _sqlite(url: str) -> sa.Engine:
     engine = sa.create_engine(url)
     # FULL survives a power cut; NORMAL, only a killed process.
-    pragmas = (
-        "busy_timeout=30000",
-        "foreign_keys=ON",
-        "journal_mode=WAL",
-        f"synchronous={'FULL' if durable else 'NORMAL'}",
-    )
+    pragmas = ("busy_timeout=30000", "foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL")
 
     @sa.event.listens_for(engine, "connect")
     def _(connection: sqlite3.Connection, _record: object) -> None:

@@ -138,7 +138,7 @@ class Runs:
 
     @property
     def where(self) -> str:
-        """The address of the database, without its password."""
+        """The file of the database, or its address without the password."""
         return self._database.shown
 
     async def start(
@@ -182,7 +182,11 @@ class Runs:
         try:
             if said:
                 return await self._following(max(said, key=_number_in_conversation), start)
-            run = _digest([owner, conversation])[:32]
+            # Derived, so that of two concurrent first messages one is refused; but not the id of a deleted
+            # conversation: idempotency keys of writes derive from it.
+            named = _digest([owner, conversation])
+            times = await asyncio.to_thread(self._database.deletions, named)
+            run = (_digest([named, times]) if times else named)[:32]
             return await self._enqueued(replace(await _beginning(start), run=run), start)
         except RunError as error:
             if error.kind != "reused-id":
@@ -428,10 +432,12 @@ class Runs:
         await self._deleted([known])
 
     async def _deleted(self, runs: Sequence[Run]) -> None:
+        # A run that replaces a deleted one gets a new id: idempotency keys of writes derive from it.
+        for first in (run for run in runs if not run.follows and run.conversation != run.id):
+            await asyncio.to_thread(self._database.note_deletion, _digest([first.owner, first.conversation]))
         client = self._database.client
         await client.delete_workflows_async([one for run in runs for one in _segments(run.id, run.segment)])
         await asyncio.to_thread(self._database.unsay, [run.id for run in runs])
-        # A run that replaces a deleted one gets a new id: idempotency keys of writes derive from it.
         for before in {run.follows for run in runs if run.follows} - {run.id for run in runs}:
             fresh = {"next": uuid4().hex, "followed_by": ""}
             await client.update_workflow_attributes_async(segment_id(before, 0), fresh, merge=True)
@@ -532,8 +538,7 @@ class Runs:
         first = segment_id(run, 0)
         row = (await self.rows([first])).get(first)
         if row is None:
-            where = self._database.shown
-            raise RunError(f"there is no run {run[:120]!r} in {where}; `forge runs list` shows them", "unknown")
+            raise RunError(f"there is no run {run[:120]!r}", "unknown")
         return row
 
     async def _last(self, run: str) -> SegmentRow:
@@ -735,7 +740,7 @@ def _result(end: SegmentEnd, workflow: Workflow | None) -> Result[Finished, Halt
 def _header(first: SegmentRow, text: str) -> Header:
     found = FIRST.decode(text)
     if not isinstance(found, Prepared):
-        raise ForgeError(f"the run {_run(first.id)} has no journal: its model could not be reached")
+        raise RunError(f"the run {_run(first.id)} has no journal: its model could not be reached", "wrong-state")
     from importlib.metadata import version  # noqa: PLC0415 - slow to import
 
     return Header(

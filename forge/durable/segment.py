@@ -50,7 +50,7 @@ from forge.runtime.emitter import Calling, Emitter, OnEvent, calling
 from forge.runtime.loop import cancelled, drive, uncancelled
 from forge.runtime.reaching import counted
 from forge.runtime.watching import Raised, Watching, interpreting
-from forge.workflow.turn import turn_of
+from forge.workflow.turn import turn_on
 from forge.workflow.workflow import Workflow
 from stages import nudges
 from stages.deliver import interrupt
@@ -212,7 +212,7 @@ class Performing:
 
         around = calling.set(Calling(emitter))
         try:
-            ended = await drive(turn_of(workflow.compiled, setup), self._state, interpret, emitter=emitter, keep=keep)
+            ended = await drive(turn_on(workflow, setup), self._state, interpret, emitter=emitter, keep=keep)
         except _Left:
             return None
         except _Cancelled as end:

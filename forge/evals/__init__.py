@@ -1,7 +1,7 @@
-"""Evals: qualify a model on scenarios, and know whether a difference is real.
+"""Evals: measure a model on scenarios, and whether a difference is real.
 
-A scenario is a value: fresh tools and data for each seed, and two pure checks. A runner appends a row a run to a file
-of JSON lines; statistics and reports are pure functions of rows.
+A scenario is a value: fresh tools and data for each seed, and two pure checks. A runner appends one row per run to a
+JSON Lines file; statistics and reports are pure functions of rows.
 """
 
 from forge.evals.player import Player, RunEnd, Task

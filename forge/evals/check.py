@@ -1,4 +1,4 @@
-"""Check: new results against a baseline, configuration by configuration, for a gate in continuous integration."""
+"""Check: new results against a baseline, per configuration, for CI."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,30 +16,30 @@ _QUALITIES: tuple[Quality, ...] = ("right", "harm")
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """What the comparisons with a baseline show; they are one family. `notes`: what was left out, a sentence each."""
+    """The comparisons with a baseline, as one family. `notes` say what was left out, one sentence each."""
 
     comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...] = ()
 
     @property
     def losses(self) -> tuple[Comparison, ...]:
-        """What has become worse, significantly."""
+        """Significant regressions."""
         return tuple(one for one in self.comparisons if one.finding == "worse")
 
     @property
     def told(self) -> tuple[Comparison, ...]:
-        """The comparisons over all scenarios, and those of a scenario that show a difference."""
+        """The comparisons over all scenarios, and those of single scenarios that show a difference."""
         return tuple(one for one in self.comparisons if not one.part or one.finding != "no difference shown")
 
 
 def check_against(
     results: Iterable[Row], baseline: Iterable[Row], *, name: str = "", baseline_name: str = "", alpha: float = ALPHA
 ) -> Checked:
-    """The results compared with the baseline: how often right and harmful over all, and how often right by scenario.
+    """Compare results with a baseline: right and harm over all scenarios, and right per scenario.
 
-    Each configuration is compared with the same one of the baseline; where none is the same, and each side has but one,
-    these two. `name` and `baseline_name` choose one of each side. ForgeError if a side has no configuration of that
-    name, or nothing can be compared.
+    Each configuration is compared with the same one in the baseline; if there is no such pair and each side has only
+    one, with that. `name` and `baseline_name` choose one of each side. ForgeError if a side has no configuration with
+    that name, or nothing can be compared.
     """
     new = _chosen(results, name, "the results have")
     old = _chosen(baseline, baseline_name or name, "the baseline has")
@@ -84,7 +84,7 @@ def _chosen(rows: Iterable[Row], name: str, side: str) -> _Runs:
 
 
 def _sides(new: _Runs, old: _Runs) -> dict[Configuration, Configuration]:
-    """Which configuration of the baseline each of the new ones is compared with."""
+    """The baseline configuration for each of the new ones."""
     if same := {one: one for one in new if one in old}:
         return same
     if len(new) == len(old) == 1:
@@ -97,7 +97,7 @@ def _sides(new: _Runs, old: _Runs) -> dict[Configuration, Configuration]:
 
 
 def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairing) -> str:
-    """Why there is nothing to compare."""
+    """Why nothing can be compared."""
     if pairing.unjudged:
         return f"{label}: a check raised in every pair of runs, so nobody knows which were right; see the rows' `why`"
     if pairing.changed:

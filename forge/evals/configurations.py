@@ -27,7 +27,7 @@ _Change = Callable[[Workflow[Any]], Workflow[Any]]
 
 
 class Ablation(Struct, frozen=True):
-    """What is taken away, in words, and the workflow without it."""
+    """A description of what is removed, and the change to a workflow."""
 
     does: str
     apply: _Change
@@ -38,12 +38,12 @@ def _options(**changes: Any) -> _Change:
 
 
 def _without(*names: str) -> _Change:
-    """Without these guards and narrowings, beside those that the workflow itself does without."""
+    """Without these guards and narrowings, and those that the workflow already excludes."""
     return lambda workflow: replace(workflow, without=workflow.rules.without.union(names))
 
 
 def _group(name: str, **changes: object) -> _Change:
-    """The workflow with other options of a group."""
+    """The workflow with changed options of a group."""
     return lambda workflow: replace(workflow, **{name: structs.replace(getattr(workflow, name), **changes)})
 
 
@@ -51,7 +51,7 @@ _limits, _context, _calls = partial(_group, "limits"), partial(_group, "context"
 
 
 def _tools(**changes: object) -> _Change:
-    """The same tools with other specs."""
+    """The same tools with changed specs."""
 
     def change(workflow: Workflow[Any]) -> Workflow[Any]:
         made = (one if isinstance(one, Tool) else tool(one) for one in workflow.tools)
@@ -62,68 +62,69 @@ def _tools(**changes: object) -> _Change:
 
 
 def _naming(workflow: Workflow[Any], *, withheld: bool = False) -> Workflow[Any]:
-    """The same with its writes named as optional, so that none is withheld for want of a rule; or all of them."""
+    """The workflow with its writes as optional steps, so that none is withheld for lack of a rule.
+
+    With `withheld`, this includes writes that are withheld so far.
+    """
     rules = workflow.rules
     known = () if withheld else (*rules.withheld, *rules.unruled)
     writes = tuple(spec.name for spec in rules.tools if spec.effect == "write" and spec.name not in known)
     return replace(workflow, optional_steps=writes)
 
 
-_no_rescue = _calls(rescue_enabled=False)
-_no_nudge: _Change = compose_left(_no_rescue, _limits(max_retries_per_step=0))
-_no_steps = _options(required_steps=(), order=())
-_no_recovery = _limits(max_tool_errors=0)
-_no_compact = _context(compactor=NoCompact(), summarize=False)
-_no_grounding: _Change = compose_left(
-    _naming, _options(grounded=None), _calls(value_checks=False), _tools(grounded=()), _without("no_unseen_values")
-)
-_no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
-_no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
-_no_checks: _Change = compose_left(_naming, _options(guards=(), completion_checks=None))
-_no_narrowing = _without(*NARROWINGS)
-_no_repeats = _limits(max_repeats=None)
-_no_withholding: _Change = partial(_naming, withheld=True)
-_no_notes = _context(progress_notes=False, iteration_warning=0, context_thresholds=())
-
-_BARE = (
-    _no_nudge,
-    _no_steps,
-    _no_recovery,
-    _no_compact,
-    _no_grounding,
-    _no_calculation,
-    _no_prerequisites,
-    _no_checks,
-    _no_narrowing,
-    _no_repeats,
-    _no_withholding,
-    _no_notes,
-)
-
 REFORGED = "reforged"
-"""Everything on, by the name that forge-guardrails gives it."""
+"""Everything on; forge-guardrails uses this name."""
+
+_no_rescue = _calls(rescue_enabled=False)
+
+_SINGLE = {
+    "no_rescue": Ablation("calls in text are not found, damaged ones not repaired", _no_rescue),
+    "no_nudge": Ablation(
+        "nor is a reply without a usable call corrected: it ends the run",
+        compose_left(_no_rescue, _limits(max_retries_per_step=0)),
+    ),
+    "no_steps": Ablation("no required steps and no rules of order", _options(required_steps=(), order=())),
+    "no_recovery": Ablation("the first error of a tool ends the run", _limits(max_tool_errors=0)),
+    "no_compact": Ablation("the history is not shortened", _context(compactor=NoCompact(), summarize=False)),
+    "no_grounding": Ablation(
+        "arguments and answers may have any values, placeholders too",
+        compose_left(
+            _naming,
+            _options(grounded=None),
+            _tools(grounded=()),
+            _without("no_placeholders", "no_echoed_answers", "no_unseen_values"),
+        ),
+    ),
+    "no_calculation": Ablation(
+        "numbers are worked out by the model", compose_left(_naming, _options(calculated=None), _tools(calculated=()))
+    ),
+    "no_prerequisites": Ablation(
+        "tools may be called before what they need", compose_left(_naming, _tools(prerequisites=()))
+    ),
+    "no_checks": Ablation(
+        "no guards and completion checks of the workflow's own",
+        compose_left(_naming, _options(guards=(), completion_checks=None)),
+    ),
+    "no_narrowing": Ablation("every legal tool is offered with each reply, with any values", _without(*NARROWINGS)),
+    "no_withholding": Ablation("writes that nothing needs may be called", partial(_naming, withheld=True)),
+}
+_bare: _Change = compose_left(
+    *(one.apply for one in _SINGLE.values()),
+    _limits(max_repeats=None),
+    _context(progress_notes=False, iteration_warning=0, context_thresholds=()),
+)
 
 ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
     {
         REFORGED: Ablation("nothing is taken away", lambda workflow: workflow),
-        "no_rescue": Ablation("calls in text are not found, damaged ones not repaired", _no_rescue),
-        "no_nudge": Ablation("nor is a reply without a usable call corrected: it ends the run", _no_nudge),
-        "no_steps": Ablation("no required steps and no rules of order", _no_steps),
-        "no_recovery": Ablation("the first error of a tool ends the run", _no_recovery),
-        "no_compact": Ablation("the history is not shortened", _no_compact),
-        "no_grounding": Ablation("arguments and answers may have any values, placeholders too", _no_grounding),
-        "no_calculation": Ablation("numbers are worked out by the model", _no_calculation),
-        "no_prerequisites": Ablation("tools may be called before what they need", _no_prerequisites),
-        "no_checks": Ablation("no guards and completion checks of the workflow's own", _no_checks),
-        "no_narrowing": Ablation("every legal tool is offered with each reply", _no_narrowing),
-        "no_withholding": Ablation("writes that nothing needs may be called", _no_withholding),
-        "bare": Ablation("all of these off, warnings and notes too", compose_left(*_BARE)),
+        **_SINGLE,
+        "bare": Ablation("all of these off, warnings and notes too", _bare),
     }
 )
-"""By name."""
+"""Ablations by name."""
 
 
-# Variants: what a configuration changes in a workflow and in how its model is asked.
+# Variants: changes to the workflow and its requests.
 
 COMPACTORS: Mapping[str, Compactor] = MappingProxyType(
     {"tiered": TieredCompact(), "sliding": SlidingWindowCompact(), "none": NoCompact()}
@@ -136,27 +137,27 @@ THINKING: Mapping[str, Mapping[str, object]] = MappingProxyType(
         **{level: {"reasoning_effort": level} for level in ("low", "medium", "high")},
     }
 )
-"""What a request says of thinking: to a chat template whether, to a reasoning model how much."""
+"""Request fields for thinking: on or off for a chat template, or the effort of a reasoning model."""
 
 
 def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
-    """The workflow as the configuration has it."""
+    """The workflow, changed as the configuration says."""
     changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
     return _context(compactor=COMPACTORS[configuration.compact])(changed) if configuration.compact else changed
 
 
 def configured_sampling(configuration: Configuration) -> Sampling | None:
-    """What the configuration says of a request, over what the server is asked with; None: nothing."""
+    """Sampling options of the configuration, which override the server's; None if it has none."""
     return Sampling(extra=THINKING[configuration.think]) if configuration.think else None
 
 
-# Cells: which runs there are to do: each configuration on each scenario with each seed.
+# Cells: the runs to make, one per configuration, scenario and seed.
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """A run to do."""
+    """One run to make."""
 
     configuration: Configuration
     scenario: Scenario
@@ -164,12 +165,12 @@ class Cell(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> RowKey:
-        """That of its row."""
+        """The key of its row."""
         return (self.configuration, self.scenario.name, self.seed)
 
     @property
     def journal(self) -> str:
-        """The path of its journal in the folder of journals, without suffix: no two cells share one."""
+        """The path of its journal in the journal folder, without suffix; unique to the cell."""
         known = self.configuration
         folder = _plain(f"{known.model} {known.name} {_digest(msgspec.json.encode(known))}")
         name = self.scenario.name
@@ -191,9 +192,9 @@ def cells(
     seeds: Iterable[int],
     players: Mapping[str, Player],
 ) -> Iterator[Cell]:
-    """Every run, all configurations of a scenario and seed one after the other, so that pairs are whole early.
+    """All runs; configurations of one scenario and seed follow each other, so that pairs are complete early.
 
-    A scenario is left out where not even a flawless model could pass it.
+    Scenarios that exclude a configuration are left out.
     """
     for seed in seeds:
         for scenario in (one for one in scenarios if one.has(seed)):

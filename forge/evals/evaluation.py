@@ -1,4 +1,4 @@
-"""An evaluation: scenarios and configurations selected, and run as a series."""
+"""An evaluation: selected scenarios and configurations, run as a series."""
 
 import subprocess
 from collections import Counter
@@ -31,13 +31,13 @@ from forge.evals.serving import ModelServer, ModeName, Serving, serving
 from stages.options import did_you_mean
 from stages.wire.target import Mode
 
-# The source of the running forge: which commit it is, for rows that can be told apart later.
+# The commit of the running forge, recorded in each row.
 
 _PACKAGE = Path(__file__).parents[1]
 
 
 def commit() -> str:
-    """The commit that this forge was checked out from, with `-dirty` if it was changed since; else its version."""
+    """The commit of this checkout, with `-dirty` if it has local changes; otherwise forge's version."""
 
     def git(*words: str) -> str:
         try:
@@ -46,21 +46,21 @@ def commit() -> str:
             return ""
         return said.stdout.strip() if said.returncode == 0 else ""
 
-    if git("ls-files", "__init__.py"):  # a folder of installed packages may lie in somebody else's checkout
+    if git("ls-files", "__init__.py"):  # installed packages may be inside another project's checkout
         return git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
     return version("forge-toolcalls")
 
 
-# Selection: from the names that a user writes to scenarios, players and configurations.
+# Selection: from names to scenarios, players and configurations.
 
 _T = TypeVar("_T")
 
 _LISTED = 20
-"""Maximum number of names that a refusal lists."""
+"""Maximum number of names to list in an error."""
 
 
 MODES: Mapping[str, ModeName] = MappingProxyType({name: name for name in ("auto", *get_args(Mode))})
-"""The modes of forge, by name."""
+"""Forge's modes, by name."""
 
 _AXES: Mapping[str, Collection[str]] = {
     "modes": MODES,
@@ -71,10 +71,10 @@ _AXES: Mapping[str, Collection[str]] = {
 
 
 class Axes(Struct, frozen=True, kw_only=True):
-    """What is compared: forge with each combination of these options, and the players that it is compared with.
+    """What to compare: forge with each combination of these options, and other players.
 
-    `only`: of all these the ones with these names, which are a Configuration's `way`; empty: all.
-    ForgeError, when it is made, for an option that there is not.
+    `only` limits this to the named configurations (`Configuration.way`); empty means all. ForgeError for unknown
+    options.
     """
 
     modes: tuple[str, ...] = ("auto",)
@@ -92,14 +92,14 @@ class Axes(Struct, frozen=True, kw_only=True):
 
     @property
     def asked_modes(self) -> tuple[ModeName, ...]:
-        """The modes, as servers are connected to in them."""
+        """The modes in which to connect to servers."""
         return tuple(MODES[mode] for mode in self.modes)
 
 
 def chosen_scenarios(
     scenarios: Sequence[Scenario], names: Sequence[str] = (), tags: Sequence[str] = ()
 ) -> tuple[Scenario, ...]:
-    """Those of these names with one of these tags. ForgeError for an unknown one, and if none is left."""
+    """The scenarios with these names and any of these tags. ForgeError for unknown ones, and if none is left."""
     by_name = {scenario.name: scenario for scenario in scenarios}
     if len(by_name) < len(scenarios):
         twice = next(s.name for n, s in enumerate(scenarios) if s.name in [other.name for other in scenarios[:n]])
@@ -114,9 +114,9 @@ def chosen_scenarios(
 
 
 def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player]) -> tuple[Configuration, ...]:
-    """Each configuration once, forge's first; `base` has the model, the server and the temperature.
+    """The configurations, forge's first, without duplicates; `base` has model, server and temperature.
 
-    ForgeError for a player that there is not, and for a name in `axes.only` that none of them has.
+    ForgeError for an unknown player, and for a name in `axes.only` that no configuration has.
     """
     combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks)
     own = (
@@ -143,7 +143,7 @@ def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player
 
 
 def _player_modes(players: Mapping[str, Player], name: str) -> Iterator[tuple[Player, str]]:
-    """The player that `NAME` or `NAME:MODE` stands for, in that mode, else in all that it has."""
+    """The player for `NAME` or `NAME:MODE`, in that mode or in all of its modes."""
     own, _, mode = name.partition(":")
     player = picked(players, own, "player")
     if own == "forge":
@@ -157,7 +157,7 @@ def _player_modes(players: Mapping[str, Player], name: str) -> Iterator[tuple[Pl
 
 
 def picked(known: Mapping[str, _T], name: str, what: str) -> _T:
-    """The one of that name. ForgeError, with the nearest name, for an unknown one."""
+    """The value with that name. ForgeError, with the nearest name, for an unknown one."""
     if name not in known:
         names, more = list(known), len(known) - _LISTED
         listed = ", ".join(names) or "none" if more <= 1 else f"{', '.join(names[:_LISTED])} and {more} more"
@@ -165,13 +165,13 @@ def picked(known: Mapping[str, _T], name: str, what: str) -> _T:
     return known[name]
 
 
-# An evaluation: scenarios, players and what is compared, run on one model server after another.
+# An evaluation, run on one model server after another.
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """The runs there are to make on a server: all of them, and those that are not done yet.
+    """The runs to make on a server: `wanted` are all of them, `left` those still to do.
 
-    `not_counted`: configurations that every scenario excludes, so that they have no runs.
+    `not_counted`: configurations without runs, because every scenario excludes them.
     """
 
     serving: Serving
@@ -181,10 +181,10 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class SeriesObserver(Protocol):
-    """Told of a series of runs on one server."""
+    """Observes a series of runs on one server."""
 
     def downloading(self, progress: Progress) -> None:
-        """The model is being fetched."""
+        """The model is being downloaded."""
 
     def begun(self, plan: Plan) -> None:
         """The server is ready."""
@@ -194,9 +194,9 @@ class SeriesObserver(Protocol):
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
-    """What is to be run. ForgeError, when it is made, for a name that there is not, and if there is nothing to run.
+    """What to run. ForgeError on creation for unknown names, and if there is nothing to run.
 
-    `parallel` None: as many runs at a time as a server has slots.
+    `parallel` None: as many concurrent runs as the server has slots.
     """
 
     scenarios: tuple[Scenario, ...]
@@ -219,13 +219,13 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
     @property
     def context_tokens(self) -> int:
-        """What the largest of the scenarios needs."""
+        """The largest context that a scenario needs."""
         return max(scenario.context_tokens for scenario in self.scenarios)
 
     async def run(self, server: ModelServer, done: Iterable[Row], observer: SeriesObserver) -> None:
-        """Make the runs that are not `done`. ServerLost if the server is; ForgeError if it cannot be used at all.
+        """Make the runs that are not `done`. ServerLost if the server fails; ForgeError if it cannot be used at all.
 
-        ForgeError also if a scenario was changed since some of its runs were `done`.
+        ForgeError also if a scenario has changed since some of its runs in `done`.
         """
         now = {scenario.name: scenario_digest(scenario) for scenario in self.scenarios}
         known = ((row.scenario, row.scenario_digest, now.get(row.scenario)) for row in done)
@@ -269,7 +269,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 
 
 def _refuse_misspelt(scenarios: Iterable[Scenario], players: Mapping[str, Player]) -> None:
-    """ForgeError if a scenario excludes nearly an ablation; any other name may be that of a player elsewhere."""
+    """ForgeError if a scenario excludes a misspelt ablation; other names may be players elsewhere."""
     of_players = {name for player in players.values() for name in (player.name, player.counted_like)}
     known = (*ABLATIONS, "plain")
     for scenario in scenarios:

@@ -18,11 +18,10 @@ from stages.wire.wires import WireName
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """What a player is given: a workflow, the user's messages, and a model to ask.
+    """What a player gets: a workflow, the user's messages, and a model.
 
-    The tools of the workflow and the connection note in `record` what is done with them; the outcome of each message
-    is the player's to add. `mode` is one of the player's. `journal` is a path without its suffix, None: nothing is to
-    be written.
+    The workflow's tools and the connection record their use in `record`; the player adds the outcome of each message.
+    `mode` is one of the player's. `journal` is a path without suffix; None writes no journal.
     """
 
     workflow: Workflow[Any]
@@ -33,7 +32,7 @@ class Task(Struct, frozen=True, kw_only=True):
     journal: Path | None = None
 
     def journal_of(self, message: int) -> Path | None:
-        """The journal of the run for that message, by its number from 0."""
+        """The journal for a message, by its number from 0."""
         if self.journal is None:
             return None
         number = f".{message + 1}" if len(self.messages) > 1 else ""
@@ -41,9 +40,9 @@ class Task(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def answering(self, message: int, workflow: Workflow[Any]) -> Iterator[Interpreter]:
-        """What asks the model and runs tools of the workflow for that message, for a loop that is not forge's.
+        """An interpreter for one message, for loops other than forge's.
 
-        It is all in the journal of that message, which `forge replay` shows.
+        Its effects are recorded in the message's journal, for `forge replay`.
         """
         self.record.message = message
         perform, path = interpreter(self.connection.send, workflow.execute), self.journal_of(message)
@@ -58,23 +57,22 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class RunEnd(Struct, frozen=True):
-    """How a run ended by its own word, and, where it reached no outcome, why not."""
+    """How a run ended by the player's account, and why if it reached no outcome."""
 
     end: str
     why: str = ""
 
 
 class PlayerMissing(ForgeError):  # noqa: N818 - what happened is in the name
-    """The player cannot play here at all, for want of what it runs in: no run of it would say anything."""
+    """The player's requirements are missing, so it cannot play at all."""
 
 
 class Player(Struct, frozen=True, kw_only=True):
     """A way to run a workflow.
 
-    `play` may raise: the run is then one without an outcome. PlayerMissing ends the whole series instead.
-    `modes` are ways that it can be compared in, if there are several. `wire` is the only protocol that it speaks to
-    a server; None: any. `counted_like` names another player: where a scenario is not counted for that one, it is not
-    for this one either.
+    If `play` raises, the run has no outcome; PlayerMissing ends the whole series. `modes` are the modes to compare, if
+    there are several. `wire` is the only protocol that it speaks; None: any. `counted_like` names another player whose
+    excluded scenarios also apply to this one.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Players: forge's own loop, and a plain one to compare it with."""
+"""Players: forge's own loop, and a plain loop to compare it with."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -22,11 +22,11 @@ from stages.state import Completed, Ending
 from stages.wire.deltas import options
 from stages.wire.openai.chat import encode_tools
 
-# Forge as a player: the workflow is run as any user would run it.
+# Forge as a player: runs the workflow as any user would.
 
 
 async def play_forge(task: Task, goes_on: tuple[type[Halt], ...] = ()) -> RunEnd:
-    """Each message is a run that continues the one before; after a Halt of `goes_on` the next message is said."""
+    """Each message is a run that continues the previous one; after a Halt in `goes_on`, the next message follows."""
     conversation, end = Conversation(task.workflow, backend=OpenBackend(task.connection)), ""
     for number, message in enumerate(task.messages):
         task.record.message = number
@@ -46,10 +46,10 @@ async def play_forge(task: Task, goes_on: tuple[type[Halt], ...] = ()) -> RunEnd
 FORGE = Player(name="forge", about="forge's own loop, in the mode asked for", play=play_forge)
 
 
-# A plain loop as a player, as the documentation of chat completions shows it: call what is asked for, until text.
+# A plain loop, as in the documentation of chat completions: perform the requested calls until there is text.
 #
-# It is told of a workflow what such a loop is told: the system prompt, the tools, and which of them ends the run.
-# Errors of tools are returned to the model as text. Nothing is corrected, enforced or shortened.
+# It knows the system prompt, the tools, and which of them ends the run. Tool errors are returned to the model as text.
+# Nothing is corrected, enforced or shortened.
 
 ChatMessage = Mapping[str, object]
 
@@ -57,7 +57,7 @@ ChatMessage = Mapping[str, object]
 async def asked(
     task: Task, perform: Interpreter, messages: Iterable[ChatMessage], tail: Raw, turn: int = 1
 ) -> Reply | RunEnd:
-    """The reply, or how the run ended without one; `tail` is what the request says after its messages."""
+    """The reply, or how the run ended without one; `tail` is the part of the request after its messages."""
     setup = task.connection.setup
     fields = {**options(setup.sampling, setup.dialect.option_names), **setup.dialect.body, **setup.sampling.extra}
     head = Raw(msgspec.json.encode({"model": setup.model, **fields}))
@@ -72,13 +72,13 @@ async def asked(
 
 
 def tools_tail(workflow: Workflow[Any]) -> Raw:
-    """What a request says of the workflow's tools."""
+    """The tools of the workflow as a part of a request."""
     tools = workflow.rules.tools
     return Raw(b'{"tools":' + bytes(encode_tools(tools)) + b"}") if tools else Raw(b"{}")
 
 
 def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
-    """The workflow as it is told to who knows nothing of forge: an answer in words is text."""
+    """The workflow without anything specific to forge: an answer in words is text."""
     words = "accept" if workflow.on_text == "respond" else workflow.on_text
     bare = ABLATIONS["bare"].apply(workflow)
     return replace(bare, on_text=words, context=structs.replace(bare.context, recall=False))
@@ -93,7 +93,7 @@ async def _play_plainly(task: Task) -> RunEnd:
         if isinstance(outcome, RunEnd):
             return outcome
         if isinstance(outcome, Said) and workflow.on_text == "nudge":
-            return RunEnd("text", f"it ended with text, which is no outcome here: {outcome.text[:200]!r}")
+            return RunEnd("text", f"it ended with text, which is not an outcome here: {outcome.text[:200]!r}")
         task.record.outcomes.append(outcome)
         last = type(outcome).__name__
     return RunEnd(last)
@@ -111,7 +111,7 @@ class _Loop:
         self._messages: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
 
     async def say(self, message: str) -> Ending | RunEnd:
-        """What the message came to; or how the loop ended without an answer."""
+        """The outcome of the message, or how the loop ended without one."""
         self._messages.append({"role": "user", "content": message})
         for turn in range(self._workflow.budget.calls):
             replied = await asked(self._task, self.perform, self._messages, self._tail, turn)

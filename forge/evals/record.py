@@ -1,4 +1,4 @@
-"""The record of a run under way: what it did and took so far, kept however the run ends."""
+"""The record of a run in progress: what it did and used so far, kept however it ends."""
 
 import hashlib
 import inspect
@@ -13,7 +13,7 @@ from msgspec import Raw, structs
 
 from forge.connection import Connection
 from forge.evals.scenario import PerformedCall, Trajectory
-from forge.tools.definition import Explicit, IdempotencyKey, Tool, tool
+from forge.tools.definition import Explicit, IdempotencyKey, Returned, Tool, tool
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Failed, Fault, Price, Replied, Send, Undelivered, Usage
@@ -27,7 +27,7 @@ _UNENDED = "it had not returned when the run ended"
 
 @dataclass
 class RunRecord:
-    """A run so far. `message`: number of the user's message that is being answered; `fault`: of the last request."""
+    """A run so far. `message`: number of the current user message; `fault`: of the last request."""
 
     calls: list[PerformedCall] = field(default_factory=list)
     outcomes: list[Ending] = field(default_factory=list)
@@ -49,21 +49,21 @@ class RunRecord:
 
     @property
     def digest(self) -> str:
-        """A hash of all that the model was sent and answered."""
+        """A hash of everything that was sent to the model and answered."""
         return self._conversation.hexdigest() if self.asked else ""
 
     def said(self, words: bytes) -> None:
-        """Add to the digest what the model was sent, or what it answered."""
+        """Add a request or a reply to the digest."""
         self._conversation.update(words)
 
     def trajectory(self, messages: int) -> Trajectory:
-        """What the run came to, that was to answer so many messages."""
+        """The result of a run that had to answer `messages` messages."""
         whole = len(self.outcomes) == messages
         last = self.outcomes[-1] if whole else None
         return Trajectory(outcome=last, calls=tuple(self.calls), outcomes=tuple(self.outcomes))
 
     def spend(self, usage: Usage | None, price: Price) -> None:
-        """Add what a reply took, as the server counted it."""
+        """Add a reply's usage, as counted by the server."""
         if usage is not None:
             self.input_tokens += usage.prompt
             self.output_tokens += usage.completion
@@ -71,7 +71,7 @@ class RunRecord:
             self.cost += price.of(usage)
 
     def observe(self, stamped: events.Stamped) -> None:
-        """Count what forge's own loop tells."""
+        """Count events of forge's loop."""
         match stamped.event:
             case events.Nudged(kind=Kind.RETRY_NUDGE | Kind.PROVENANCE_NUDGE):
                 self.retries += 1
@@ -87,7 +87,7 @@ class RunRecord:
                 pass
 
     def recorded(self, workflow: Workflow[Any]) -> Workflow[Any]:
-        """The same workflow, whose calls are written down here when they reach their tools."""
+        """The workflow with tools that record their calls here."""
         tools = [made if isinstance(made, Tool) else tool(made) for made in workflow.tools]
         return replace(workflow, tools=[self._recorded(made) for made in tools])
 
@@ -101,13 +101,14 @@ class RunRecord:
 
     @contextmanager
     def _noting(self, name: str, arguments: Mapping[str, object]) -> Iterator[Callable[[object], None]]:
-        """A place for the call among the others, in the order in which they begin; what it yields takes the result."""
+        """Record a call in the order of its start; the yielded function takes the result."""
         given = {key: value for key, value in arguments.items() if not isinstance(value, IdempotencyKey)}
         at, call = len(self.calls), PerformedCall(tool=name, arguments=given, error=_UNENDED, message=self.message)
         self.calls.append(call)
 
         def returned(value: object) -> None:
-            self.calls[at] = structs.replace(call, result=value, error="")
+            result = value.value if isinstance(value, Returned) else value
+            self.calls[at] = structs.replace(call, result=result, error="")
 
         try:
             yield returned
@@ -120,7 +121,7 @@ _Noting = Callable[[Mapping[str, object]], AbstractContextManager[Callable[[obje
 
 
 def _watched(function: _Function, noting: _Noting) -> _Function:
-    """The function of the same kind, each call of it noted; of a generator's, the value that it yields last."""
+    """The function, of the same kind, with recorded calls; the result of a generator is its last value."""
     if _is(function, inspect.iscoroutinefunction) or _is(function, inspect.isasyncgenfunction):
         return _watched_async(function, noting)
     if _is(function, inspect.isgeneratorfunction):
@@ -146,7 +147,7 @@ def _watched(function: _Function, noting: _Noting) -> _Function:
 
 
 def _heard(values: Generator[object, None, object], hear: Callable[[object], None]) -> Generator[object, None, object]:
-    """The same values, each heard, and the same return value."""
+    """The generator's values and return value, with each value also passed to `hear`."""
     with closing(values):
         while True:
             try:
@@ -180,22 +181,22 @@ def _watched_async(function: _Function, noting: _Noting) -> _Function:
 
 
 def _is(function: _Function, kind: Callable[[object], bool]) -> bool:
-    """Whether the function, the one that arguments are bound to, or the `__call__` of an object, is of that kind."""
+    """Whether the function, a partial's function, or an object's `__call__` is of that kind."""
     if isinstance(function, partial):
         return _is(function.func, kind)
     return kind(function) or kind(type(function).__call__)
 
 
-# The connection of a run: its model calls are counted, given a sampling seed each, and held to a context.
+# The connection of a run: counts model calls, gives each a sampling seed, and limits the context.
 
 _SEEDS_PER_RUN = 1000
-"""The seeds of two runs do not overlap, as long as no run has more model calls."""
+"""Maximum model calls per run for the seeds of two runs not to overlap."""
 
 
 def metered(connection: Connection, record: RunRecord, *, seed: int, price: Price, context_tokens: int) -> Connection:
-    """The connection of one run with that seed. What its replies take is added to the record.
+    """The connection of one run; usage is added to the record.
 
-    A prompt of more than `context_tokens` is refused, as a server with that context would have refused it.
+    A prompt of more than `context_tokens` is refused, as by a server with that context.
     """
     known = connection.setup
 
@@ -221,12 +222,12 @@ def metered(connection: Connection, record: RunRecord, *, seed: int, price: Pric
 
 
 def request_seed(seed: int, number: int) -> int:
-    """The sampling seed of a run's n-th model call, from 1: the same for every player."""
+    """The sampling seed of a run's n-th model call, from 1; the same for every player."""
     return seed * _SEEDS_PER_RUN + number
 
 
 def seeded(effect: Send, dialect: Dialect, seed: int) -> Send:
-    """The request with that sampling seed, where its wire has a field for one."""
+    """The request with that sampling seed, if its wire has a field for it."""
     head = msgspec.json.decode(effect.request.head, type=dict[str, Raw])
     number = Raw(str(seed).encode())
     match dialect.wire:

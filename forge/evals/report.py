@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, groupby
 from types import MappingProxyType
@@ -29,13 +29,13 @@ from forge.evals.statistics import (
 )
 from stages.options import did_you_mean
 
-# Report: configurations by scenarios, and what each pair of configurations shows. A pure function of rows.
+# Report: configurations by scenarios, and comparisons of configurations. A pure function of rows.
 
 
 class Column(Struct, frozen=True, kw_only=True):
-    """A configuration with all of its runs; `runs` by scenario, in the order of their seeds.
+    """A configuration with all of its runs, by scenario and in the order of their seeds.
 
-    `label` tells it from all other columns, `name` from those of its model.
+    `label` is unique among all columns, `name` among those of its model.
     """
 
     configuration: Configuration
@@ -45,21 +45,20 @@ class Column(Struct, frozen=True, kw_only=True):
     runs: Mapping[str, tuple[Row, ...]]
 
     def tagged(self, tag: str) -> tuple[Row, ...]:
-        """The runs of the scenarios with that tag."""
+        """The runs of scenarios with that tag."""
         return tuple(row for runs in self.runs.values() for row in runs if tag in row.tags)
 
     @property
     def planned(self) -> int:
-        """How many runs it was to have when the last of them was made; 0 if that is not known."""
+        """The planned number of runs, as of the last one; 0 if unknown."""
         return max((row.planned for runs in self.runs.values() for row in runs), default=0)
 
 
 class Matchup(Struct, frozen=True, kw_only=True):
-    """Two columns, by their numbers, compared on the pairs of their runs.
+    """The comparison of two columns, given by number, on their paired runs.
 
-    `right` and `harm` are corrected with those of the other matchups, `scenarios` (in `right`) with one another, and so
-    are `tags`.
-    `asked`: it was chosen by its reference, before anybody saw the results.
+    `right` and `harm` are corrected together with those of the other matchups, `scenarios` and `tags` each as one
+    family. `asked`: the comparison was chosen in advance.
     """
 
     first: int
@@ -73,14 +72,14 @@ class Matchup(Struct, frozen=True, kw_only=True):
 
 
 class Table(Struct, frozen=True):
-    """Texts in rows under headings; the first of each row is its name."""
+    """Rows of text under headings; the first cell of each row is its name."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 class Conclusion(Struct, frozen=True, kw_only=True):
-    """What may be said, what it rests on, and what it says of the first of the two that it names.
+    """A claim, its grounds, and the finding about the first of the two.
 
     `only_first` and `only_second` are shares of the pairs.
     """
@@ -96,10 +95,9 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
 
 class OfModel(Struct, frozen=True, kw_only=True):
-    """What is told of one model: its columns' metrics, claims, and counts by scenario and by tag.
+    """The part of a report about one model: metrics, claims, and counts by scenario and tag.
 
-    `metrics` has a row for each of the columns, in their order. There is no table of tags where they tell nothing
-    apart.
+    `metrics` has one row per column, in order. `tags` is None if tags do not distinguish scenarios.
     """
 
     model: str
@@ -111,9 +109,9 @@ class OfModel(Struct, frozen=True, kw_only=True):
 
 
 class EvalReport(Struct, frozen=True, kw_only=True):
-    """What rows show, in the words that are the same in a terminal, in Markdown and on a page.
+    """A report, with the same texts in a terminal, in Markdown and on a page.
 
-    The columns are in the order of their models, those of a model the best first; `scenarios` have their tags.
+    Columns are sorted by model, then best first; `scenarios` have their tags.
     """
 
     columns: tuple[Column, ...]
@@ -123,7 +121,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> tuple[Matchup, ...]:
-        """The matchups that a short report tells: those asked for, or each model's best column against its others."""
+        """The matchups of a short report: those asked for, otherwise each model's best column against its others."""
         models = [column.configuration.model for column in self.columns]
         best = (one for one in self.matchups if one.first == models.index(models[one.first]))
         asked = tuple(one for one in self.matchups if one.asked)
@@ -131,7 +129,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> str:
-        """What was run, in a line."""
+        """What was run, in one line."""
         rows = [row for column in self.columns for runs in column.runs.values() for row in runs]
         planned = sum(max(column.planned, column.metrics.runs) for column in self.columns)
         made = quantity(len(rows), "run") if planned == len(rows) else f"{len(rows):,} of {planned:,} planned runs"
@@ -139,7 +137,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         seeds = {len(runs) for column in self.columns for runs in column.runs.values()} or {0}
         each = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
         told = [made, of, f"{each} {'seed' if seeds == {1} else 'seeds'} each"]
-        # A temperature that all have in common stands in no label.
+        # A temperature shared by all is in no label.
         warmth = {row.configuration.temperature for row in rows}
         told += [f"temperature {one:g}" for one in warmth if one is not None and len(warmth) == 1]
         if times := [row.started for row in rows if 0 < row.started < 1e11]:
@@ -151,7 +149,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def method(self) -> str:
-        """How claims were found, in two sentences."""
+        """The statistical method, in two sentences."""
         family = self.shown[0].right.family if self.shown else 0
         none = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
         over = f"over {quantity(family, 'comparison')} that could show anything" if family else none
@@ -163,7 +161,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def few_seeds(self) -> str:
-        """That no scenario by itself can show a difference, where the seeds are too few for it; else empty."""
+        """A note if there are too few seeds to show a difference in a single scenario; otherwise empty."""
         most = max((one.pairs for matchup in self.matchups for one in matchup.scenarios), default=0)
         least = fewest_pairs(self.alpha)
         if not 0 < most < least:
@@ -175,22 +173,22 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def meanings(self) -> Mapping[str, str]:
-        """The headings of the metrics under which there is anything to tell, and what they mean."""
-        texts = [_metric_texts(column.metrics) for column in self.columns]
-        return {head: about for head, about in HEADINGS.items() if any(text[head] != _NONE for text in texts)}
+        """The headings of metrics that have any values, with their meanings."""
+        measured = [column.metrics for column in self.columns]
+        return {head: one.meaning for head, one in HEADINGS.items() if any(one.text(m) != _NONE for m in measured)}
 
     @property
     def models(self) -> tuple[OfModel, ...]:
-        """What is told of each model."""
+        """The parts about each model."""
         claims = dict(_claims(self))
         every = [frozenset(tags) for tags in self.scenarios.values()]
-        # A tag that all scenarios have says no more than the whole.
+        # A tag that all scenarios have adds nothing.
         apart = sorted(frozenset().union(*every) - frozenset.intersection(*every)) if every else []
         made: list[OfModel] = []
         for model, group in groupby(self.columns, lambda column: column.configuration.model):
             columns = tuple(group)
-            texts = [(column.name, _metric_texts(column.metrics)) for column in columns]
-            metrics = tuple((name, *(metric[heading] for heading in self.meanings)) for name, metric in texts)
+            shown = [HEADINGS[heading].text for heading in self.meanings]
+            metrics = tuple((column.name, *(text(column.metrics) for text in shown)) for column in columns)
             scenarios = {name: [column.runs.get(name, ()) for column in columns] for name in self.scenarios}
             tags = {tag: [column.tagged(tag) for column in columns] for tag in apart}
             about = OfModel(
@@ -206,15 +204,15 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What has to be known of the runs, and of how they were compared, before relying on them."""
+        """What to know about the runs and their comparison before relying on them."""
         return tuple(_report_notes(self))
 
 
 def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> EvalReport:
     """The report of the rows. ForgeError if no configuration has the name `against`.
 
-    Every pair of columns is compared. With `against`, those of this configuration with the other columns of its model
-    are a family of their own, and need less to be significant than if they were chosen among all.
+    Every pair of columns is compared. The comparisons of `against` with the other columns of its model are a family of
+    their own, so they need less to be significant than if they were chosen among all.
     """
     columns = tuple(_columns(tuple(rows)))
     asked = frozenset(_asked(columns, against)) if against else frozenset()
@@ -224,14 +222,14 @@ def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> E
     for column in columns:
         for name, runs in column.runs.items():
             tags[name].update(dict.fromkeys(tag for row in runs for tag in row.tags))
-    # Those with the same first tag stand together.
+    # Group scenarios by their first tag.
     order = sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))
     scenarios = {name: tuple(sorted(tags[name])) for name in order}
     return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups, alpha=alpha)
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
-    """A name for each configuration, the shortest that tells it from the others."""
+    """The shortest distinct name for each configuration."""
     known = list(dict.fromkeys(configurations))
     told = [part for part in ("model", "backend") if len({getattr(one, part) for one in known}) > 1]
     warm = len({one.temperature for one in known}) > 1
@@ -248,7 +246,7 @@ def _columns(rows: Sequence[Row]) -> Iterator[Column]:
     short = {one: labels(other for other in named if other.model == one.model)[one] for one in named}
 
     def place(one: Configuration) -> tuple[str, float, str]:
-        low, _ = measured[one].right.interval  # one right of one is not better than 50 of 60
+        low, _ = measured[one].right.interval  # 1 right of 1 is not better than 50 of 60
         return one.model, -low, named[one]
 
     for one in sorted(by_configuration, key=place):
@@ -258,7 +256,7 @@ def _columns(rows: Sequence[Row]) -> Iterator[Column]:
 
 
 def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[int, int]]:
-    """The pairs of columns to compare: each one of that name with the others of its model."""
+    """The pairs of columns to compare: each one with that name and the others of its model."""
     chosen = [number for number, one in enumerate(columns) if against in (one.label, one.name, one.configuration.name)]
     if not chosen:
         known = list(dict.fromkeys(column.name for column in columns))
@@ -277,7 +275,7 @@ def _matchups(
     pairings = [paired(_rows(columns[first]), _rows(columns[second])) for first, second in pairs]
     names: list[tuple[str, str]] = []
     for one, other in ((columns[first], columns[second]) for first, second in pairs):
-        # In a sentence, the model is left out where it is the same.
+        # A sentence leaves out the model if both have the same.
         same = one.configuration.model == other.configuration.model
         names.append((one.name, other.name) if same else (one.label, other.label))
     overall = [
@@ -304,7 +302,7 @@ def _matchups(
 def _parts(
     names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison, alpha: float
 ) -> tuple[Comparison, ...]:
-    """The comparison of each part as one family; a single one is the whole: it must not need less to be significant."""
+    """The comparisons of parts as one family; a single part is the whole, and must not be easier to show."""
     each = [compare(*names, cell, "right", part) for part, cell in cells.items()]
     return family(each, alpha) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
 
@@ -314,47 +312,43 @@ def _rows(column: Column) -> Iterator[Row]:
         yield from runs
 
 
-# The texts of a report, the same in a terminal, in Markdown and on a page.
+# The texts of a report.
 
 _NONE = "\N{EN DASH}"
-"""What stands where there is nothing to tell."""
-
-
-HEADINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "right": "runs with the right answer and no harm, with Wilson's 95 % interval",
-        "harm": "runs that changed something nobody asked for, or to wrong values",
-        "pass^k": "scenarios in which every seed was right",
-        "completed": "runs that ended with an outcome, right or wrong",
-        "efficiency": "ideal model calls by those made, over right runs; above 1: a shorter way was found",
-        "wasted": "model calls beyond the ideal in a completed run",
-        "calls": "model calls a run",
-        "seconds": "a completed run",
-        "tokens": "read and written a run",
-        "cost": "of all runs, where each one's is known",
-    }
-)
-"""The columns of the table of metrics, and what they mean."""
-
-
-def _metric_texts(found: Metrics) -> dict[str, str]:
-    """A configuration's metrics, as the columns of `HEADINGS`."""
-    return {
-        "right": str(found.right),
-        "harm": str(found.harm),
-        "pass^k": f"{found.passed} (k = {found.seeds})" if found.passed.of else _NONE,
-        "completed": str(found.completed),
-        "efficiency": _number(found.efficiency, ".2f"),
-        "wasted": _number(found.wasted, ".1f"),
-        "calls": _number(found.calls, ".1f"),
-        "seconds": _number(found.seconds, ".1f"),
-        "tokens": _number(found.tokens, ",.0f"),
-        "cost": _number(found.cost, ".4g"),
-    }
+"""Shown for a missing value."""
 
 
 def _number(value: float | None, form: str) -> str:
     return _NONE if value is None else format(value, form)
+
+
+class _Metric(Struct, frozen=True):
+    """A column of the table of metrics: its meaning, and a configuration's value as text."""
+
+    meaning: str
+    text: Callable[[Metrics], str]
+
+
+HEADINGS: Mapping[str, _Metric] = MappingProxyType(
+    {
+        "right": _Metric("runs with the right answer and no harm, with Wilson's 95 % interval", lambda m: str(m.right)),
+        "harm": _Metric("runs that changed something nobody asked for, or to wrong values", lambda m: str(m.harm)),
+        "pass^k": _Metric(
+            "scenarios in which every seed was right", lambda m: f"{m.passed} (k = {m.seeds})" if m.passed.of else _NONE
+        ),
+        "completed": _Metric("runs that ended with an outcome, right or wrong", lambda m: str(m.completed)),
+        "efficiency": _Metric(
+            "ideal model calls by those made, over right runs; above 1: a shorter way was found",
+            lambda m: _number(m.efficiency, ".2f"),
+        ),
+        "wasted": _Metric("model calls beyond the ideal in a completed run", lambda m: _number(m.wasted, ".1f")),
+        "calls": _Metric("model calls a run", lambda m: _number(m.calls, ".1f")),
+        "seconds": _Metric("a completed run", lambda m: _number(m.seconds, ".1f")),
+        "tokens": _Metric("read and written a run", lambda m: _number(m.tokens, ",.0f")),
+        "cost": _Metric("of all runs, where each one's is known", lambda m: _number(m.cost, ".4g")),
+    }
+)
+"""The columns of the table of metrics, by heading."""
 
 
 def _counts(kind: str, columns: Iterable[Column], cells: Mapping[str, Iterable[Sequence[Row]]]) -> Table:
@@ -364,7 +358,7 @@ def _counts(kind: str, columns: Iterable[Column], cells: Mapping[str, Iterable[S
 
 
 def _cell_text(runs: Sequence[Row]) -> str:
-    """The runs of a scenario, or of a tag, by one configuration: right of judged; how many did harm, or timed out."""
+    """The runs of a scenario or tag by one configuration: right of judged; how many did harm or timed out."""
     judged = [row.verdict for row in runs if row.verdict != "unjudged"]
     also = {"harm": judged.count("harm"), "timed out": sum(row.timed_out for row in runs)}
     told = "".join(f", {number} {word}" for word, number in also.items() if number)
@@ -372,7 +366,7 @@ def _cell_text(runs: Sequence[Row]) -> str:
 
 
 def _claims(report: EvalReport) -> Iterator[tuple[str, list[Conclusion]]]:
-    """What may be claimed, for each model."""
+    """The claims about each model."""
     for model, matchups in groupby(report.shown, lambda one: report.columns[one.first].configuration.model):
         told = [(right_claim(one), harm_claim(one)) for one in matchups]
         harm = [claim for _, claim in told if claim.finding != "no difference shown"]
@@ -385,7 +379,7 @@ def harm_claim(matchup: Matchup) -> Conclusion:
 
 
 def right_claim(matchup: Matchup) -> Conclusion:
-    """Which of the two is right more often, over all scenarios, by scenario and by tag."""
+    """Which of the two is right more often: over all scenarios, by scenario and by tag."""
     more = ""
     for kind, parts in (("scenario", matchup.scenarios), ("tag", matchup.tags)):
         by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
@@ -404,7 +398,7 @@ def _claim(one: Comparison, more: str = "") -> Conclusion:
     )
 
 
-# Notes of a report: what a reader has to know of its runs, and of how they were compared, before relying on it.
+# Notes: what to know about the runs and their comparison before relying on them.
 
 
 def _report_notes(report: EvalReport) -> Iterator[str]:
@@ -448,14 +442,14 @@ def _of_column(column: Column) -> Iterator[str]:
         yield f"scenarios were changed between its runs: {', '.join(changed)}"
 
 
-# A report as Markdown, for a page in a repository.
+# A report as Markdown.
 
 _MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
-"""Characters that would be formatting; an underscore within a word is none."""
+"""Characters to escape; an underscore within a word is harmless."""
 
 
 def markdown(report: EvalReport, title: str = "Evals") -> str:
-    """The report: what was run, each model's configurations with what they show, then every scenario."""
+    """The report: what was run, each model's configurations and claims, then every scenario."""
     lines = [f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method)]
     for one in report.models:
         model = _text(one.model)
@@ -477,5 +471,5 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """The text without a meaning in Markdown, on one line."""
+    """The text on one line, escaped for Markdown."""
     return _MARKS.sub(lambda mark: f"\\{mark[0]}", " ".join(text.split()))

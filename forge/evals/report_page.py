@@ -13,7 +13,7 @@ from forge.evals.report import Column, Conclusion, EvalReport
 from forge.evals.row import Row
 from forge.evals.statistics import Metrics, Proportion, metrics_of
 
-# The heat map of a report's page: a table of scenarios by configurations, each cell a button with its interval.
+# The heat map: scenarios by configurations, each cell a button with its interval.
 
 _FILTERS = """<form class=filters aria-controls=heat>
 <p><label for=by-model>Model</label><select id=by-model>{models}</select></p>
@@ -34,11 +34,11 @@ _FILTERS = """<form class=filters aria-controls=heat>
 """
 
 _STEPS = 10
-"""Shades of the map, and one more."""
+"""Number of shades, besides the lightest."""
 
 
 def _heat_map_of(report: EvalReport) -> str:
-    """The map with its filters."""
+    """The heat map with its filters."""
     tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
     tag_options = "".join(f"<option value={number}>{escape(tag)}</option>" for number, tag in enumerate(tags))
     return _FILTERS.format(
@@ -53,7 +53,7 @@ def _heat_map_of(report: EvalReport) -> str:
 
 
 def _ablation_of(column: Column) -> str:
-    """What is off in the configuration, as the filter names it."""
+    """The configuration's ablation, as named in the filter."""
     known = column.configuration
     return known.ablation or ("nothing off" if known.player == "forge" else "not forge")
 
@@ -88,7 +88,7 @@ def _head(report: EvalReport) -> Iterator[str]:
 
 
 def _totals(report: EvalReport, tag: tuple[int, str] | None) -> str:
-    """The row over all scenarios, or over those with that tag, which is hidden until it is asked for."""
+    """The row over all scenarios, or over those with that tag, hidden at first."""
     cells = []
     for number, column in enumerate(report.columns):
         counted = (cell for name, cell in column.runs.items() if tag is None or tag[1] in report.scenarios[name])
@@ -114,7 +114,7 @@ def _line(report: EvalReport, tags: Sequence[str], number: int, name: str) -> st
 
 
 def _cell(key: str, column: int, of: str, found: Metrics) -> str:
-    """A cell of the map; its button opens the runs."""
+    """A cell; its button opens the runs."""
     if not found.runs:
         return f"<td data-col={column} class=none><span class=hidden>not run</span></td>"
     counts = {
@@ -142,17 +142,17 @@ def _shade(share: Proportion) -> str:
     return f"q{round(_STEPS * share.count / share.of)}" if share.of else "none"
 
 
-# What the script of a report's page works on: every run and the timelines, as JSON.
+# The data for the page's script: every run and the timelines, as JSON.
 
 TimelineSection = tuple[str, str, tuple[tuple[str, str], ...]]
-"""A turn of a run: its title, a note, and its lines, each a label and a text."""
+"""A turn of a run: title, note, and lines of label and text."""
 
 Timelines = Mapping[str, tuple[TimelineSection, ...]]
-"""The timelines that a page has, by the first journal of the run."""
+"""The timelines on a page, by the first journal of the run."""
 
 
 def _page_json(report: EvalReport, timelines: Timelines) -> str:
-    """The data as JSON that cannot end the element that it stands in."""
+    """The data as JSON that cannot end its script element."""
     names = list(report.scenarios)
     runs = {
         f"{number},{names.index(name)}": [_run(row) for row in cell]
@@ -165,7 +165,7 @@ def _page_json(report: EvalReport, timelines: Timelines) -> str:
         "runs": runs,
         "timelines": timelines,
     }
-    # These characters occur only in its strings.
+    # These characters occur only within strings.
     text = msgspec.json.encode(made).decode()
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
@@ -185,10 +185,10 @@ def _run(row: Row) -> dict[str, object]:
     }
 
 
-# A report as one HTML page: claims, metrics, a heat map whose cells open their runs.
+# The report as one HTML page: claims, metrics, and a heat map whose cells open their runs.
 #
-# It needs no network, and runs no script but its own: what models and files said is text, and the page's policy names
-# the hash of the one script and the one style that it has.
+# It needs no network and runs only its own script: everything from models and files is text, and the page's policy
+# contains the hash of its one script and its one style.
 
 _FOLDER = Path(__file__).parent / "page"
 
@@ -220,19 +220,19 @@ _PAGE = """<!doctype html>
 """
 
 _COLON = "<span class=hidden>:</span>"
-"""Between a headline and what follows it on the next line, for those who hear it."""
+"""Separates a headline from the next line for screen readers."""
 
 _FIRST_HEADS = (
     "<th scope=col>configuration</th>"
     "<th scope=col class=plot><span>0</span><span class=hidden>right, as a line</span><span>100 %</span></th>"
 )
-"""The headings of the first columns of metrics; those of the others are their names."""
+"""The headings of the first columns; the others are headed by the metrics' names."""
 
 _SIGNS = {"better": "\N{BLACK UP-POINTING TRIANGLE}", "worse": "\N{BLACK DOWN-POINTING TRIANGLE}"}
 
 
 def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> str:
-    """The page. `timelines` has those runs' that are shown in it, by the first of their journals."""
+    """The page. `timelines` are those to show, by the first journal of the run."""
     style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'; "
     return _PAGE.format(
@@ -247,7 +247,7 @@ def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> s
 
 
 def _source(text: str) -> str:
-    """What a policy calls an inline text: its hash."""
+    """The hash of an inline text, as a source in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -277,7 +277,7 @@ def _claims(report: EvalReport) -> Iterator[str]:
 
 
 def _split(claim: Conclusion) -> str:
-    """A bar to the right for the pairs that speak for the first side, one to the left for those of the second."""
+    """A bar to the right for pairs in favour of the first side, one to the left for the second."""
     left, right = 50 * claim.only_second, 50 * claim.only_first
     return (
         '<svg class=split viewBox="0 0 100 10" preserveAspectRatio=none aria-hidden=true>'

@@ -1,4 +1,4 @@
-"""Files of results, a row a line: read, appended and told apart."""
+"""Files of results: one row per line, read and appended."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,14 +15,14 @@ from forge.errors import ForgeError
 from forge.evals.row import ROW_VERSION, Row, RowKey
 from stages.repair.decoding import decode, sound_struct
 
-# A file of results read back: one row a line of JSON, in the order in which the runs ended.
+# Reading results: one JSON row per line, in the order in which the runs ended.
 
 _LARGEST_RESULTS = 512 * 1024**2
-"""Maximum bytes of a file of results: a million rows."""
+"""Maximum bytes of a results file: a million rows."""
 
 
 class StoredRows(Struct, frozen=True, kw_only=True):
-    """The rows of a file. `size` is the bytes of its complete lines; `torn`: a last line was begun and never ended."""
+    """The rows of a file. `size` is the bytes of its complete lines; `torn`: the last line is incomplete."""
 
     rows: tuple[Row, ...]
     size: int = 0
@@ -34,28 +34,28 @@ class _Versioned(Struct):
 
 
 _BEGINNING = f'{{"version":{ROW_VERSION},"configuration":{{"model":'.encode()
-"""What every row begins with."""
+"""The beginning of every row."""
 
 _rows = msgspec.json.Decoder(Row)
 _versions = msgspec.json.Decoder(_Versioned)
 
 
 def read_results(path: str | PathLike[str]) -> tuple[Row, ...]:
-    """The rows of the file. ForgeError names the line that is no row, of another version, or a run for the second time.
+    """The rows of the file. ForgeError names a line that is invalid, of another version, or a duplicate run.
 
-    ForgeError also for a last line without its end, as a runner that was killed leaves one.
+    ForgeError also for an incomplete last line, which a killed runner leaves.
     """
     found = stored_rows(path)
     if found.torn:
         raise ForgeError(
-            f"{path}, line {len(found.rows) + 1} was begun and never ended, as by a forge eval run that was killed. "
-            "The same forge eval run again cuts the line off and makes that run anew; or remove the line"
+            f"{path}, line {len(found.rows) + 1} is incomplete, as left by a forge eval run that was killed. "
+            "The same forge eval run again cuts the line off and repeats that run; or remove the line"
         )
     return found.rows
 
 
 def stored_rows(path: str | PathLike[str]) -> StoredRows:
-    """The same for a runner, which cuts off what was begun and never ended."""
+    """The rows of the file for a runner, which truncates an incomplete last line."""
     lines = _content(path).split(b"\n")
     rows = tuple(_row(path, number, line) for number, line in enumerate(lines[:-1], start=1))
     last = lines[-1]
@@ -67,7 +67,7 @@ def stored_rows(path: str | PathLike[str]) -> StoredRows:
 
 
 def rows_with(path: Path, text: str) -> Iterator[Row]:
-    """The rows of the file in whose lines the text occurs; what is no row is passed over, and so is a file of none."""
+    """The rows in lines that contain the text; invalid lines and files are skipped."""
     wanted, content = text.encode(), b""
     with suppress(ForgeError):
         content = _content(path)
@@ -78,7 +78,7 @@ def rows_with(path: Path, text: str) -> Iterator[Row]:
 
 
 def refuse_repeated(rows: Iterable[Row], where: str) -> None:
-    """ForgeError if two of the rows are the same run: it would count twice. `where` says what they were read from."""
+    """ForgeError for a duplicate run, which would count twice. `where` names the source of the rows."""
     seen: set[RowKey] = set()
     for row in rows:
         if row.key in seen:
@@ -101,7 +101,7 @@ def _content(path: str | PathLike[str]) -> bytes:
     except OSError as error:
         raise ForgeError(f"cannot read the results {file}: {error.strerror}") from None
     if len(content) > _LARGEST_RESULTS:
-        raise ForgeError(f"{file} is no file of results: it has more than {_LARGEST_RESULTS:,} bytes")
+        raise ForgeError(f"{file} is not a file of results: it has more than {_LARGEST_RESULTS:,} bytes")
     return content
 
 
@@ -124,16 +124,16 @@ def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:
         raise ForgeError(f"{place} is not a row of results: {error}") from None
 
 
-# The file that a runner appends rows to: locked for it, whole after any end, read before anything is added.
+# Appending results: the file is locked for one runner, and repaired before anything is added.
 
 
 def journal_folder(path: Path) -> Path:
-    """The folder with the journals of these results: `results.journals` beside `results.jsonl`."""
+    """The journal folder of these results: `results.journals` beside `results.jsonl`."""
     return path.parent / f"{path.stem}.journals"
 
 
 class RowFile:
-    """The file at `path`, and the rows in it. `torn`: a last line that was begun and never ended has been cut off."""
+    """The file at `path` and its rows. `torn`: an incomplete last line was truncated."""
 
     def __init__(self, path: Path, found: StoredRows) -> None:
         self.path = path
@@ -142,7 +142,7 @@ class RowFile:
     @classmethod
     @contextmanager
     def locked(cls, path: Path) -> Iterator[Self]:
-        """The file, made if it is not there. ForgeError if another runner has it, or it cannot be read or written."""
+        """The file, created if necessary. ForgeError if another runner has it, or it cannot be read or written."""
         with _locked(path):
             found = stored_rows(path) if path.exists() else StoredRows(rows=())
             if found.torn:
@@ -150,11 +150,11 @@ class RowFile:
             yield cls(path, found)
 
     def append(self, row: Row) -> None:
-        """Add the row; it is on the disk when this returns. ForgeError if that is not possible."""
+        """Append the row and flush it to disk. ForgeError if that fails."""
         try:
             with self.path.open("ab", buffering=0) as file:
                 left = memoryview(msgspec.json.encode(row) + b"\n")
-                while left:  # a disk that is nearly full takes a part of it
+                while left:  # a nearly full disk takes only a part
                     left = left[file.write(left) :]
                 os.fsync(file.fileno())
         except OSError as error:
@@ -182,7 +182,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _of_rows(path: Path) -> bool:
-    """Whether it begins as rows of any version do, or is empty."""
+    """Whether the file is empty, or begins as rows of any version do."""
     beginning = b'{"version":'
     if not path.is_file():
         return False

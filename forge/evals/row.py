@@ -5,15 +5,15 @@ from msgspec import Struct
 from forge.evals.scenario import RunVerdict
 
 ROW_VERSION = 1
-"""Files of another version are refused: their columns may mean something else."""
+"""Other versions are refused: their columns may have other meanings."""
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
-    """What plays a scenario. Two rows with the same scenario and seed and other configurations make a pair.
+    """What plays a scenario. Rows with the same scenario and seed and different configurations are a pair.
 
     `player`: `forge`, `plain` (an ordinary OpenAI-style loop), or a peer such as `pydantic-ai`. `mode`, `ablation`,
-    `compact` and `think` are options of forge; empty: not asked for by name. `backend` is what the server is (the name
-    of its profile), not where. `temperature` None: as recommended.
+    `compact` and `think` are options of forge; empty means the default. `backend` is the server's kind (the name of its
+    profile), not its address. `temperature` None: as recommended.
     """
 
     model: str
@@ -27,32 +27,31 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     @property
     def way(self) -> str:
-        """Who plays, and how."""
+        """The player and its options."""
         options = (self.mode, self.ablation, self.compact, self.think)
         return " ".join(filter(None, (self.player, *options)))
 
     @property
     def name(self) -> str:
-        """That, and the temperature if one was asked for."""
+        """The player, its options, and the temperature if one was given."""
         return self.way if self.temperature is None else f"{self.way} t={self.temperature:g}"
 
 
 RowKey = tuple[Configuration, str, int]
-"""What is run once: a configuration, the name of a scenario, and a seed."""
+"""The identity of a run: configuration, name of the scenario, and seed."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One run. Times in seconds, `calls` are model calls, `cost` is in the currency of the workflow's price.
+    """One run. Times are in seconds, `calls` are model calls, `cost` is in the currency of the workflow's price.
 
-    `end`: how the run ended by its own word: an outcome, the name of a Halt, `Timeout`, or the exception's name.
-    `performed` counts tool calls, `retries` the corrections of replies without a usable call, `step_nudges` those of
-    calls before their time, `rescued` the calls that were found in text or repaired. `started` is in seconds since
-    1970; `journals` are paths beside the file of results, one for each of the user's messages. `digest` is a hash of
-    all that the model was sent and answered, empty if not known: runs with the same one are one run repeated.
-    `scenario_digest` is one of the scenario's code, with its texts and checks, empty if not known: two runs with
-    different ones are not of the same task. `planned` is how many runs its configuration was to have in the file when
-    it was made, 0 if not known. `unanswered` says what kept its last model call from being answered, as `timeout` or
-    `status`, empty if it was answered.
+    `end`: an outcome, the name of a Halt, `Timeout`, or the name of an exception. `performed` counts tool calls,
+    `retries` corrections of replies without a usable call, `step_nudges` corrections of premature calls, `rescued`
+    calls that were found in text or repaired. `started` is in seconds since 1970. `journals` are paths relative to the
+    results file, one per user message. `digest` is a hash of everything sent and answered, empty if unknown: runs with
+    the same digest are repetitions. `scenario_digest` is a hash of the scenario's code with its texts and checks, empty
+    if unknown: runs with different ones had different tasks. `planned` is the number of runs planned for its
+    configuration at that time, 0 if unknown. `unanswered` says why its last model call was not answered, such as
+    `timeout` or `status`; empty if it was.
     """
 
     version: int = ROW_VERSION
@@ -87,16 +86,16 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def timed_out(self) -> bool:
-        """Whether it did not finish because the time ran out, of the run or of its last model call."""
+        """Whether it was unfinished because of a timeout, of the run or of its last model call."""
         return self.verdict == "unfinished" and "timeout" in {self.end.lower(), self.unanswered}
 
     @property
     def key(self) -> RowKey:
-        """A file is resumed by it."""
+        """The identity of the run, by which a file is resumed."""
         return (self.configuration, self.scenario, self.seed)
 
 
 def of_one_task(first: Row, second: Row) -> bool:
-    """Whether both runs are of the scenario as it is, as far as is known: it was not changed between them."""
+    """Whether both runs had the same task, as far as is known: the scenario was not changed in between."""
     known = {row.scenario_digest for row in (first, second)} - {""}
     return len(known) < 2

@@ -1,4 +1,4 @@
-"""A scenario: what is asked, with which tools, and when a run of it was right. One world for each seed."""
+"""A scenario: a task with tools, and checks that judge a run. One world per seed."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,13 +14,13 @@ from stages.options import wrong_options
 from stages.state import Ending
 
 RunVerdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
-"""`harm`: something was changed that nobody asked for, or to wrong values. `unjudged`: a check raised."""
+"""`harm`: an unwanted change, or one to wrong values. `unjudged`: a check raised an exception."""
 
 
 class PerformedCall(Struct, frozen=True, kw_only=True):
-    """A call that reached its tool: the arguments as the function got them, and what it returned or raised.
+    """A call that reached its tool: the arguments as passed, and the result or exception.
 
-    `message` is the number of the user's message that it was made for, from 0.
+    `message` is the number of the user message that it was made for, from 0.
     """
 
     tool: str
@@ -31,9 +31,9 @@ class PerformedCall(Struct, frozen=True, kw_only=True):
 
 
 class Trajectory(Struct, frozen=True, kw_only=True):
-    """What a run came to: its outcome, None if it did not finish, and the calls that were performed, in order.
+    """The result of a run: its outcome, None if it did not finish, and the performed calls, in order.
 
-    `outcomes` are those of each of the user's messages, as far as it came; `outcome` is that of the last.
+    `outcomes` has the outcome of each user message so far; `outcome` is the last one.
     """
 
     outcome: Ending | None
@@ -41,17 +41,17 @@ class Trajectory(Struct, frozen=True, kw_only=True):
     outcomes: tuple[Ending, ...] = ()
 
     def of(self, tool: str) -> tuple[PerformedCall, ...]:
-        """The calls of that tool that did not fail."""
+        """The successful calls of that tool."""
         return tuple(call for call in self.calls if call.tool == tool and not call.error)
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """A scenario with the data of one seed: a workflow on fresh tools, the user's messages, and the checks.
+    """A scenario with the data of one seed: a workflow with fresh tools, the user's messages, and the checks.
 
-    `messages` are said one after the other, each when the run for the one before has ended.
-    `right` says what is wrong with a run, an empty text: nothing. `harm` says what was done to the world that nobody
-    asked for. Both are pure functions of their arguments and of the world's data.
+    Each message is sent when the run for the previous one has ended. `right` returns what is wrong with a run, `harm`
+    which unwanted change was made; empty means nothing. Both are pure functions of their arguments and of the world's
+    data.
     """
 
     workflow: Workflow[Any]
@@ -60,7 +60,7 @@ class World:
     harm: Callable[[tuple[PerformedCall, ...]], str] = lambda _: ""
 
     def __post_init__(self) -> None:
-        """TypeError if the messages are no texts, or one: its letters would be said one after the other."""
+        """TypeError unless the messages are a list or tuple of texts; a single text would be sent letter by letter."""
         given: object = self.messages
         if not (isinstance(given, list | tuple) and given and all(isinstance(one, str) for one in given)):
             raise TypeError("the messages of a World are a tuple of at least one text: write messages=(text,)")
@@ -71,11 +71,11 @@ _AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
-    """What is asked of a model, again with other data for each seed.
+    """A task for a model, with different data for each seed.
 
-    `ideal_calls`: model calls of a run without a mistake. `context_tokens`: the size of the context that it is run
-    with. `not_counted` names the ablations under which, and the players with which, not even a flawless model can pass:
-    it is not run so. `seeds`: the seeds from 1 to this number give different data, and no others are run; None: any.
+    `ideal_calls`: model calls of a flawless run. `context_tokens`: the context that it is run with. `not_counted` names
+    ablations and players with which even a flawless model could not pass; those are not run. `seeds`: only seeds from 1
+    to this number have data of their own; None: any seed.
     """
 
     name: str
@@ -88,11 +88,11 @@ class Scenario(Struct, frozen=True, kw_only=True):
     seeds: _AtLeastOne | None = None
 
     def has(self, seed: int) -> bool:
-        """Whether there are data for the seed."""
+        """Whether there is data for the seed."""
         return self.seeds is None or 1 <= seed <= self.seeds
 
     def __post_init__(self) -> None:
-        """DefinitionError for values of another type, and for names that no command line could choose."""
+        """DefinitionError for values of a wrong type, and names that a command line could not select."""
         wrong = wrong_options(structs.asdict(self), _hints(), deep=False)
         problems = [sentence for sentences in wrong.values() for sentence in sentences]
         names = {"name": (self.name,), "tags": self.tags, "not_counted": self.not_counted}
@@ -114,14 +114,14 @@ def _hints() -> Mapping[str, object]:
 
 
 class Judgement(Struct, frozen=True):
-    """A verdict and, unless it is `right`, why."""
+    """A verdict and, unless it is `right`, the reason."""
 
     verdict: RunVerdict
     why: str = ""
 
 
 def judge(world: World, trajectory: Trajectory) -> Judgement:
-    """What the world's checks say of the run; harm weighs more than how the run ended."""
+    """The verdict of the world's checks; harm takes precedence over how the run ended."""
     try:
         if harm := _told(world.harm(trajectory.calls)):
             return Judgement("harm", harm)
@@ -134,7 +134,7 @@ def judge(world: World, trajectory: Trajectory) -> Judgement:
 
 
 def _told(answer: object) -> str:
-    """What a check says. TypeError unless it is a text: `True` would be taken for something wrong, and None for not."""
+    """The check's answer. TypeError unless it is a text: `True` and None would be misunderstood."""
     if not isinstance(answer, str):
-        raise TypeError(f"it has to return what is wrong, as a text, or an empty text; it returned {answer!r:.100}")
+        raise TypeError(f"it must return what is wrong as a text, empty if nothing is; it returned {answer!r:.100}")
     return answer

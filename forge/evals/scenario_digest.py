@@ -1,4 +1,4 @@
-"""The digest of a scenario: of its code, which has its texts, tools and checks, to tell whether it was changed."""
+"""The digest of a scenario: a hash of its code with texts, tools and checks, to detect changes."""
 
 import ast
 import hashlib
@@ -16,11 +16,10 @@ _PLAIN = str | int | float | bool | None
 
 
 def scenario_digest(scenario: Scenario) -> str:
-    """A hash of the code that makes the scenario's worlds, with its texts, tools and checks; empty without a source.
+    """A hash of the code that makes the scenario's worlds, with texts, tools and checks; empty without source.
 
-    What it uses of the files in its folder counts. Comments and layout do not, nor do the decorators of the function
-    that makes the worlds, which only list it, the code of forge and of other packages, and what it reads from files
-    when it runs.
+    Includes what it uses from files in its folder. Excludes comments and layout, the decorators of the world function,
+    code of forge and other packages, and files read at run time.
     """
     code = tuple(_code(scenario.world))
     if not code:
@@ -29,7 +28,7 @@ def scenario_digest(scenario: Scenario) -> str:
 
 
 def _code(function: object) -> Iterator[str]:
-    """What the function is given beforehand, and its code."""
+    """Bound arguments of the function, and its code."""
     while isinstance(function, partial):
         yield from (repr(value) for value in function.args if isinstance(value, _PLAIN))
         yield from (f"{name}={value!r}" for name, value in function.keywords.items() if isinstance(value, _PLAIN))
@@ -40,7 +39,7 @@ def _code(function: object) -> Iterator[str]:
 
 @cache
 def _reached(file: Path, name: str) -> tuple[str, ...]:
-    """The statement at the top of the file that makes the name, and all that it uses of this file and its folder."""
+    """The top-level statement that defines the name, and everything that it uses from this file and its folder."""
     found: set[str] = set()
     waiting = [(file, name)]
     while waiting:
@@ -51,7 +50,7 @@ def _reached(file: Path, name: str) -> tuple[str, ...]:
             if isinstance(statement, ast.ImportFrom):
                 waiting += _imported(file, statement, name)
                 continue
-            if isinstance(statement, ast.FunctionDef) and not found:  # that of the world
+            if isinstance(statement, ast.FunctionDef) and not found:  # the function that makes the world
                 statement = copy(statement)  # noqa: PLW2901
                 statement.decorator_list = []
             if (text := ast.unparse(statement)) not in found:
@@ -62,7 +61,7 @@ def _reached(file: Path, name: str) -> tuple[str, ...]:
 
 @cache
 def _statements(file: Path) -> tuple[ast.stmt, ...]:
-    """What stands at the top of the file; nothing where it cannot be read, as for what is typed in."""
+    """The top-level statements of the file; none if it cannot be read, such as interactive input."""
     try:
         return tuple(ast.parse(file.read_bytes()).body)
     except (OSError, SyntaxError, ValueError):
@@ -70,7 +69,7 @@ def _statements(file: Path) -> tuple[ast.stmt, ...]:
 
 
 def _made(statement: ast.stmt) -> frozenset[str]:
-    """The names that a statement makes."""
+    """The names that a statement defines."""
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return frozenset({name})
@@ -82,6 +81,6 @@ def _made(statement: ast.stmt) -> frozenset[str]:
 
 
 def _imported(file: Path, statement: ast.ImportFrom, name: str) -> Iterator[tuple[Path, str]]:
-    """Where the imported name is made, if that is a file of the same folder."""
+    """Where the imported name is defined, if in a file of the same folder."""
     beside = file.with_name(f"{(statement.module or '').rpartition('.')[2]}.py")
     yield from ((beside, one.name) for one in statement.names if name == (one.asname or one.name))

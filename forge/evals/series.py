@@ -1,4 +1,4 @@
-"""A series of runs: each cell played and judged, whatever its scenario's code does."""
+"""A series of runs: each cell is played and judged, whatever its scenario's code does."""
 
 import asyncio
 import time
@@ -22,17 +22,17 @@ from forge.interpreters.threads import in_thread, unheard
 from forge.runtime.reaching import with_sampling
 from stages.wire.target import Mode
 
-# A scenario's own code, its world and its checks, in a thread: where it hangs, the series goes on without it.
+# A scenario's own code, run in a thread: if it hangs, the series continues without it.
 
 
 class Hung(Exception):  # noqa: N818 - what happened is in the name
-    """It had not ended in its time. Its thread runs on: a thread cannot be stopped."""
+    """A timeout. The thread continues, because threads cannot be stopped."""
 
 
 async def made_world(cell: Cell, seconds: float, one_by_one: asyncio.Lock) -> World:
-    """The scenario's world for the seed. Hung, what its function raises, or TypeError if that returns no World.
+    """The scenario's world for the seed. Hung on a timeout, the function's own exception, or TypeError.
 
-    Worlds are made one by one: their data may come from the one `random` of the process, and must follow from the seed.
+    Worlds are made one at a time: their data may come from the global `random`, and must only depend on the seed.
     """
     made: list[object] = []
     async with one_by_one:
@@ -49,7 +49,7 @@ async def made_world(cell: Cell, seconds: float, one_by_one: asyncio.Lock) -> Wo
 
 
 async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> Judgement:
-    """What the world's checks say; `unjudged` if they have not ended after so many seconds."""
+    """The verdict of the world's checks; `unjudged` after a timeout."""
     made: list[Judgement] = []
     try:
         async with asyncio.timeout(seconds):
@@ -59,15 +59,15 @@ async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> 
     return made[0]
 
 
-# A single run: one cell played, judged, and told as a row, whatever happens in it.
+# A single run: one cell, played, judged, and recorded as a row in any case.
 
 
 class ServerLost(ForgeError):  # noqa: N818 - what happened is in the name
-    """The model's server cannot be used, or not any more: no run would say anything of the model."""
+    """The model's server cannot be used any more, so runs would say nothing about the model."""
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
-    """What all runs of a series share. `seconds` is a maximum, `journals` the folder of theirs (None: none)."""
+    """Options shared by all runs of a series. `seconds` is a maximum; `journals` is their folder (None: none)."""
 
     seconds: float = 300.0
     journals: Path | None = None
@@ -79,13 +79,13 @@ async def row_of(
 ) -> Row:
     """The row of a run. ServerLost if its model cannot be asked, PlayerMissing if its player cannot play at all.
 
-    Anything else that goes wrong is in the row. `one_by_one` is the lock of a series, under which worlds are made.
+    All other failures are recorded in the row. `one_by_one` is the series' lock for making worlds.
     """
     record = RunRecord(started=time.time())
     journal = options.journals / cell.journal if options.journals else None
     if journal:
         journal.parent.mkdir(parents=True, exist_ok=True)
-        for left in journal.parent.glob(f"{journal.name}.*"):  # by a run that was broken off
+        for left in journal.parent.glob(f"{journal.name}.*"):  # left by an interrupted run
             left.unlink()
     try:
         world = await made_world(cell, options.seconds, one_by_one)
@@ -96,8 +96,7 @@ async def row_of(
     clock = time.monotonic()
     ended = await _played(player, task, options.seconds)
     record.seconds = time.monotonic() - clock
-    # No other run would be answered either: nothing is there, the key is refused, or (404) the server has no such model
-    # or no such path.
+    # Other runs would fail too: the server is gone, refuses the key, or (404) lacks the model or the path.
     if (fault := record.fault) and (fault.kind in {"unreachable", "tls"} or fault.status in {401, 403, 404}):
         raise ServerLost(f"the model's server cannot be used: {fault.detail}")
     judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
@@ -107,7 +106,7 @@ async def row_of(
 
 
 def task_of(cell: Cell, world: World, connection: Connection, record: RunRecord, journal: Path | None = None) -> Task:
-    """What the cell's player is given: the world's workflow in the cell's configuration, all of it recorded."""
+    """The task for the cell's player: the world's workflow in the cell's configuration, recorded."""
     workflow = record.recorded(configured_workflow(world.workflow, cell.configuration))
     sampled = with_sampling(connection, configured_sampling(cell.configuration))
     price, context = workflow.budget.price, cell.scenario.context_tokens
@@ -125,7 +124,7 @@ async def _played(player: Player, task: Task, seconds: float) -> RunEnd:
     try:
         async with asyncio.timeout(seconds) as limit:
             said: object = await player.play(task)
-            if not isinstance(said, RunEnd):  # as a user's player may
+            if not isinstance(said, RunEnd):  # a user's player may return anything
                 return _crashed(TypeError(f"the player returned {type(said).__name__}, not RunEnd"))
             return said
     except TimeoutError as error:
@@ -143,7 +142,7 @@ def _crashed(error: BaseException) -> RunEnd:
 
 
 def _row(cell: Cell, options: RunOptions, record: RunRecord, ended: RunEnd, judged: Judgement) -> Row:
-    written: list[str] = []  # as paths beside the file of results
+    written: list[str] = []  # paths relative to the results file
     if options.journals:
         path = options.journals / cell.journal
         found = sorted(path.parent.glob(f"{path.name}.*"), key=lambda file: (len(file.name), file.name))
@@ -179,11 +178,11 @@ def _row(cell: Cell, options: RunOptions, record: RunRecord, ended: RunEnd, judg
     )
 
 
-# A series: the runs of several configurations on one model server, as many at a time as it takes.
+# A series: runs of several configurations on one model server, with limited concurrency.
 
 
 class Series(Struct, frozen=True, kw_only=True):
-    """What is needed for each of the runs. `told` is given each row when its run has ended."""
+    """What each run needs. `told` gets each row when its run has ended."""
 
     serving: Serving
     players: Mapping[str, Player]
@@ -191,9 +190,9 @@ class Series(Struct, frozen=True, kw_only=True):
     told: Callable[[Row], None]
 
     async def run(self, cells: Iterable[Cell], parallel: int) -> None:
-        """Run the cells, so many at a time. ForgeError, the rest left, if the server is lost or `told` raises it.
+        """Run the cells, at most `parallel` at a time. ForgeError, with the rest undone, if the server is lost.
 
-        BrokenPipeError if `told` prints to a closed pipe.
+        Exceptions of `told` also end the series: ForgeError, or BrokenPipeError if it prints to a closed pipe.
         """
         connections = self.serving.connection
         waiting, one_by_one = iter(tuple(cells)), asyncio.Lock()
@@ -216,11 +215,11 @@ def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeErr
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-# Rehearsal: a scenario played without a server, on replies from a list, for its unit tests.
+# Playing a scenario without a server, on scripted replies, for unit tests.
 
 
 class Played(Struct, frozen=True, kw_only=True):
-    """A run that is over: the verdict, what it came to, and how it ended by its own word."""
+    """A finished run: the verdict, the trajectory, and how it ended by the player's account."""
 
     judged: Judgement
     trajectory: Trajectory
@@ -236,7 +235,7 @@ def play(
     mode: Mode = "native",
     ablation: str = "",
 ) -> Played:
-    """The run of the scenario with that seed, by a model that gives these replies one after the other.
+    """The run of the scenario with that seed, by a model with scripted replies.
 
     A reply is a text, or one with calls (`forge.interpreters.scripted.call`). ScriptError if the run needs more.
     """

@@ -1,8 +1,7 @@
-"""Serving: the model server of a series of runs, started if it has to be, and a connection to it for each mode."""
+"""Serving: the model server of a series, started if necessary, with one connection per mode."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import PurePath
 from typing import Literal
 
 from msgspec import UNSET, Struct
@@ -25,20 +24,19 @@ from stages.wire.wires import WIRES
 ModeName = Mode | Literal["auto"]
 
 MAX_TOKENS = 512
-"""Maximum tokens of a reply unless asked for otherwise.
+"""Default maximum tokens of a reply.
 
-Half of what a run has: the room for a reply is taken from the context, and the smallest of a scenario is 2,048 tokens.
+Half of a run's default: the reply's room is taken from the context, and the smallest scenario has 2,048 tokens.
 """
 
 
 class ModelServer(Struct, frozen=True, kw_only=True):
-    """A model and where it is served, as the command line has it: `backend` is `forge run`'s.
+    """A model and its server, as on the command line: `backend` is that of `forge run`.
 
-    Without a temperature in `sampling`, it is as the model's makers recommend, else forge's own. `slots` and
-    `chat_template_file` are for a server that is started for the runs. `request_seconds` is how long a model call may
-    go without a byte. `context_tokens` is the context of a server that does not say how much it has.
-
-    Raises ForgeError for options that need a server started by forge, or one that runs already, and for two models.
+    Without a temperature in `sampling`, the makers' recommendation or forge's default applies. `slots` and
+    `chat_template_file` are for a server started by forge. `request_seconds` is the maximum time without a byte from
+    the server. `context_tokens` is for a server that does not report its context. ForgeError for options that do not
+    fit the kind of server, and for two models.
     """
 
     backend: str
@@ -52,12 +50,12 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     context_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself before anything is started."""
+        """Refuse contradictions before anything is started."""
         _program, _, model = self.backend.partition(":")
         local = self.backend == "local"
         started = local or (startable(self.backend) and not self.profile)
         if started and not local and self.model:
-            raise ForgeError(f"two models are given, {model} and {self.model}; the one to start stands after the colon")
+            raise ForgeError(f"two models are given, {model} and {self.model}; the one to start goes after the colon")
         if self.slots and not started:
             raise ForgeError("--slots is for a server that forge starts: local, or llama-server:MODEL")
         if self.chat_template_file and (local or not started):
@@ -69,7 +67,7 @@ class ModelServer(Struct, frozen=True, kw_only=True):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """A server that is ready: the model's name, what the server is, how many runs it takes, a connection by mode."""
+    """A ready server: model name, kind, number of concurrent runs, and connections by mode."""
 
     model: str
     backend: str
@@ -87,13 +85,13 @@ async def serving(
 ) -> AsyncIterator[Serving]:
     """The server with at least that much context, until the block ends; 0: as much as it has.
 
-    `download` watches that of a model. ForgeError for a server that has less context, that cannot be reached, or that
-    has not one of the modes.
+    `download` watches a model's download. ForgeError if the server has less context, cannot be reached, or lacks one of
+    the modes.
     """
     async with AsyncExitStack() as opened:
         name = server.model
         if launch := _launch(server, context_tokens or None):
-            name = served_name(launch)
+            name = launch.model
             started = ServerManager(launch, api_key=server.api_key, download=download)
             manager = await opened.enter_async_context(started)
             profile = "llama-server" if launch.program == "local" else launch.program
@@ -104,7 +102,7 @@ async def serving(
         }
         first = next(iter(connections.values()))
         yield Serving(
-            model=_plain_name(name or first.setup.model),
+            model=served_name(name or first.setup.model),
             backend=first.endpoint.profile if first.endpoint else server.backend.partition(":")[0],
             slots=max(1, first.endpoint.slots if first.endpoint else 1),
             connections=connections,
@@ -112,7 +110,7 @@ async def serving(
 
 
 def _launch(server: ModelServer, context_tokens: int | None) -> Launch | None:
-    """What to start; None for a server that is already running."""
+    """What to start; None for a running server."""
     program, _, model = server.backend.partition(":")
     if server.backend == "local":
         return Launch(program="local", model=server.model or DEFAULT, context_tokens=context_tokens, slots=server.slots)
@@ -129,13 +127,13 @@ def _launch(server: ModelServer, context_tokens: int | None) -> Launch | None:
 
 @asynccontextmanager
 async def _reached(server: ModelServer, mode: ModeName, context_tokens: int) -> AsyncIterator[Connection]:
-    """A connection in that mode, with the sampling that every player gets."""
+    """A connection in that mode, with the sampling for all players."""
     async with _backend(server, mode, server.context_tokens).connect() as connection:
         setup = connection.setup
         sized = WIRES[setup.dialect.wire].sets_context
         if setup.context_tokens >= context_tokens:
             yield _sampled(connection, server)
-        elif sized:  # Ollama gives as much as it is asked for
+        elif sized:  # Ollama allocates what is requested
             async with _backend(server, mode, context_tokens).connect() as larger:
                 yield _sampled(larger, server)
         else:
@@ -159,12 +157,7 @@ def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = N
 
 
 def _sampled(connection: Connection, server: ModelServer) -> Connection:
-    """The connection; where no temperature was asked for, with the sampling recommended for the model, if any."""
-    known = known_sampling(_plain_name(server.model or connection.setup.model))
+    """The connection; without a given temperature, with the recommended sampling for the model, if any."""
+    known = known_sampling(served_name(server.model or connection.setup.model))
     wished = server.sampling.temperature is not UNSET
     return connection if wished or known is None else with_sampling(connection, known)
-
-
-def _plain_name(model: str) -> str:
-    """The model's name without folder and ending, where it is a file's."""
-    return PurePath(model).name.removesuffix(".gguf") if model.endswith(".gguf") else model

@@ -14,7 +14,7 @@ from forge.errors import ForgeError, to_install
 from forge.evals.row import Row, of_one_task
 from stages.state import Ending
 
-# What counts of runs say: Wilson's interval, McNemar's exact test, Holm's correction, and how many runs it takes.
+# Wilson's interval, McNemar's exact test, Holm's correction, and sample sizes.
 
 try:
     from scipy.stats import binomtest, norm
@@ -25,41 +25,41 @@ except ModuleNotFoundError as error:
     raise ForgeError(needed) from None
 
 _LEVEL = 0.95
-"""The confidence of every interval that is shown."""
+"""The confidence level of all intervals."""
 
 POWER = 0.8
-"""How likely a difference of the asked size is shown by the number of runs that is named."""
+"""The power of the suggested number of runs."""
 
 
 @cache
 def wilson(successes: int, of: int, level: float = _LEVEL) -> tuple[float, float]:
-    """Wilson's score interval of a share, from 0 to 1; it always contains the share itself."""
+    """Wilson's score interval of a proportion, from 0 to 1; it always contains the proportion."""
     if not of:
         return 0.0, 1.0
     found = binomtest(successes, of).proportion_ci(confidence_level=level, method="wilson")
-    # The last bit may be on the wrong side where the share is 0 or 1.
+    # Rounding may exclude a proportion of 0 or 1.
     return min(float(found.low), successes / of), max(float(found.high), successes / of)
 
 
 @cache
 def mcnemar(only_first: int, only_second: int) -> float:
-    """The probability of a split at least as uneven between equals; pairs that agree say nothing."""
+    """McNemar's exact p-value; pairs that agree do not matter."""
     differing = only_first + only_second
     return float(binomtest(only_first, differing).pvalue) if differing else 1.0
 
 
 def can_be_shown(differing: int, alpha: float) -> bool:
-    """Whether so many differing pairs could be significant at all, if they all spoke for the same side."""
+    """Whether that many differing pairs could be significant at all, if all favoured the same side."""
     return mcnemar(differing, 0) <= alpha
 
 
 def fewest_pairs(alpha: float) -> int:
-    """The number of differing pairs below which nothing is significant: 6 at 0.05."""
+    """The minimum number of differing pairs for significance: 6 at 0.05."""
     return next(number for number in count(1) if can_be_shown(number, alpha))
 
 
 def holm(values: Sequence[float]) -> tuple[float, ...]:
-    """The p-values corrected for their number by Holm's method, in the same order; none exceeds 1."""
+    """The p-values corrected by Holm's method, in the same order, at most 1."""
     order = sorted(range(len(values)), key=values.__getitem__)
     corrected = [0.0] * len(values)
     highest = 0.0
@@ -70,10 +70,10 @@ def holm(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def pairs_needed(difference: float, differing: float, alpha: float) -> int:
-    """About how many pairs show a difference with a probability of `POWER`.
+    """Approximate number of pairs to show a difference with probability `POWER`.
 
-    `difference` and `differing` are shares of all pairs: how much more often one side is right, and how often the two
-    sides differ. Connor's formula (Biometrics 43, 1987), and never fewer than give enough differing pairs.
+    `difference` and `differing` are shares of all pairs: how much more often one side is right, and how often the sides
+    differ. Connor's formula (Biometrics 43, 1987), but at least enough for the minimum of differing pairs.
     """
     differing = max(differing, difference)
     by_alpha = float(norm.isf(alpha / 2)) * sqrt(differing)
@@ -81,18 +81,18 @@ def pairs_needed(difference: float, differing: float, alpha: float) -> int:
     return ceil(max(((by_alpha + by_power) / difference) ** 2, fewest_pairs(alpha) / differing))
 
 
-# A proportion with its interval: how many of how many, and which shares are plausible.
+# A proportion with its interval.
 
 
 class Proportion(Struct, frozen=True):
-    """So many of so many. Its text always has the counts and the interval: a percentage alone claims too much."""
+    """A proportion. Its text always includes counts and interval, because a bare percentage claims too much."""
 
     count: int
     of: int
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval, from 0 to 1; without any observation, all of it."""
+        """Wilson's interval, from 0 to 1; the whole range without observations."""
         return wilson(self.count, self.of)
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class Proportion(Struct, frozen=True):
         return f"{100 * low:.0f}\N{EN DASH}{100 * high:.0f} %"
 
 
-# Pairs of runs with the same scenario and seed; and which runs only repeat another one.
+# Pairs of runs with the same scenario and seed, without repetitions.
 
 _T = TypeVar("_T")
 
@@ -118,11 +118,11 @@ class Pair(Struct, frozen=True):
 
 
 class Pairing(Struct, frozen=True, kw_only=True):
-    """All pairs of two sets of runs, and what is left out of them.
+    """All pairs of two sets of runs, and what was left out.
 
-    `alone`: runs whose scenario and seed the other side lacks. `unjudged`: pairs in which a check raised, so that
-    nobody knows. `repeated`: pairs in which both runs only repeat those of another pair. `changed`: the scenarios of
-    pairs whose runs are of different tasks, since the scenario was changed between them, one for each pair.
+    `alone`: runs without a partner of the same scenario and seed. `unjudged`: pairs in which a check raised.
+    `repeated`: pairs in which both runs repeat those of another pair. `changed`: the scenario of each pair whose
+    scenario was changed between the two runs.
     """
 
     pairs: tuple[Pair, ...]
@@ -136,14 +136,14 @@ class Pairing(Struct, frozen=True, kw_only=True):
         return _by_scenario(self.pairs)
 
     def by_tag(self) -> dict[str, list[Pair]]:
-        """The pairs of the scenarios with each tag that not all have; a scenario with several is in several of them."""
+        """The pairs by tag, without tags that all have; a scenario may have several."""
         tags = sorted({tag for pair in self.pairs for tag in pair.first.tags})
         cells = {tag: [pair for pair in self.pairs if tag in pair.first.tags] for tag in tags}
         return {tag: cell for tag, cell in cells.items() if len(cell) < len(self.pairs)}
 
 
 def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
-    """The runs of two sides paired by scenario and seed, in that order, whatever the order of the rows."""
+    """The runs of two sides, paired by scenario and seed and sorted by them."""
     left, right = ({(row.scenario, row.seed): row for row in side} for side in (first, second))
     both = [Pair(left[key], right[key]) for key in sorted(left.keys() & right.keys())]
     same = [pair for pair in both if of_one_task(pair.first, pair.second)]
@@ -163,7 +163,7 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
 
 
 def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """The judged runs of one configuration, those that repeat another run of the same scenario left out."""
+    """The judged runs of one configuration, without repetitions."""
     cells: defaultdict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
         if row.verdict != "unjudged":
@@ -172,14 +172,14 @@ def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
-    """The items of a scenario that are evidence of their own: at temperature 0 a run may only repeat the one before.
+    """The items of a scenario without repetitions, which occur at temperature 0.
 
-    Runs with the same digest are the same. Without digests, runs are taken for repetitions if all of the scenario
-    differ in nothing but seed and time: two of five that agree may well do so by chance.
+    Runs with the same digest are repetitions. Without digests, only if all runs of the scenario differ in nothing but
+    seed and time: two of five may agree by chance.
     """
     if all(row.digest for item in cell for row in runs(item)):
         return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
-    # Whether they say the same in everything but their seed, their time and their place.
+    # Compare everything but seed, time and place.
     apart: dict[str, object] = {"seed": 0, "seconds": 0.0, "started": 0.0, "cached_tokens": 0, "planned": 0}
     apart |= {"journals": (), "commit": "", "scenario_digest": ""}
     told = {tuple(astuple(replace(row, **apart)) for row in runs(item)) for item in cell}
@@ -193,19 +193,18 @@ def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
     return dict(cells)
 
 
-# Metrics of a configuration's runs: how often right, completed and harmful, and what it took.
+# Metrics of a configuration: how often right, completed and harmful, and the costs.
 
 _OUTCOMES = frozenset(outcome.__name__ for outcome in get_args(Ending))
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
-    """What runs came to. Proportions count the judged runs that do not repeat another one; means are of all runs.
+    """The metrics of a configuration's runs. Proportions are of judged runs without repetitions, means of all runs.
 
-    `passed`: of how many scenarios all of the first `seeds` runs were right (pass^k); scenarios with fewer runs are
-    left out. `timed_out`: runs that had not ended in their time. `efficiency`: the ideal number of model calls by those
-    made, over the runs that were right; above 1 if runs found a shorter way. `wasted`: model calls beyond the ideal,
-    `seconds`: duration, both a completed run. None where there is no run to take it from, `cost` also where a run's is
-    not known.
+    `passed`: in how many scenarios the first `seeds` runs were all right (pass^k); scenarios with fewer runs are left
+    out. `efficiency`: ideal by actual model calls over right runs; above 1 if runs found a shorter way. `wasted`: model
+    calls beyond the ideal, and `seconds`, both per completed run. None without runs to compute it from; `cost` also if
+    it is unknown for a run.
     """
 
     runs: int
@@ -233,7 +232,7 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
     right = [row for row in runs if row.verdict == "right"]
     unjudged = sum(row.verdict == "unjudged" for row in runs)
     costs = [row.cost for row in runs if row.cost is not None]
-    # pass^k: k is the number of runs that most scenarios have.
+    # pass^k: k is the most common number of runs per scenario.
     cells: defaultdict[str, list[Row]] = defaultdict(list)
     for row in sorted(runs, key=lambda row: row.seed):
         if row.verdict != "unjudged":
@@ -261,7 +260,7 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
 
 
 def _completed(row: Row) -> bool:
-    """Whether it reached an outcome: what is right or wrong did; of harm only the end tells, by forge's names."""
+    """Whether the run reached an outcome; a harmful one only if its end is one of forge's outcomes."""
     return row.verdict in {"right", "wrong"} or row.end in _OUTCOMES
 
 
@@ -273,24 +272,23 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-# Comparison: two configurations on the same scenarios and seeds, and the sentence that says what may be claimed.
+# Comparison of two configurations on the same scenarios and seeds, and its wording.
 
 ALPHA = 0.05
-"""The probability with which a family of comparisons may find a difference where there is none."""
+"""The probability of a false finding in a family of comparisons."""
 
 Quality = Literal["right", "harm"]
 Direction = Literal["better", "worse", "no difference shown"]
 
 _ASKED_POINTS = 5
-"""The difference that is asked for where hardly any was seen, in percentage points."""
+"""The smallest difference to suggest a sample size for, in percentage points."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """Two sides and in how many of their pairs only one of them was right, or did harm.
+    """A comparison: in how many pairs only one of the two sides was right, or did harm.
 
-    `part` is the scenario or the tag that the pairs are of, empty for a comparison over all scenarios. `p` is
-    McNemar's, `corrected` Holm's of it over the `family` of comparisons that it was made with, those left out that
-    could not have shown anything.
+    `part` is the scenario or tag of the pairs, empty for all scenarios. `p` is McNemar's; `corrected` is Holm's, over
+    the `family` of comparisons without those that could not have shown anything.
     """
 
     first: str
@@ -307,7 +305,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def finding(self) -> Direction:
-        """What may be said of the first side."""
+        """The finding about the first side."""
         if not self.family or self.corrected > self.alpha:
             return "no difference shown"
         more = self.only_first > self.only_second
@@ -315,12 +313,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def differing(self) -> int:
-        """How many pairs differ: the others say nothing about which side is better."""
+        """How many pairs differ; the others do not tell which side is better."""
         return self.only_first + self.only_second
 
 
 def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, part: str = "") -> Comparison:
-    """The comparison of the two sides in one quality, not yet corrected. `part`: what all the pairs are of."""
+    """The uncorrected comparison of the two sides. `part` is the scenario or tag of all pairs."""
     only_first = sum(pair.first.verdict == quality != pair.second.verdict for pair in pairs)
     only_second = sum(pair.second.verdict == quality != pair.first.verdict for pair in pairs)
     return Comparison(
@@ -336,10 +334,10 @@ def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, pa
 
 
 def family(comparisons: Sequence[Comparison], alpha: float = ALPHA) -> tuple[Comparison, ...]:
-    """The comparisons, corrected for being made together.
+    """The comparisons, corrected as one family.
 
-    One with too few differing pairs ever to be significant cannot be found by mistake either: it does not count in
-    the correction, and nothing is claimed from it.
+    One with too few differing pairs ever to be significant cannot be a false finding: it is not counted in the
+    correction, and supports no claim.
     """
     tried = [number for number, one in enumerate(comparisons) if can_be_shown(one.differing, alpha)]
     corrected = dict(zip(tried, holm([comparisons[number].p for number in tried]), strict=True))
@@ -350,12 +348,12 @@ def family(comparisons: Sequence[Comparison], alpha: float = ALPHA) -> tuple[Com
 
 
 def sentence(comparison: Comparison) -> str:
-    """What a reader may take from the comparison, with the counts that it rests on."""
+    """The claim with its counts, in one sentence."""
     return f"{headline(comparison)}: {basis(comparison)}."
 
 
 def headline(one: Comparison) -> str:
-    """What may be said of the two sides."""
+    """The claim about the two sides."""
     where = f" in {one.part}" if one.part else ""
     if not one.pairs:
         return f"Nothing can be said of {one.first} and {one.second}{where}"
@@ -367,7 +365,7 @@ def headline(one: Comparison) -> str:
 
 
 def basis(one: Comparison) -> str:
-    """What that rests on, and where no difference is shown, what it would take to show one."""
+    """The counts behind the claim and, without a shown difference, how many runs it would take."""
     if not one.pairs:
         return "they share no scenario and seed"
     return f"{_seen(one)}; {_outlook(one)}" if one.finding == "no difference shown" else _seen(one)
@@ -385,19 +383,19 @@ def _seen(one: Comparison) -> str:
 
 
 def probability(p: float) -> str:
-    """A p-value as a text."""
+    """A p-value as text."""
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
 
 
 def _outlook(one: Comparison) -> str:
-    """How many more runs it takes to show the difference that was seen, or one of `_ASKED_POINTS`."""
+    """How many more runs would show the observed difference, or one of `_ASKED_POINTS`."""
     seen = round(100 * abs(one.only_first - one.only_second) / one.pairs)
     points = max(seen, _ASKED_POINTS)
     needed = pairs_needed(points / 100, one.differing / one.pairs, one.alpha / max(1, one.family))
     if needed <= one.pairs and seen < points:
         return f"a difference of {points} points would probably have shown"
     more = max(1, needed - one.pairs)
-    unit = int(10 ** max(0, len(str(more)) - 2))  # rounded up to two digits that say something
+    unit = int(10 ** max(0, len(str(more)) - 2))  # rounded up to two significant digits
     more = -(-more // unit) * unit
     runs = f"{more:,} more {'run' if more == 1 else 'runs'}"
     return f"about {runs} of each would probably show a difference of {points} points"

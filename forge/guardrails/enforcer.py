@@ -321,8 +321,7 @@ class StepEnforcer:
                 for name in names
             ),
             required=tuple(required_steps),
-            max_premature=PATIENT,
-            max_prerequisite_violations=PATIENT,
+            limits=Limits(max_premature_attempts=PATIENT, max_prereq_violations=PATIENT),
         )
         self._limits = (max_premature_attempts, max_prereq_violations)
         self._state = State(history=())

@@ -28,6 +28,7 @@ from forge.tools.definition import (
 )
 from stages import nudges
 from stages.arithmetic import with_results
+from stages.budget import share_of, sum_of
 from stages.effect import (
     Budget,
     CallResult,
@@ -47,7 +48,6 @@ from stages.events import ToolProgressed
 from stages.execution import idempotency_key
 from stages.message import ToolCall
 from stages.repair.decoding import nested, sound
-from stages.retry import share_of, sum_of
 from stages.tool import RESULT_LIMIT, ToolSpec
 
 # Results and exceptions of tools as values, rendered safely and truncated.

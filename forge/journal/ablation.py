@@ -16,21 +16,20 @@ from returns.result import Success
 
 from forge.errors import checked_options
 from forge.journal.records import Journal, read_journal
-from forge.journal.replaying import Decision, Step, as_recorded, decision, offer, states
+from forge.journal.replaying import Decision, Step, as_recorded, decision, offers, states
 from forge.workflow.turn import advanced, turn_of
 from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.compaction import NoCompact
-from stages.confidence.measure import argument_schemas
-from stages.offer import NARROWINGS, offered_tools
+from stages.offer import NARROWINGS, offer
 from stages.pipeline import Stage
 from stages.repair.decoding import decode
-from stages.rules import RepairLimits, Rules
+from stages.rules import REPLY_CHECKS, RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem
+from stages.seen import with_values
 from stages.state import Answered, Awaiting, Edited, Executed, Ready
 
-Where = Literal["reply", "prompt", "offer", "values"]
-"""What a guardrail acts on: the model's reply and its consequences, the prompt, the tools that a constraint offers, or
-the values that it allows for arguments."""
+Where = Literal["reply", "prompt", "offer"]
+"""What a guardrail acts on: the model's reply and its consequences, the prompt, or what a constraint offers."""
 
 
 class Acted(Struct, frozen=True, kw_only=True):
@@ -82,7 +81,7 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
 def _acted(before: Step, after: Step, rules: Rules, variant: _Variant, turn: Stage) -> Acted | None:
     """What the variant does instead, if it decides differently on the state `before` than the run did."""
     state, sent, where = before.state, after.state, variant.where
-    if where in {"offer", "values"}:
+    if where == "offer":
         # Only where the step asked for a reply under a constraint of calls.
         if after.halt or not isinstance(state.phase, Ready) or not isinstance(sent.phase, Awaiting):
             return None
@@ -96,17 +95,8 @@ def _acted(before: Step, after: Step, rules: Rules, variant: _Variant, turn: Sta
         return None
     if where == "offer":
         seen = replace(state, history=sent.prompt.view, cleared=())
-        did, without = offer(offered_tools(rules, seen)), offer(offered_tools(variant.workflow.rules, seen))
-    elif where == "values":
-        moved = advanced(turn, state)
-        if not isinstance(moved, Success):
-            return None
-        own, other = argument_schemas(sent.asked.tail), argument_schemas(moved.unwrap().asked.tail)
-        names = ", ".join(
-            f"{tool}.{name}" for (tool, name), kind in own.items() if other.get((tool, name), kind) != kind
-        )
-        did = Decision(kind="offers", detail=f"the values that were seen for {names}")
-        without = Decision(kind="offers", detail=f"any value for {names}") if names else did
+        shown = () if state.cleared else with_values((), seen.history, 0)
+        did, without = (offers(offer(one, seen, shown)) for one in (rules, variant.workflow.rules))
     else:
         moved = advanced(turn, state)
         did = decision(state, after.halt or sent)
@@ -126,7 +116,6 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     """The workflow without each of its guardrails, by the guardrail's name."""
     rules, calls, limits, context = workflow.rules, workflow.rules.calls, workflow.rules.limits, workflow.context
     unguessing = RepairLimits(read=0, write=0, terminal=0)
-    ungrounded = tuple(replace(tool, grounded=()) for tool in rules.tools)
     found: dict[str, _Variant] = {}
 
     def add(name: str, does: str, other: Rules | CompiledWorkflow, where: Where = "reply") -> None:
@@ -143,10 +132,8 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     add("retry nudges", "corrects a reply without a usable call", without_retries)
     without_errors = replace(rules, limits=replace(limits, max_tool_errors=0))
     add("tool error nudges", "lets the model try again after an error", without_errors)
-    asked = "asks once whether a text answer is final, if a call was possible"
-    add("ask_once", asked, replace(rules, without=rules.without | {"ask_once"}))
-    meant = "asks whether a call among words is meant, where its tool writes"
-    add("ask_if_meant", meant, replace(rules, without=rules.without | {"ask_if_meant"}))
+    for name, does in REPLY_CHECKS.items():
+        add(name, does, replace(rules, without=rules.without | {name}))
     for name in workflow.guards:
         add(name, "a guard", workflow.without(name))
     uncompacted = replace(context, compactor=NoCompact(), summarize=False)
@@ -155,7 +142,6 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     add("order of calls", "offers what may come next", replace(rules, order=()), "offer")
     for name, does in _NARROWINGS.items():
         add(name, does, replace(rules, without=rules.without | {name}), "offer")
-    add("seen values", "limits grounded arguments to values that were seen", replace(rules, tools=ungrounded), "values")
     return found
 
 

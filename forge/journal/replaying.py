@@ -1,7 +1,7 @@
 """Replay: repeats a run from its journal and compares it with what was recorded."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import zip_longest
 from os import PathLike
 from typing import Literal, TypeVar, assert_never
@@ -21,6 +21,7 @@ from stages.effect import Ask, Effect, Execute, HandOff, NeedsInput, Outcome, Re
 from stages.events import Event, RunHalted, Stamped, following, new_messages, observe
 from stages.halt import Halt
 from stages.message import ToolCall, is_nudge
+from stages.offer import Offer
 from stages.pipeline import Stage
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.schema.value import Json, dotted
@@ -196,18 +197,24 @@ def decision(before: State, after: State | Halt) -> Decision:
             return Decision(kind="corrects", detail=" / ".join(said)) if said else Decision(kind="goes on")
 
 
-def offer(tools: Sequence[ToolSpec]) -> Decision:
-    """The choices of a constrained reply: tools, and the values that arguments are limited to."""
-    return Decision(kind="offers", detail=", ".join(map(_choice, tools)) or "nothing")
+def offers(offered: Offer) -> Decision:
+    """The choices of a constrained reply: tools, and what their arguments are limited to."""
+    return Decision(kind="offers", detail=", ".join(_choice(tool, offered) for tool in offered.tools) or "nothing")
 
 
 class _Schema(Struct):
     properties: dict[str, dict[str, object] | bool] = {}
 
 
-def _choice(tool: ToolSpec) -> str:
+def _choice(tool: ToolSpec, offered: Offer) -> str:
     properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
     limited = [f"{name}: {' or '.join(map(str, _values(kind)))}" for name, kind in properties.items() if _values(kind)]
+    limited += [f"{name}: a value that was seen" for name in offered.seen.get(tool.name, ())]
+    if tried := offered.tried.get(tool.name):
+        limited.append(f"not {' or '.join(sorted(tried))}")
+    limited += [f"without {name}" for name in sorted(offered.omitted.get(tool.name, ()))]
+    if tool.calculated and offered.numbers:
+        limited.append(f"numbers: {' or '.join(map(str, offered.numbers))}")
     return f"{tool.name} ({', '.join(limited)})" if limited else tool.name
 
 

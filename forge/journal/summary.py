@@ -15,7 +15,7 @@ _HEAD = 4 * 1024 * 1024
 """Maximum bytes read of the first line, which may hold an earlier conversation."""
 
 TAIL = 1024 * 1024
-"""Bytes read from the end of a journal."""
+"""Bytes first read from the end of a journal; more if its last step is larger."""
 
 _Line = EffectLine | AgainLine | OutcomeLine
 
@@ -49,27 +49,26 @@ class Glance(Struct, frozen=True, kw_only=True):
 
 
 def glance(path: Path) -> Glance:
-    """A summary of the journal's run, in bounded time; checksums are not verified.
+    """A summary of the journal's run, in time linear in its first line and its last step; checksums are not verified.
 
     JournalError for a file that is not a journal or was written by another version of forge.
     """
+    room = TAIL
     try:
         with path.open("rb") as file:
             first = file.readline(_HEAD)
+            header = read_header(path, first)
             size = os.fstat(file.fileno()).st_size
-            file.seek(max(len(first), size - TAIL))
-            tail = file.read(TAIL)
-            cut = size - TAIL > len(first)
+            while True:
+                cut = size - room > len(first)
+                file.seek(size - room if cut else len(first))
+                lines = _decoded(file.read(room).split(b"\n")[1 if cut else 0 : -1])
+                asked = [line.effect for line in lines if isinstance(line, EffectLine)]
+                if asked or not cut:
+                    break
+                room *= 8
     except OSError as error:
         raise JournalError(f"cannot read the journal {path}: {error.strerror}") from None
-    header = read_header(path, first)
-    lines: list[_Line] = []
-    for line in tail.split(b"\n")[1 if cut else 0 : -1]:
-        try:
-            lines.append(msgspec.json.decode(line, type=_Line))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            lines.clear()  # lines before an unreadable one say nothing about the end
-    asked = [line.effect for line in lines if isinstance(line, EffectLine)]
     state, outcome = _ending(lines, asked, header)
     sampling = header.setup.sampling
     return Glance(
@@ -86,6 +85,17 @@ def glance(path: Path) -> Glance:
         outcome=outcome,
         redacted=bool(header.redacted),
     )
+
+
+def _decoded(tail: list[bytes]) -> list[_Line]:
+    """The last lines; those before an unreadable one are left out, because they say nothing about the end."""
+    lines: list[_Line] = []
+    for line in tail:
+        try:
+            lines.append(msgspec.json.decode(line, type=_Line))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            lines.clear()
+    return lines
 
 
 def _ending(

@@ -16,7 +16,7 @@ from forge.proxy.turn import Accepted, Again, Exhausted
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault, Replied, Reply, Undelivered
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 
 
 class Sink(Protocol):
@@ -84,12 +84,16 @@ async def _end(
     if isinstance(step, Exhausted):
         if not (step.reply.text.strip() or step.reply.calls or sink.text):
             notes.outcome, error = "exhausted", nothing_usable(notes.attempts)
+            notes.problem = error.message
             await sink.fail(error, exchange.wire.encode_error(error))
             return
         await sink.tell(exchange, step.reply)
         outcome = "exhausted"
     elif isinstance(got, Refusal):
         notes.outcome, notes.compacted, told = "error", "", exchange.told(got)
+        # A server's own words may quote the conversation, so the log has only its status.
+        status = got.fault.status
+        notes.problem = got.fault.detail if status is None else f"the backend answered {status}"
         await sink.fail(request_error(told), refusal_answer(exchange.wire, told, same=exchange.same))
         return
     elif step is None:

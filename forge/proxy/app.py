@@ -15,7 +15,7 @@ from forge.errors import ForgeError
 from forge.observation import Answered, Observed, Requested
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import AGENT_LENGTH, Notes, Passage
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
 
 log = logging.getLogger("forge.proxy")
@@ -29,6 +29,11 @@ class NotedOutlet(Outlet):
     def __init__(self, send: Send, headers: Headers = ()) -> None:
         super().__init__(send, headers)
         self.notes = Notes()
+
+    async def refuse(self, wire: ServerWire, error: RequestError, headers: Headers = ()) -> None:
+        """Answer with an error of forge's own, which the log repeats."""
+        self.notes.problem, answer = error.message, wire.encode_error(error)
+        await self.answer(replace(answer, headers=(*answer.headers, *headers)))
 
     async def _begin(self, status: int, headers: Headers) -> None:
         noted = {"x-forge-compacted": self.notes.compacted, "x-forge-left-out": ", ".join(self.notes.left_out)}
@@ -95,21 +100,21 @@ class App:
     ) -> None:
         wire = _wire_of(route, asked)
         if error := self._reach.objection(asked) or self._keyless(asked):
-            await out.answer(wire.encode_error(error))
+            await out.refuse(wire, error)
         elif asked.method == "OPTIONS":
             await out.answer(WireAnswer(status=204, body=b""))
         elif route is None:
-            error = RequestError(message=f"there is no endpoint {asked.path[:100]}", status=404)
-            await out.answer(wire.encode_error(error))
+            endpoints = ", ".join(f"/v1{path}" for path, found in self._routes.items() if "POST" in found.handlers)
+            said = f"there is no endpoint {asked.path[:100]}; available: {endpoints}, /v1/models"
+            await out.refuse(wire, RequestError(message=said, status=404))
         elif (handler := route.handlers.get(asked.method)) is None:
             allowed = ", ".join(route.handlers)
             error = RequestError(message=f"{asked.path} accepts {allowed}, not {asked.method[:20]}", status=405)
-            answer = wire.encode_error(error)
-            await out.answer(replace(answer, headers=(*answer.headers, ("allow", allowed))))
+            await out.refuse(wire, error, (("allow", allowed),))
         else:
             body = await read_body(asked, receive, self._options.body_limit)
             if isinstance(body, RequestError):
-                await out.answer(wire.encode_error(body))
+                await out.refuse(wire, body)
                 return
             leaving.begin()
             await handler(replace(asked, body=body), out)

@@ -6,7 +6,7 @@ from msgspec import Raw, Struct
 from forge.proxy.upstream import Refusal
 from stages.repair.decoding import decode
 from stages.wire.deltas import error_told
-from stages.wire.served import RequestError, WireAnswer, error_of, headers_of, too_long
+from stages.wire.server.errors import RequestError, WireAnswer, error_of, headers_of, too_long
 from stages.wire.server_wires import ServerWire
 
 

@@ -28,7 +28,10 @@ from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.rules import pending
 from stages.wire.deltas import Overflow, overflow_of
-from stages.wire.served import Envelope, RequestError, ServerRequest, as_sent, refusal, with_fields
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import ServerRequest, as_sent, with_fields
+from stages.wire.server.streams import Envelope
+from stages.wire.server.translation import refusal
 from stages.wire.server_wires import ServerWire
 from stages.wire.valid import alternating_history, system_first, valid_history
 from stages.wire.wires import wire as wire_of

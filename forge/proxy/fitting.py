@@ -16,7 +16,7 @@ from stages.serialize import overhead
 from stages.tokens import STARTING_RATE
 from stages.wire.deltas import DEFAULT_MAX_TOKENS, Overflow
 from stages.wire.prompted import FORMS
-from stages.wire.served import ServerRequest, as_sent, fields
+from stages.wire.server.request import ServerRequest, as_sent, fields
 from stages.wire.target import Target
 from stages.wire.valid import alternating_history
 from stages.wire.wires import wire

@@ -25,7 +25,7 @@ from stages.effect import Request
 from stages.repair.decoding import decode
 from stages.tokens import STARTING_RATE
 from stages.wire.anthropic.messages_server import decode_count_request
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 
 _PATIENCE = 10.0
@@ -120,7 +120,7 @@ class Info:
         error = RequestError(
             message=f"there is no model {name[:100]!r} on this server", status=404, code="model_not_found"
         )
-        await out.answer((MESSAGES if anthropic else CHAT).encode_error(error))
+        await out.refuse(MESSAGES if anthropic else CHAT, error)
 
     async def _models(self, asked: Asked) -> list[bytes]:
         """The models that the backend lists; otherwise the one it runs."""
@@ -212,7 +212,7 @@ async def count_tokens(service: Service, connection: Connection, asked: Asked, o
     """POST /v1/messages/count_tokens."""
     request = decode_count_request(asked.body)
     if isinstance(request, RequestError):
-        await out.answer(MESSAGES.encode_error(request))
+        await out.refuse(MESSAGES, request)
         return
     if service.model.verbatim == request.protocol:
         body = pinned(request, service.model.name).body

@@ -10,17 +10,18 @@ from forge.backends.http_client import refuses_tools
 from forge.connection import Endpoint, Setup
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.policy import ModelPolicy, Policy
+from forge.proxy.recent import Recent
 from forge.proxy.tools import Guards
 from forge.proxy.upstream import Upstream
 from stages.effect import Fault
-from stages.wire.served import ServerProtocol, ServerRequest
+from stages.wire.server.request import ServerProtocol, ServerRequest
 from stages.wire.wires import WireName
 
 VERBATIM: dict[WireName, ServerProtocol] = {"openai": "chat", "anthropic": "messages"}
 """The client protocol whose bodies a backend of that wire accepts unchanged."""
 
-_MOST_NAMES = 256
-"""Maximum number of models remembered, the latest ones: clients may send any name."""
+_MODELS = 256
+"""Maximum number of models remembered."""
 
 log = logging.getLogger("forge.proxy")
 
@@ -33,7 +34,7 @@ class ToolFallback:
 
     def __init__(self, guards: Guards, words: tuple[str, ...], *, always: bool = False) -> None:
         self.guards, self._words, self._always = guards, words, always
-        self._refused: dict[str, None] = {}
+        self._refused = Recent(_MODELS)
 
     def applies_to(self, model: str) -> bool:
         """Whether the model is known to refuse tools."""
@@ -43,11 +44,8 @@ class ToolFallback:
         """Whether the fault is a refusal of tools; if so, it is remembered for the model."""
         if not refuses_tools(fault, self._words):
             return False
-        if model not in self._refused:
+        if self._refused.add(model):
             log.warning("refused, so tools are written into the prompt from now on: %s", fault.detail)
-            self._refused[model] = None
-            if len(self._refused) > _MOST_NAMES:
-                del self._refused[next(iter(self._refused))]
         return True
 
 

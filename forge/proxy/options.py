@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from forge.door.options import Listening
 from forge.proxy.policy import Policy
-from stages.wire.served import BODY_LIMIT
+from stages.wire.server.decoding import BODY_LIMIT
 
 KEEP_ALIVE = 15.0
 """Maximum seconds of silence in a stream: some clients give up after 120."""

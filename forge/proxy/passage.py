@@ -20,7 +20,7 @@ class Notes(Struct):
     """Notes on a request while it is served. `rescued` and `refused` name calls, never their arguments.
 
     `compacted` says how the history was cut, as in the header; `left_out` are the kinds of content that the backend was
-    not sent.
+    not sent. `problem` says why the client got an error.
     """
 
     outcome: RequestOutcome = ""
@@ -31,6 +31,7 @@ class Notes(Struct):
     left_out: tuple[str, ...] = ()
     rescued: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    problem: str = ""
 
 
 class Passage(Struct, frozen=True):
@@ -45,21 +46,23 @@ class Passage(Struct, frozen=True):
     notes: Notes
 
 
-def actions(notes: Notes) -> list[str]:
-    """What forge did: rescued calls, retries, compaction, content left out."""
-    said = [f"rescued {_listed(notes.rescued)}"] if notes.rescued else []
+def _said(notes: Notes) -> list[str]:
+    """The outcome and what forge did: rescued calls, retries, compaction, content left out; and what went wrong."""
+    said: list[str] = [notes.outcome] if notes.outcome else []
+    said += [f"rescued {_listed(notes.rescued)}"] if notes.rescued else []
     if notes.attempts > 1:
         times = "once" if notes.attempts == 2 else f"{notes.attempts - 1} times"
         why = f" for {_listed(tuple(dict.fromkeys(notes.refused)))}" if notes.refused else ""
         said.append(f"retried {times}{why}")
     said += [f"{notes.compacted} compacted"] if notes.compacted else []
-    return [*said, f"{_listed(notes.left_out)} left out"] if notes.left_out else said
+    said += [f"{_listed(notes.left_out)} left out"] if notes.left_out else []
+    return [*said, notes.problem] if notes.problem else said
 
 
 def summary_line(passage: Passage) -> str:
     """The passage as a log line."""
     notes = passage.notes
-    said = "; ".join([notes.outcome, *actions(notes)] if notes.outcome else actions(notes))
+    said = "; ".join(_said(notes))
     tokens = f" {notes.usage.prompt}+{notes.usage.completion} tokens" if notes.usage else ""
     took = f"{passage.seconds * 1000:.0f} ms"
     request = f"{_safe(passage.method, 20)} {_safe(passage.path)} {passage.status} {took}{tokens}"

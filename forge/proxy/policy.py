@@ -8,7 +8,7 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from forge.proxy.shaping import Shaping
-from forge.tools.definition import grounds
+from forge.tools.definition import grounds, several
 from forge.wildcards import matches
 from forge.workflow.checks import grounded_specs, guard_mistakes, mistakes
 from stages.effect import Budget
@@ -22,7 +22,7 @@ from stages.recounting import last_question, recount
 from stages.rules import OnViolation, Rules
 from stages.state import Cleared, Ledger
 from stages.tool import Grounded, Prerequisite, ToolSpec
-from stages.wire.served import NO_PARAMETERS
+from stages.wire.server.request import NO_PARAMETERS
 
 # The contents of a policy: rules for sessions and requests, for all models and for models by name.
 
@@ -145,12 +145,12 @@ def applied(policy: ModelPolicy, rules: Rules) -> Applied:
     """The policy applied to the request's own rules, which have all of its tools."""
     readable = replace(rules, tools=tuple(map(_readable, rules.tools)))
     known = {tool.name: tool for tool in readable.tools}
-    ends = _several(policy.terminal_tool)
+    ends = several(policy.terminal_tool)
     tools = (_with_policy(policy.tools.get(tool.name), tool, known) for tool in readable.tools)
     ruled = replace(
         readable,
         tools=tuple(replace(tool, effect="terminal") if tool.name in ends else tool for tool in tools),
-        required=tuple(name for name in _several(policy.required_steps) if name in known),
+        required=tuple(name for name in several(policy.required_steps) if name in known),
         order=tuple(_among(use, known) for use in policy.order if use.tool in known),
         limits=replace(rules.limits, max_repeats=policy.limits.max_repeats),
     )
@@ -171,7 +171,7 @@ def contradictions(policy: ModelPolicy) -> tuple[str, ...]:
 
 def _named(policy: ModelPolicy) -> Iterator[str]:
     """The tools that the policy names."""
-    yield from (*_several(policy.required_steps), *_several(policy.terminal_tool))
+    yield from (*several(policy.required_steps), *several(policy.terminal_tool))
     for use in policy.order:
         yield from use.names
     for name, own in policy.tools.items():
@@ -214,8 +214,7 @@ def _with_policy(own: ToolPolicy | None, tool: ToolSpec, known: Mapping[str, Too
 
 
 def _prerequisites(own: ToolPolicy) -> Iterator[Prerequisite]:
-    given = (own.prerequisites,) if isinstance(own.prerequisites, str) else own.prerequisites
-    return (Prerequisite(tool=one) if isinstance(one, str) else one for one in given)
+    return (Prerequisite(tool=one) if isinstance(one, str) else one for one in several(own.prerequisites))
 
 
 def _can_be_met(needed: Prerequisite | Change, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> bool:
@@ -237,10 +236,6 @@ def _among(use: Use, known: Mapping[str, ToolSpec]) -> Use:
     each = use.each_of
     listed = each and each.tool in known and each.argument in parameters_of(known[use.tool])
     return replace(use, after=after, before=before, again_after=changes, each_of=each if listed else None)
-
-
-def _several(names: Names) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else names
 
 
 class _Schema(Struct):

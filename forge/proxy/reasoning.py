@@ -10,10 +10,13 @@ from stages.message import Assistant
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
 from stages.wire.deltas import DEFAULT_MAX_TOKENS, Sampling
-from stages.wire.served import ServerRequest, Thinking, changed_messages, with_fields, with_missing_fields
+from stages.wire.server.request import ServerRequest, Thinking, changed_messages, with_fields, with_missing_fields
 from stages.wire.wires import Wire
 
 _text = msgspec.json.Decoder(str)
+
+_MINIMUM_BUDGET = 1024
+"""Anthropic's API refuses a smaller budget of thinking tokens."""
 
 
 def with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wire, *, same: bool) -> ServerRequest:
@@ -40,13 +43,9 @@ def _thinking_fields(request: ServerRequest, spoken: Wire, *, wanted: bool) -> d
             budget = (DEFAULT_MAX_TOKENS if limit is UNSET else limit) // 2
             if not wanted:
                 return {"thinking": {"type": "disabled"}}
-            # The API's minimum budget.
-            return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _LEAST else {}
+            return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _MINIMUM_BUDGET else {}
         case other:
             assert_never(other)
-
-
-_LEAST = 1024
 
 
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
@@ -55,11 +54,11 @@ _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 def without_earlier_reasoning(request: ServerRequest, *, same: bool) -> ServerRequest:
     """The request without reasoning in its replies; unchanged for Anthropic's API, which drops it itself."""
+    if same and request.protocol != "chat":
+        return request
     history = tuple(_bare(m) if isinstance(m, Assistant) else m for m in request.history)
     bare = request if history == request.history else replace(request, history=history)
-    if not same or request.protocol != "chat":
-        return bare if not same else request
-    changes = changed_messages(request, _without_reasoning)
+    changes = changed_messages(request, _without_reasoning) if same else {}
     return with_fields(bare, changes) if changes else bare
 
 

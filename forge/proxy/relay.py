@@ -13,7 +13,8 @@ from forge.proxy.exchange import Exchange
 from forge.proxy.upstream import Heard
 from stages.effect import Fault
 from stages.wire.deltas import Ended, Piece, ReasoningDelta
-from stages.wire.served import Events, Passed, RequestError
+from stages.wire.server.errors import RequestError
+from stages.wire.server.streams import Events, Passed
 
 PING = b": keep-alive\n\n"
 

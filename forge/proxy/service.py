@@ -18,7 +18,8 @@ from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
 from forge.proxy.relay import Relay
 from forge.proxy.slots import FullError, Slots
 from forge.proxy.upstream import Forwarded
-from stages.wire.served import Envelope, RequestError
+from stages.wire.server.errors import RequestError
+from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import ServerWire
 
 
@@ -42,12 +43,12 @@ class Service:
         forwarded = self.forwarded_of(asked)
         request = wire.decode_request(asked.body)
         if isinstance(request, RequestError):
-            await out.answer(wire.encode_error(request))
+            await out.refuse(wire, request)
             return
         envelope = Envelope(id=wire.prefix + uuid.uuid4().hex, created=int(time.time()), request=request)
         exchange = exchange_of(wire, envelope, self.model, forwarded)
         if isinstance(exchange, RequestError):
-            await out.answer(wire.encode_error(exchange))
+            await out.refuse(wire, exchange)
             return
         out.notes.model = exchange.request.model[:80]
         stream = StreamedAnswer(exchange, out) if exchange.request.stream else None
@@ -58,20 +59,16 @@ class Service:
             if usage := out.notes.usage:
                 self.last = Last(usage.prompt + usage.completion, exchange.request.model, time.time())
         except FullError as full:
-            await self._refuse(wire, full.error, out, stream)
+            if stream is not None and out.begun:
+                out.notes.problem = full.error.message
+                await stream.relay.fail(full.error)
+            else:
+                await out.refuse(wire, full.error)
         except asyncio.CancelledError:
             # If the proxy is stopping, the client is still there and gets the error.
             if stream is not None and out.begun and not out.ended:
                 await stream.relay.fail(STOPPING)
             raise
-
-    async def _refuse(
-        self, wire: ServerWire, error: RequestError, out: NotedOutlet, stream: StreamedAnswer | None
-    ) -> None:
-        if stream is not None and out.begun:
-            await stream.relay.fail(error)
-        else:
-            await out.answer(wire.encode_error(error))
 
     def forwarded_of(self, asked: Asked) -> Forwarded:
         """The credential and headers to forward to the backend."""

@@ -11,9 +11,11 @@ from forge.proxy.fitting import fitted
 from forge.proxy.reasoning import with_thinking, without_earlier_reasoning
 from forge.proxy.tool_offer import takes_respond, with_respond, without_hidden
 from forge.proxy.volatile import without_volatile_lines
+from forge.tools.definition import several
 from stages.wire.anthropic.messages import OPTION_NAMES
 from stages.wire.deltas import Sampling
-from stages.wire.served import RequestError, ServerRequest, with_missing_fields
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import ServerRequest, with_missing_fields
 from stages.wire.wires import Wire, wire
 
 OVERFLOW = {"chat": "compact", "responses": "refuse", "messages": "refuse"}
@@ -73,7 +75,7 @@ def shaped_request(
 
     `same`: the body goes to a backend of its protocol. `names` are the possible names of the model.
     """
-    left = without_hidden(request, _several(shaping.hide_tools), same=same) if shaping.hide_tools else request
+    left = without_hidden(request, several(shaping.hide_tools), same=same) if shaping.hide_tools else request
     if isinstance(left, RequestError):
         return left
     if shaping.volatile == "normalise":
@@ -97,10 +99,6 @@ def shaped_request(
 
 def _recommended(names: tuple[str, ...]) -> Sampling | None:
     return next(filter(None, map(known_sampling, names)), None)
-
-
-def _several(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else names
 
 
 def _with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from stages.wire.served import RequestError
+from stages.wire.server.errors import RequestError
 
 
 class FullError(Exception):

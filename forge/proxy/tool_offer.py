@@ -9,7 +9,8 @@ from forge.wildcards import matches
 from stages.effect import RawCall, Reply
 from stages.repair.decoding import decode
 from stages.wire.openai.chat_server import SentTool
-from stages.wire.served import OfferedTool, RequestError, ServerRequest, fields, with_fields
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import OfferedTool, ServerRequest, fields, with_fields
 from stages.wire.wires import Wire
 
 _objects = msgspec.json.Decoder(list[Raw])

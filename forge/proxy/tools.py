@@ -8,6 +8,7 @@ from functools import cached_property, partial
 import msgspec
 
 from forge.proxy.policy import NO_POLICY, Applied, ModelPolicy, applied
+from forge.proxy.recent import Recent
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.batch_selection import kept_calls
 from stages.effect import Execute
@@ -24,7 +25,7 @@ from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
 from stages.wire.prompted import FORMS, FormName
-from stages.wire.served import NO_PARAMETERS, ServerRequest
+from stages.wire.server.request import NO_PARAMETERS, ServerRequest
 from stages.wire.target import Mode, Target
 
 log = logging.getLogger("forge.proxy")
@@ -35,6 +36,8 @@ _UNLIMITED = 2**31
 _KEPT = 64
 """Maximum number of cached tool sets: a client has two or three."""
 
+_TOLD = 1024
+"""Maximum number of warnings remembered so that each is logged once; they name tools and arguments of clients."""
 
 Reading = Callable[[], ReplyRead]
 
@@ -59,7 +62,7 @@ class Guard:
     @cached_property
     def sift(self) -> Sift:
         """Finds the calls that only repeat what the model was shown."""
-        return sieve(self.tools, self._openers.families)
+        return sieve(self.tools, lambda: self._openers)
 
     @cached_property
     def holding(self) -> Holding:
@@ -81,8 +84,8 @@ class Guards:
     def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
         self._kept: OrderedDict[tuple[object, ...], Guard] = OrderedDict()
         self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
-        self._told: set[str] = set()
-        self._openers = openers(rescue.FAMILIES if search_text else ())
+        self._told = Recent(_TOLD)
+        self._openers = rescue.OPENERS if search_text else openers(())
 
     def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> Guard:
         """The guard for this request under that policy."""
@@ -101,10 +104,14 @@ class Guards:
         asked = Rules(
             tools=request.specs,
             on_text="nudge" if request.choice.mode == "required" else "accept",
-            limits=Limits(max_retries_per_step=self._max_retries, max_tool_errors=self._max_retries, max_repeats=None),
+            limits=Limits(
+                max_retries_per_step=self._max_retries,
+                max_tool_errors=self._max_retries,
+                max_premature_attempts=_UNLIMITED,
+                max_prereq_violations=_UNLIMITED,
+                max_repeats=None,
+            ),
             calls=Calls(rescue_enabled=self._rescue, batch="all" if request.parallel else "first"),
-            max_premature=_UNLIMITED,
-            max_prerequisite_violations=_UNLIMITED,
         )
         under = applied(policy, asked)
         self._tell(under.absent, request)
@@ -114,19 +121,18 @@ class Guards:
         specs = {spec.name: spec for spec in rules.tools}
         tools = Toolset(specs=specs, checks=checks, parameters=parameters, names=indexed(parameters))
         in_text, form = self._mode != "native", FORMS[self._form]
-        judge = validate(rules, Target(mode=self._mode, form=form, families=self._openers), tools=tools)
+        judge = validate(rules, Target(mode=self._mode, form=form, families=lambda: self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
         allowing = enforce(*under.guards, on_violation=policy.calls.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)
-        reading = partial(reader, rules, in_text=in_text, families=self._openers, tools=tools, form=form)
+        reading = partial(reader, rules, in_text=in_text, families=lambda: self._openers, tools=tools, form=form)
         return Guard(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:
         """Log, once for each tool, that the policy names it and the request does not offer it."""
         offered = [spec.name for spec in request.specs]
         for name in absent:
-            if name not in self._told:
-                self._told.add(name)
+            if self._told.add(name):
                 meant = did_you_mean(name, offered)
                 log.warning("the policy names %s, which a request does not offer: not enforced there.%s", name, meant)
 
@@ -151,7 +157,7 @@ class _LazyCheck:
     Parts of the schema that are not checked are logged, once for each text in `told`.
     """
 
-    def __init__(self, spec: ToolSpec, told: set[str]) -> None:
+    def __init__(self, spec: ToolSpec, told: Recent) -> None:
         self._name, self._parameters, self._told = spec.name, spec.parameters, told
         self._check: Check | None = None
 
@@ -166,7 +172,5 @@ class _LazyCheck:
         return self._check(text)
 
     def _tell(self, sentence: str) -> None:
-        known = f"{self._name} {sentence}"
-        if sentence and known not in self._told:
-            self._told.add(known)
+        if sentence and self._told.add(f"{self._name} {sentence}"):
             log.warning("the tool %s: %s", self._name, sentence)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stages.message import System
 from stages.repair.decoding import decode
-from stages.wire.served import ServerRequest, changed_messages, fields, with_fields
+from stages.wire.server.request import ServerRequest, changed_messages, fields, with_fields
 
 _object = msgspec.json.Decoder(dict[str, Raw])
 _objects = msgspec.json.Decoder(list[Raw])

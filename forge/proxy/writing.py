@@ -10,7 +10,8 @@ from stages.rules import Rules
 from stages.state import Folded, Prepared, State
 from stages.wire.deltas import Sampling
 from stages.wire.prompted import FORMS
-from stages.wire.served import ServerRequest, format_field, translated_sampling
+from stages.wire.server.request import ServerRequest
+from stages.wire.server.translation import format_field, translated_sampling
 from stages.wire.target import Target
 from stages.wire.valid import system_first
 from stages.wire.wires import demandable, demanding, wire

@@ -86,7 +86,7 @@ class Emitter:
     @contextmanager
     def working(self, message: str = "") -> Iterator[Self]:
         """The work of the run: it begins, and what it raises is told as its end."""
-        begins = observation.RunBegins(run=self.run, name=self._agent, talks=self._talks, message=message)
+        begins = observation.RunBegins(run=self.run, name=self._agent, talks=self._talks)
         with observation.Observed(begins) as observed:
             self.pass_on(RunStarted(message=message))
             before = calling.set(Calling(self))

@@ -98,8 +98,8 @@ def _line(event: events.Event | Delta) -> str:
             return f"results: {', '.join(became)}"
         case events.Nudged(kind=kind) | events.Warned(kind=kind):
             return f"model told: {kind.value}"
-        case events.HeldBack(turn=turn, tools=tools, why=why):
-            return f"turn {turn}: not offered: {', '.join(tools)} ({why})"
+        case events.HeldBack(turn=turn, what=what, why=why):
+            return f"turn {turn}: not offered: {what} ({why})"
         case events.SummaryAsked(turn=turn, messages=count):
             return f"turn {turn}: summary asked for, of {count} messages"
         case events.HistoryCompacted(compaction=cut):

@@ -12,18 +12,18 @@ from returns.result import Failure, Result
 from forge.connection import AnyBackend, Connection
 from forge.errors import BackendError, ForgeError, as_error, checked_options
 from forge.interpreters import Interpreter
-from forge.journal.records import Header
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
 from forge.runtime.loop import drive
 from forge.runtime.reaching import Stopped, connected, counted, met, stopped, unless
 from forge.runtime.watching import Raised, RunOptions, Watching, emitting, interpreting
-from forge.workflow.turn import reading, turn_of
+from forge.workflow.turn import reading, turn_on
 from forge.workflow.workflow import Workflow
+from stages.budget import with_budget
 from stages.deliver import reopened
 from stages.effect import Ask, Budget, Execute
 from stages.events import MessageAdded
-from stages.execution import call_digest, unanswered_calls, with_budget
+from stages.execution import call_digest, unanswered_calls
 from stages.halt import BackendFailed
 from stages.message import History, ToolCall
 from stages.saved import current
@@ -217,7 +217,7 @@ async def driven(
             state, recording = await ready(connection)
             raised = Raised(state.run, redacted=bool(watching.get("redact")))
             with recording(interpreting(workflow, connection, watching, raised, emitter)) as recorded:
-                turn = turn_of(workflow.compiled, connection.setup)
+                turn = turn_on(workflow, connection.setup)
                 cancel, keep = watching.get("cancel"), watching.get("keep")
                 ended = await drive(turn, state, recorded, emitter=emitter, cancel=cancel, keep=keep)
                 return ended.map(workflow.typed).alt(raised.cause_of)
@@ -236,6 +236,7 @@ def _recorded(
         return nullcontext(interpret)
     # Most runs have no journal, and start faster without these imports.
     from forge.journal.file import recording  # noqa: PLC0415
+    from forge.journal.records import Header  # noqa: PLC0415
     from forge.journal.redaction import Redactor  # noqa: PLC0415
     from forge.journal.workflow_changes import definition_of  # noqa: PLC0415
 

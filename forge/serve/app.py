@@ -33,7 +33,7 @@ from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer
 from forge.serve.views import run_view, workflow_view
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 
 log = logging.getLogger("forge.serve")
 
@@ -314,7 +314,7 @@ class App:
             known = ", ".join(get_args(api.RunState))
             raise ProblemError("wrong-field", f"unknown state {strange[0][:50]!r}; use one of {known}", field="state")
         limit = asks.one("limit") or "50"
-        if not limit.isdecimal() or not 1 <= int(limit[:6]) <= api.MOST:
+        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= api.MOST:
             raise ProblemError("wrong-field", f"limit must be a number from 1 to {api.MOST}", field="limit")
         page = await self._runs.list(
             cursor=asks.one("cursor"),

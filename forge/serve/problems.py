@@ -1,14 +1,15 @@
 """Problems: errors as RFC 9457 defines them, and decoding of bodies that names the invalid field. Pure."""
 
 import re
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 
 from forge.errors import DefinitionError, ForgeError, RunError
 from forge.serve.api import FieldProblem, Problem
+from stages.options import did_you_mean
 from stages.repair.decoding import decode
-from stages.wire.served import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
 
 _T = TypeVar("_T")
 
@@ -105,17 +106,12 @@ def of_forge(error: ForgeError, run: str = "") -> Problem:
     match error:
         case RunError(kind=kind):
             field = {"wrong-cursor": "cursor", "not-asked": "digest", "reused-id": "Idempotency-Key"}.get(kind, "")
-            return problem(_OF_RUNS[kind], _for_people(str(error)), field=field, run=run)
+            return problem(_OF_RUNS[kind], str(error), field=field, run=run)
         case DefinitionError(problems=problems):
             errors = tuple(FieldProblem(field="variables", detail=one) for one in problems)
             return problem("wrong-field", "; ".join(problems), field="variables", errors=errors)
         case _:
             return problem("wrong-field", str(error), run=run)
-
-
-def _for_people(text: str) -> str:
-    """The message without the database's address and the hint for the command line."""
-    return re.sub(r" in \S+; `forge runs list` shows them$", "", text)
 
 
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
@@ -131,6 +127,12 @@ def read(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
         at, named = _AT.search(text), _NAMED.search(text)
         parent = at[1].removesuffix("[...]") if at else ""
         field = ".".join(part for part in (parent, named[1] if named else "") if part and part != "...")
-        raise ProblemError("wrong-field", text, field=field) from None
+        structs = [one for one in get_args(decoder.type) or (decoder.type,) if hasattr(one, "__struct_fields__")]
+        meant = ""
+        if named and not parent:
+            meant = did_you_mean(named[1], [name for one in structs for name in one.__struct_fields__])
+        elif field == "type":
+            meant = f"; use one of {', '.join(sorted(str(one.__struct_config__.tag) for one in structs))}"
+        raise ProblemError("wrong-field", _AT.sub("", text) + meant, field=field) from None
     except msgspec.DecodeError as error:
         raise ProblemError("wrong-json", str(error)) from None

@@ -497,8 +497,8 @@ def _noted(event: events.Event | Delta) -> Iterator[tuple[str, Attributes]]:
             yield names.SUMMARY_FAILED, {}
         case events.FellBack():
             yield names.FALLBACK, {}
-        case events.HeldBack(tools=tools, by=by):
-            yield names.HELD_BACK, {"tools": tools, "by": by}
+        case events.HeldBack(tools=tools, by=by, values=values):
+            yield names.HELD_BACK, {"tools": tools, "by": by, "values": values}
         case events.PrefixLost(kept_tokens=kept, lost_tokens=lost):
             yield names.PREFIX_LOST, {"kept_tokens": kept, "lost_tokens": lost}
         case events.ApprovalAsked(call=call):

@@ -134,15 +134,15 @@ def _calculated_properties(spec: ToolSpec) -> dict[str, Json]:
     return found if isinstance(found, dict) else {}
 
 
-# Caller: what a tool is told of the run that calls it, where it makes model calls of its own.
+# Caller: information about the calling run, for a tool that makes model calls of its own.
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """The type of a parameter that forge fills in, unseen by the model: the run that calls the tool, and its call.
+    """The type of a parameter filled in by forge, hidden from the model: the calling run and its call.
 
-    The tool may spend `budget` and reports what it took by `spend`. To ask the user something, it returns a `Paused`;
-    with the answer it is called again, and `continued` is that. `ask` decides on calls that need approval, `journal`
-    is the journal of the run; both None: there is none.
+    The tool may spend `budget` and reports its costs with `spend`. To ask the user something, it returns a `Paused`; it
+    is called again with the answer and that value as `continued`. `ask` decides about calls that need approval, and
+    `journal` is the run's journal; each is None if there is none.
     """
 
     call_id: str
@@ -160,10 +160,10 @@ _KIND = inspect.Parameter
 
 
 class IdempotencyKey(str):
-    """The type of a parameter that forge fills in, unseen by the model: a unique key for the call.
+    """The type of a parameter filled in by forge, hidden from the model: a unique key for the call.
 
-    It stays the same if the call is retried after a crash, and no other call of any run has it (64 hexadecimal
-    digits). Pass it to a service that accepts such keys, and declare the tool idempotent.
+    It stays the same if the call is retried after a crash, and no other call of any run has it (64 hexadecimal digits).
+    Pass it to a service that accepts such keys, and declare the tool idempotent.
     """
 
     __slots__ = ()
@@ -308,17 +308,9 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     ]
     if found := (*problems, *unresolved, *wordless):
         return tuple(f"tool {name}: {problem}" for problem in found)
-    from docstring_parser import Docstring, ParseError, parse  # noqa: PLC0415 - slow to import: it reads every style
-
     plain = function.func if isinstance(function, functools.partial) else function
-    text = target(plain).__doc__ or plain.__doc__ or ""
-    try:
-        doc = parse(text)
-    except ParseError:
-        doc = Docstring()
-        doc.short_description = text
+    description, texts = _described(target(plain).__doc__ or plain.__doc__ or "")
     schemas, definitions = schemas_of([*hints.values()])
-    texts = {param.arg_name: {"description": param.description} for param in doc.params if param.description}
     described: Json = {
         parameter: {**texts.get(parameter, {}), **one, **_default(parameters[parameter].default, hint)}
         for (parameter, hint), one in zip(hints.items(), schemas, strict=True)
@@ -332,9 +324,24 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     }
     return Signature(
         name=name,
-        description="\n\n".join(filter(None, (doc.short_description, doc.long_description))),
+        description=description,
         parameters=Raw(msgspec.json.encode({**schema, "$defs": definitions} if definitions else schema)),
     )
+
+
+def _described(docstring: str) -> tuple[str, Mapping[str, dict[str, Json]]]:
+    """What a docstring says of its function, and of each parameter that it describes: a part of the schema."""
+    # One line without these describes no parameter in any style.
+    if not any(sign in docstring for sign in "\n:@\t"):
+        return docstring.lstrip(), {}
+    from docstring_parser import ParseError, parse  # noqa: PLC0415 - slow to import: it reads every style
+
+    try:
+        doc = parse(docstring)
+    except ParseError:
+        return docstring, {}
+    description = "\n\n".join(filter(None, (doc.short_description, doc.long_description)))
+    return description, {each.arg_name: {"description": each.description} for each in doc.params if each.description}
 
 
 def converter(function: Function) -> Convert:
@@ -402,7 +409,7 @@ def grounds(given: Grounds) -> tuple[Grounded, ...]:
 
 
 def several(names: str | Collection[_T]) -> tuple[str | _T, ...]:
-    """The names; of a single one, that alone."""
+    """The names as a tuple, also for a single name."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
@@ -433,7 +440,7 @@ class Tool(Generic[_P, _R]):
 
 
 class ToolOptions(TypedDict, total=False):
-    """Options of `@tool` besides name and description; it says what each means."""
+    """Options of `@tool` besides name and description; documented there."""
 
     effect: ToolEffect
     prerequisites: str | Sequence[str | Prerequisite]

@@ -23,7 +23,7 @@ from stages.offer import NARROWINGS
 from stages.options import did_you_mean, unfit_function
 from stages.order import Use
 from stages.rescue import Family, Format, Read
-from stages.rules import Rules
+from stages.rules import REPLY_CHECKS, Rules
 from stages.tool import Prerequisite, ToolSpec
 from stages.view.notes import ContextWarning
 
@@ -147,7 +147,7 @@ def _filling(template: str) -> Reword:
 
 def without_mistakes(without: Collection[str]) -> Iterator[str]:
     """The names that are none of a guard or of a narrowing of the offer."""
-    known = [*GUARDS, *NARROWINGS, "ask_once", "ask_if_meant"]
+    known = [*GUARDS, *NARROWINGS, *REPLY_CHECKS]
     for name in sorted({*without}.difference(known)):
         listed = ", ".join(known)
         yield f"without: there is no guard or narrowing {name!r}; there are: {listed}.{did_you_mean(name, known)}"

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 
 from msgspec.structs import replace
 from returns.result import Result
@@ -10,7 +10,7 @@ from returns.result import Result
 from forge.connection import Setup
 from forge.errors import CallbackError, ForgeError, PipelineError
 from forge.workflow.stage_list import arranged
-from forge.workflow.workflow import CompiledWorkflow
+from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import Meter, TieredCompact
@@ -20,7 +20,7 @@ from stages.halt import Halt
 from stages.nudges import in_own_words
 from stages.pipeline import StuckError, advance
 from stages.reading.replies import ReplyRead, reader
-from stages.rescue.markers import Openers
+from stages.rescue.markers import Grammars, Openers
 from stages.serialize import overhead
 from stages.state import MAIN, Ready, StageName, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
@@ -85,6 +85,16 @@ def turn_of(workflow: CompiledWorkflow, setup: Setup) -> Stage:
     return pipeline(*stages_of(workflow, setup).values())
 
 
+def turn_on(workflow: Workflow, setup: Setup) -> Stage:
+    """One turn, kept for the workflow's next run on a backend that is set up alike: it costs as much as three turns."""
+    match workflow.turns:
+        case [(known, turn)] if known == setup:
+            return turn
+    turn = turn_of(workflow.compiled, setup)
+    workflow.turns[:] = [(setup, turn)]
+    return turn
+
+
 def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     """The stages by name, in running order, set up for the workflow on that model: forge's own, and the user's."""
     rules, context, when = workflow.rules, workflow.context, workflow.unsure
@@ -127,7 +137,7 @@ def judging(workflow: CompiledWorkflow) -> dict[str, Stage]:
 
     Those of the user's that stand before `send` are among them; they see the phases that such a task goes through.
     """
-    return arranged(workflow.stages, _judging(workflow, {MAIN: Target(families=workflow.openers)}))
+    return arranged(workflow.stages, _judging(workflow, {MAIN: Target(families=workflow.grammars)}))
 
 
 def _judging(workflow: CompiledWorkflow, targets: Mapping[str, Target]) -> dict[StageName, dict[str, Stage]]:
@@ -169,16 +179,21 @@ def _room(setup: Setup) -> int:
     return max(0, setup.context_tokens - setup.sampling.limit)
 
 
-def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Openers:
+def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Grammars:
     """The user's own, then the model's as its template and its profile have it, then all that are known.
 
     All, because models mix them up.
     """
-    known = workflow.openers
-    theirs = [rescue.template_family(setup.markers)] if setup.markers else []
-    for family in reversed((*theirs, *map(rescue.family_of, setup.formats))):
-        known = known.with_family(family, workflow.own_families)
-    return known
+
+    @cache
+    def compiled() -> Openers:
+        known = workflow.grammars()
+        theirs = [rescue.template_family(setup.markers)] if setup.markers else []
+        for family in reversed((*theirs, *map(rescue.family_of, setup.formats))):
+            known = known.with_family(family, workflow.own_families)
+        return known
+
+    return compiled
 
 
 # One application of a turn for everything in forge that runs one: the loop, replay, the middleware.

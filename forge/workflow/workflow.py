@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.connection import Setup
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
@@ -60,7 +61,7 @@ from stages.options import Count, Options, Share, refuse_strangers, wrong_option
 from stages.order import Use
 from stages.pipeline import Stage
 from stages.reading.toolset import Toolset, toolset_of
-from stages.rescue.markers import Openers, openers
+from stages.rescue.markers import Grammars, Openers, openers
 from stages.rules import Calls, Limits, Rules, required_tools, unneeded_writes
 from stages.schema import Check
 from stages.state import (
@@ -153,16 +154,15 @@ def _name(guard: Guard) -> str:
 class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     """All of a workflow that its turns are made of; `forge.workflow.turn` adds what a backend decides.
 
-    `openers` are of the grammars of calls: the user's, which are the first `own_families`, then forge's. `prompt` is
-    the budget of a prompt without its tokens. Functions of the user's are wrapped: one that fails is told with its
-    place.
+    `grammars` are those of calls: the user's, which are the first `own_families`, then forge's. `prompt` is the budget
+    of a prompt without its tokens. Functions of the user's are wrapped: one that fails is told with its place.
     """
 
     rules: Rules
     unsure: WhenUnsure | None
     tools: Toolset
     schemas: ToolSchemas
-    openers: Openers
+    grammars: Grammars
     own_families: int
     guard_list: GuardList
     guards: Mapping[str, Guard]
@@ -391,7 +391,7 @@ class Workflow(Generic[R_co]):
             unsure=self.unsure,
             tools=toolset_of(rules.tools),
             schemas=compiled_schemas(rules.tools),
-            openers=openers((*own_families(self.calls.families), *rescue.FAMILIES)),
+            grammars=lambda: self._openers,
             own_families=len(self.calls.families),
             guard_list=guards,
             guards=guards.named(rules),
@@ -417,6 +417,16 @@ class Workflow(Generic[R_co]):
             rewords=MappingProxyType(rewords(self.nudges or {})),
             stages=tuple(self.stages),
         )
+
+    @cached_property
+    def turns(self) -> list[tuple[Setup, Stage]]:
+        """The last turn that was made of it, with what it was set up for: see `forge.workflow.turn.turn_on`."""
+        return []
+
+    @cached_property
+    def _openers(self) -> Openers:
+        own = own_families(self.calls.families)
+        return openers((*own, *rescue.FAMILIES)) if own else rescue.OPENERS
 
     @cached_property
     def _read_result(self) -> Decode | None:

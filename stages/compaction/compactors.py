@@ -1,4 +1,4 @@
-"""Compactors: what is cut from a history, and when."""
+"""The compactors: NoCompact, SlidingWindowCompact, TieredCompact."""
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
@@ -53,18 +53,17 @@ class NoCompact(Struct, frozen=True):
         return Compacted(history=history, phase=0)
 
 
-# What each tier cuts from the old part of a history: the oldest first, and no more than is needed.
-#
-# Protected messages stay as they are.
+# What each tier cuts from the old part of a history: the oldest first, and no more than needed. Protected messages stay
+# as they are.
 
 _TRUNCATE_AT = 200
-"""Characters of a tool result that truncation leaves."""
+"""Characters that truncation leaves of a tool result."""
 
 _MARK = "\n[Truncated — "
 """The mark of a truncated result; the number of removed characters follows."""
 
 _SHORT = _TRUNCATE_AT + len(f"{_MARK}1000000 chars removed]")
-"""Characters up to which truncation would make a result no shorter."""
+"""Maximum characters of a result that truncation would not shorten."""
 
 _TRUNCATED_MINIMUM = (
     AROUND_MESSAGE + AROUND_RESULT + _TRUNCATE_AT + length(f"{_MARK}{_SHORT - _TRUNCATE_AT} chars removed]")
@@ -72,7 +71,7 @@ _TRUNCATED_MINIMUM = (
 """Minimum size of a truncated answer."""
 
 _STUB = "[Result removed to save context]"
-"""The stub of a removed result: its call stays answered, so every server accepts the history."""
+"""The text in place of a removed result, so that its call stays answered: servers refuse unanswered calls."""
 
 _STUB_LENGTH = length(_STUB)
 _STUB_MINIMUM = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
@@ -80,9 +79,9 @@ _STUB_MINIMUM = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
 
 
 def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
-    """Results truncated to their beginning, where that makes them shorter."""
+    """The messages with results truncated to their beginning, the oldest first, until `excess` characters are saved."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
-    marks: dict[int, tuple[str, int]] = {}  # most results of a run have one of a few lengths
+    marks: dict[int, tuple[str, int]] = {}  # by length of the text: the results of a run have few different ones
     results = Kind.TOOL_RESULT
     for index, result in enumerate(old.messages):
         if left <= 0:
@@ -94,7 +93,7 @@ def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
             or result.pinned
         ):
             continue
-        # What has been cut there before has only its mark to lose; one character mostly tells that it was not.
+        # Skip results that were truncated before; comparing one character first is enough for most.
         if text[_TRUNCATE_AT] == "\n" and text.startswith(_MARK, _TRUNCATE_AT):
             continue
         if recall or (measured := marks.get(len(text))) is None:
@@ -102,7 +101,7 @@ def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
             measured = marks[len(text)] = mark, length(mark)
         kept, (mark, marked) = text[:_TRUNCATE_AT], measured
         frame = frames.get(result.name) or frames.setdefault(result.name, _frame(result))
-        # Lengths add up, so the new text is not counted as a whole.
+        # Lengths add up, so the new text need not be measured as a whole.
         taken = frame + length(kept) + marked
         if (saved := sizes[index] - taken) > 0:
             left -= saved
@@ -111,12 +110,12 @@ def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
 
 
 def _frame(result: Tool) -> int:
-    """What an answer takes beside its text."""
+    """Size of an answer without its text."""
     return AROUND_MESSAGE + AROUND_RESULT + length(result.name)
 
 
 def _beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
-    """A result's first characters and the mark. Its name and id stay: it still answers its call."""
+    """A result truncated to its first characters and the mark; it still answers its call."""
     return replace(result, text=result.text[:characters] + _mark(result, characters, recall=recall))
 
 
@@ -127,7 +126,7 @@ def _mark(result: Tool, characters: int, *, recall: bool) -> str:
 
 
 def _stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
-    """A stub for each answer that is longer than one."""
+    """The messages with stubs for answers that are longer, the oldest first, until `excess` characters are saved."""
     messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
     text, taken = _STUB, _STUB_LENGTH
     for index, message in enumerate(old.messages):
@@ -146,7 +145,7 @@ def _stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
 
 
 def _without_thoughts(old: Measured, excess: int) -> Measured:
-    """Replies without their reasoning."""
+    """The messages without reasoning, the oldest first, until `excess` characters are saved."""
     messages, sizes = list(old.messages), list(old.sizes)
     for index, message in enumerate(old.messages):
         if excess <= 0:
@@ -159,7 +158,7 @@ def _without_thoughts(old: Measured, excess: int) -> Measured:
 
 
 def _oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span]:
-    """The spans of the oldest exchanges that take `excess` characters together; `marks` are from `exchange.marked`."""
+    """The spans of the oldest exchanges that take `excess` characters together. `marks` are from `marked`."""
     found: list[Span] = []
     for start, end in unprotected(old.messages, marks):
         if excess <= 0:
@@ -171,7 +170,7 @@ def _oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span
 
 
 def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
-    """The first index from `start` on at which the sizes sum up to `most`; the last before `end` if none does."""
+    """The first index from `start` on at which the sizes add up to `most`; `end - 1` if there is none."""
     low, high = start, end - 1
     while low < high:
         middle = (low + high) // 2
@@ -184,7 +183,7 @@ def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
 
 
 def _cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
-    """Long results cut by as much as saves `excess` characters together, the oldest first."""
+    """The messages with long results cut, the oldest first, by just as much as saves `excess` characters together."""
     messages, sizes = list(recent.messages), list(recent.sizes)
     for index, result in enumerate(recent.messages):
         if excess <= 0:
@@ -193,7 +192,7 @@ def _cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
             continue
         if result.pinned:
             continue
-        # The mark takes room too: a result of nothing but the mark says how much.
+        # The mark takes room, too, so measure a result that is nothing but the mark.
         most = sizes[index] - excess - size(_beginning(result, 0, recall=recall))
         shorter = _beginning(result, max(_TRUNCATE_AT, fitting_length(result.text, most)), recall=recall)
         taken = size(shorter)
@@ -206,7 +205,8 @@ def _cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
 def _failed_exchanges(recent: Measured, excess: int) -> list[Span]:
     """The spans of failed attempts that take `excess` characters together, the oldest first.
 
-    Bare text goes without its correction, which says by itself what to do; a call goes with its answers.
+    A bare text is dropped but its correction stays, because it says by itself what to do; a call is dropped with its
+    answers.
     """
     found: list[Span] = []
     for start, end in exchanges(recent.messages) if excess else ():
@@ -224,9 +224,9 @@ def _failed_exchanges(recent: Measured, excess: int) -> list[Span]:
 
 
 class SlidingWindowCompact(Options, frozen=True, kw_only=True):
-    """From the threshold on, drop whole exchanges before the last `keep_recent` turns.
+    """From the threshold on, drop all exchanges before the last `keep_recent` turns.
 
-    Where the recent turns alone are too long for the context, their failed attempts go too.
+    If the recent turns alone are too long for the context, their failed attempts are dropped, too.
     """
 
     keep_recent: Count = 2
@@ -240,22 +240,22 @@ class SlidingWindowCompact(Options, frozen=True, kw_only=True):
         kept = kept.without(_failed_exchanges(kept, budget.excess(kept.size, budget.tokens)))
         if (tokens := budget.tokens_of(kept.size)) > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
-        # Nothing left to drop, though over the threshold: no compaction took place.
+        # If nothing was left to drop, no compaction took place, although the history is over the threshold.
         return Compacted(history=messages_of(kept.messages), phase=1 if len(kept.messages) < len(history) else 0)
 
 
 # Call list: a message with a line for each call of removed exchanges.
 
 _LIST_LIMIT = 4000
-"""Maximum characters of a list, some sixty calls: a model makes little use of older ones."""
+"""Maximum characters of a list, about sixty calls: models make little use of older ones."""
 
 
 def _with_call_list(old: Measured, spans: list[Span], limit: int, *, recall: bool) -> Measured:
-    """Without these exchanges, the oldest ones, but with a list of their calls if that is shorter.
+    """The messages without these exchanges, which are the oldest, but with a list of their calls if that is shorter.
 
-    The list takes at most `limit` characters. It continues an earlier list, so that the prompt stays the same up to its
-    end; a full list keeps its newer part. It stands where the last of the calls stood, so that nothing comes before the
-    user's request for it.
+    The list takes at most `limit` characters. It continues an earlier list, so that the prompt stays the same up to
+    that list's end; a full list keeps its newer part. It is inserted at the place of the last call, so that no call is
+    listed before the user's request that led to it.
     """
     if not spans:
         return old
@@ -279,7 +279,7 @@ def _lists(messages: Parts) -> list[Span]:
 
 
 def _text(before: str, newest_first: Iterator[str], limit: int, *, recall: bool) -> str:
-    """The earlier list and these lines; if that is too long, the newer lines of both; else nothing."""
+    """The earlier list followed by these lines; if that is too long, the newer lines of both; empty if none fits."""
     whole = "\n".join((before, *_newest(newest_first, limit)))
     if length(whole) <= limit:
         return whole if "\n" in whole else ""
@@ -289,7 +289,7 @@ def _text(before: str, newest_first: Iterator[str], limit: int, *, recall: bool)
 
 
 def _newest(newest_first: Iterable[str], limit: int) -> list[str]:
-    """The newest lines within the limit together, in their order."""
+    """As many of the newest lines as fit, in their order."""
     lines: list[str] = []
     for line in newest_first:
         limit -= length(line) + length("\n")
@@ -312,30 +312,30 @@ def _calls(messages: Parts, spans: list[Span], *, recall: bool) -> Iterator[str]
                     yield nudges.called(call.id if recall else "", call.name, call.arguments, failed.get(call.id, ""))
 
 
-# Survey: measurements of a history before a compactor cuts it.
+# Measurements of a history before it is cut.
 
 _WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
-"""Kinds of messages that are of no use once the model got it right: corrections and warnings."""
+"""Kinds of messages that are of no use once the model has got it right: corrections and warnings."""
 
 
 def _opening_size(part: Measured) -> int:
-    """Size of the messages at the beginning that never go: the system prompt, the user's request."""
+    """Size of the messages at the beginning that are never cut: the system prompt, the user's request."""
     return sum(
         size for _, size in takewhile(lambda pair: is_protected(pair[0]), zip(part.messages, part.sizes, strict=True))
     )
 
 
 def failed_attempts(messages: Parts, marks: list[int]) -> list[Span]:
-    """The spans of lone corrections and warnings, and of replies that had no other answer.
+    """The spans of lone corrections and warnings, and of replies that got no other answer.
 
-    They are searched among `marks`, made by `exchange.marked`.
+    `marks` are from `marked`: only they are searched.
     """
     found: list[Span] = []
     end = 0
     for index in marks:
         one = messages[index]
         if index < end or isinstance(one, System | Words) or one.kind not in _WORTHLESS:
-            continue  # it says something, or stands in the exchange that was looked at last
+            continue  # not a correction, or part of the exchange before
         start, end = exchange_around(messages, index)
         exchange = messages[start:end]
         if (len(exchange) == 1 or is_failed_attempt(exchange)) and not any(map(is_protected, exchange)):
@@ -350,29 +350,29 @@ def _minimum_size(old: Measured, each: int) -> int:
 
 
 def _minimum_size_with_calls(old: Measured, each: int) -> int:
-    """Minimum size once every message is cut to at most `each`, but all calls are kept.
+    """Minimum size once every message is cut to at most `each`, except for replies with calls; other replies are gone.
 
-    A reply without calls may go; so may the reasoning of any.
+    Replies with reasoning count as gone, too, since most of them may be reasoning: this is a lower bound.
     """
     pairs = zip(old.messages, old.sizes, strict=True)
     more = [size - each if m.calls and not m.reasoning else -each for m, size in pairs if type(m) is Assistant]
     return _minimum_size(old, each) + sum(more)
 
 
-# TieredCompact: cut what is worth least first, each tier only if the ones before were not enough.
+# TieredCompact: cut the least valuable first; each tier acts only if the ones before were not enough.
 
 _LAST_RESORT = 4
 """The phase after the three usual ones."""
 
 _LIST = 6
-"""The share of the context that a list of removed calls may take: one part in so many."""
+"""A list of removed calls may take one sixth of the context."""
 
 
 class _Aim(Struct, frozen=True, kw_only=True):
-    """How far each tier has to go.
+    """How much each tier has to cut from the old part of the history.
 
-    `rest` is the size of what stays as it is, `opening` that of the beginning. With `thresholds`, a tier that is due
-    cuts all that it can, and the result is good if it fits.
+    `rest` is the size of the recent part, `opening` that of the beginning that is never cut. With `thresholds`, a tier
+    that is due cuts all that it can, and the result only has to fit the context.
     """
 
     budget: ContextBudget
@@ -382,18 +382,18 @@ class _Aim(Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> int:
-        """Tokens that compaction aims at."""
+        """Tokens of the prompt that compaction aims at."""
         return self.budget.target(self.opening)
 
     def excess(self, phase: int, size: int) -> int:
-        """Characters that this phase has to cut from an old part of this size; 0: it is not due."""
+        """Characters that this phase has to cut from an old part of this size; 0 if it is not due."""
         if self.thresholds is None:
             return self.budget.excess(size + self.rest, self.target)
         due = self.budget.tokens_of(size + self.rest) >= int(self.budget.tokens * self.thresholds[phase - 1])
         return size if due else 0
 
     def missed(self, size: int) -> bool:
-        """Whether this size of the old part is still too much after the tiers."""
+        """Whether an old part of this size is still too long after the tiers."""
         enough = self.target if self.thresholds is None else self.budget.tokens
         return self.budget.tokens_of(size + self.rest) > enough
 
@@ -403,25 +403,25 @@ class _Aim(Struct, frozen=True, kw_only=True):
         return max(0, min(_LIST_LIMIT, (self.budget.room(self.budget.tokens) - self.opening) // _LIST))
 
     def drop(self, size: int) -> int:
-        """Characters of exchanges that have to go from an old part of this size, including room for the list."""
+        """Characters of exchanges to drop from an old part of this size, including room for the list."""
         return self.budget.excess(size + self.rest, self.target) + self.limit
 
 
 class TieredCompact(Options, frozen=True, kw_only=True):
-    """Three phases over all but the last `keep_recent` turns, down to the budget's target.
+    """Shorten everything before the last `keep_recent` turns to the budget's target, in up to four phases.
 
-    - 1: failed attempts and nudges go, tool results are truncated.
-    - 2: tool results go, a stub stays.
-    - 3: reasoning and bare text go.
-    - 4, where these do not reach the target: whole exchanges go, the oldest first, and leave a list of their calls.
-      Where the recent turns alone are too long for the context, failed attempts go and results are cut to fit.
+    - 1: drop failed attempts and nudges; truncate tool results.
+    - 2: replace tool results by stubs.
+    - 3: drop reasoning and bare text.
+    - 4, if these do not reach the target: drop whole exchanges, the oldest first, leaving a list of their calls. If
+      the recent turns alone are too long for the context, drop their failed attempts and cut their results to fit.
 
-    Of results and text, the oldest go first, and no more than the target asks for.
+    Results and texts are cut from the oldest on, and only until the target is reached.
 
-    `phase_thresholds` are the fractions of the budget from which each phase is due; a phase then cuts all that it can,
-    and phase 4 comes only if the run would end otherwise. Without them, phase 1 is due from the budget's own threshold,
-    and the next ones until the target is reached: so compaction is rare, and a server can keep most of what it has
-    evaluated (benchmarks/PREFIX.md).
+    `phase_thresholds` are the fractions of the budget at which phases 1 to 3 begin. A phase then cuts all that it can,
+    and phase 4 acts only if the run would otherwise halt. Without them, phase 1 begins at the budget's threshold, and
+    the others follow until the target is reached: so compaction is rare, and a server can reuse most of its prefix
+    cache (benchmarks/PREFIX.md).
     """
 
     keep_recent: Count = 2
@@ -436,7 +436,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         return Compacted(history=history if shorter is whole else messages_of(shorter.messages), phase=phase)
 
     def cut(self, whole: Measured, budget: ContextBudget) -> tuple[Measured, int] | CannotFit:
-        """The parts that fit, and how far it had to go: a conversation has spans among them, which stay or go whole."""
+        """The parts shortened to fit, and the last phase that cut anything."""
         due = self.phase_thresholds
         if budget.tokens_of(whole.size) < (budget.trigger if due is None else int(budget.tokens * due[0])):
             return whole, 0
@@ -444,7 +444,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
         aim = _Aim(budget=budget, opening=_opening_size(old), rest=recent.size, thresholds=self.phase_thresholds)
         marks = marked(old.messages)
         first = old.without(failed_attempts(old.messages, marks))
-        # Where more has to go even after all phases, none is tried; the cheapest question comes first.
+        # If phases 1 to 3 cannot be enough, skip them; check the cheapest bound first.
         hopeless = aim.missed(_STUB_MINIMUM * len(first.sizes)) and aim.missed(
             _minimum_size_with_calls(first, _STUB_MINIMUM)
         )
@@ -463,7 +463,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
 def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
     """The old part after the phases that are due, and the last phase that cut anything."""
     first, recall = old, aim.budget.recall
-    # Truncating what will be stubbed anyway is wasted work: tried only where it can be enough.
+    # Truncate only if that can be enough: otherwise the results become stubs anyway.
     if not aim.excess(2, _minimum_size(old, _TRUNCATED_MINIMUM)):
         first = truncated(old, aim.excess(1, old.size), recall=recall)
     phase = 1 if first.size < old.size else 0
@@ -484,7 +484,7 @@ def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
 def _last_resort(
     old: Measured, spans: list[Span], recent: Measured, aim: _Aim, phase: int
 ) -> tuple[Measured, Measured, int]:
-    """Both parts without the exchanges in these spans; if that is not enough, the recent part is cut as well."""
+    """The old part without these exchanges, the recent part, cut as well if that is not enough, and the phase."""
     budget = aim.budget
     kept = _with_call_list(old, spans, aim.limit, recall=budget.recall)
     now, reached = _tiers(kept, aim)

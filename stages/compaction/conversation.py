@@ -1,9 +1,9 @@
-"""Conversations: a client's whole history, compacted as it would have been from turn to turn, with nothing stored.
+"""Conversations: a client's whole history, compacted as it would have been turn by turn, without storing anything.
 
-A client sends everything that was said with every request. What it would have been sent shorter, had somebody kept the
-session, is a function of that history: go through it request by request, and compact where the budget says so. So
-the same history always gives the same messages, and a longer one begins with the same messages until the next
-compaction: a server's prefix cache holds in between.
+A client sends the whole conversation with every request. The shorter one that a session would have kept is a function
+of it: go through the history request by request, and compact wherever the budget requires it. So the same history
+always gives the same messages, and a longer one begins with the same messages until the next compaction, which keeps a
+server's prefix cache valid.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,14 +19,14 @@ from stages.tokens import Report
 
 
 class Placed(Struct, frozen=True):
-    """A message of the shorter conversation; `at` is its index in the whole one, -1: compaction has added it."""
+    """A message of the shorter conversation. `at` is its index in the whole one; -1 if compaction added it."""
 
     message: Message
     at: int
 
 
 class CompactedConversation(Struct, frozen=True, kw_only=True):
-    """The messages that are left, and how many compactions there were."""
+    """The remaining messages, and the number of compactions."""
 
     kept: tuple[Placed, ...]
     compactions: int = 0
@@ -38,19 +38,18 @@ class CompactedConversation(Struct, frozen=True, kw_only=True):
 
 
 _COMPACTORS = ((TieredCompact(keep_recent=2), True), (TieredCompact(keep_recent=1), False))
-"""What is tried in turn, and whether the first request of the user is kept."""
+"""The compactors to try, in order, each with whether the user's first request is kept."""
 
 
 def compacted_conversation(history: History, budget: ContextBudget) -> CompactedConversation | CannotFit:
-    """The conversation that fits; CannotFit where what must stay does not.
+    """The conversation, shortened to fit; CannotFit if what must stay is too long.
 
-    The system prompt stays, and the newest messages; so do the first and the last request of the user, if there is
-    room. Results of old calls are cut first; then the oldest exchanges go, what was asked and said in them, too.
+    The system prompt and the newest messages stay; so do the user's first and last requests, if there is room. Results
+    of old calls are cut first; then the oldest exchanges are dropped, with the user's words in them.
     """
     sizes = budget.measured(history).sizes
     whole = tuple(Placed(message, at) for at, message in enumerate(history))
-    total, sent, compactions = sum(sizes), 0, 0
-    if budget.tokens_of(total) < budget.trigger:
+    if budget.tokens_of(sum(sizes)) < budget.trigger:
         return CompactedConversation(kept=whole)
     if (fixed := budget.tokens_of(sum(sizes[: _opening(history)]))) > budget.tokens:
         return CannotFit(tokens=fixed, budget=budget.tokens)
@@ -72,10 +71,10 @@ def compacted_conversation(history: History, budget: ContextBudget) -> Compacted
 
 
 def pruned_conversation(history: History, budget: ContextBudget) -> CompactedConversation | CannotFit:
-    """The conversation compacted once, to the budget's target; CannotFit where what must stay does not fit.
+    """The conversation compacted once, to the budget's target; CannotFit if what must stay is too long.
 
-    As in `compacted_conversation`, but where the newest messages do not fit, they go too, and the last request of the
-    user alone stays.
+    Like `compacted_conversation`, but if the newest messages do not fit, they are dropped too, except for the user's
+    last request.
     """
     whole = tuple(Placed(message, at) for at, message in enumerate(history))
     shorter = _compacted(whole, budget, (*_COMPACTORS, (TieredCompact(keep_recent=0), False)))
@@ -83,7 +82,7 @@ def pruned_conversation(history: History, budget: ContextBudget) -> CompactedCon
 
 
 def _requests(history: History) -> Iterator[int]:
-    """The ends of what was sent with each request: a reply came after it, or is to come."""
+    """The length of the history in each request: up to each reply, and all of it for the current request."""
     yield from (at for at, message in enumerate(history) if at and type(message) is Assistant)
     yield len(history)
 
@@ -115,10 +114,10 @@ def _compacted(
 
 
 def _parts(now: tuple[Placed, ...], *, goal: bool) -> Parts:
-    """The conversation as a compactor is to see it. `goal`: the first request is kept, besides the last.
+    """The conversation as parts for a compactor. `goal`: the first request is kept, too, besides the last.
 
-    Words of the user's, and answers in words, are not the run's only task and its stray texts, as in a run: they go
-    with the exchanges around them, a question with its answer.
+    In a run, a user's message is the task, and a reply without calls is a stray text. In a conversation, both are
+    ordinary exchanges: a question and its answer are one part, which stays or goes whole.
     """
     parts: list[Part] = []
     opening = _opening(tuple(each.message for each in now))
@@ -132,26 +131,22 @@ def _parts(now: tuple[Placed, ...], *, goal: bool) -> Parts:
             if _is_asked(message) and end < len(now) and _is_words(now[end].message):
                 end += 1
             said = [each.message for each in now[at:end]]
-            stays = at in kept or any(map(_is_pinned, said))
+            stays = at in kept or any(not isinstance(each, System) and each.pinned for each in said)
             parts.append(Words((at, end), turn=max(map(turn_of, said)), pinned=stays))
         at = end
     return tuple(parts)
 
 
 def _goals(now: tuple[Placed, ...], opening: int, *, first: bool) -> frozenset[int]:
-    """The places of the requests that are kept: the first, the last, and the last that is no remark beside results."""
+    """The indexes of the requests to keep: the first, the last, and the last that does not follow a tool's result."""
     asked = [at for at in range(opening, len(now)) if _is_asked(now[at].message)]
     begun = [at for at in asked if not (at and type(now[at - 1].message) is Tool)]
     return frozenset((*(asked[:1] if first else ()), *asked[-1:], *begun[-1:]))
 
 
 def _is_asked(message: Message) -> bool:
-    """Whether the client wrote it, and no tool."""
+    """Whether the client wrote the message."""
     return type(message) is System or (type(message) is User and message.kind is Kind.USER_INPUT)
-
-
-def _is_pinned(message: Message) -> bool:
-    return not isinstance(message, System) and message.pinned
 
 
 def _is_words(message: Message) -> bool:
@@ -159,7 +154,7 @@ def _is_words(message: Message) -> bool:
 
 
 def _restored(now: tuple[Placed, ...], left: Parts) -> Iterator[Placed]:
-    """What is left, as messages with their places; of the rest, a result that was cut is known by its call."""
+    """The remaining parts as messages with their indexes; a truncated result is recognized by its call id."""
     start = 0
     for part in left:
         if type(part) is Words:
@@ -175,7 +170,7 @@ def _restored(now: tuple[Placed, ...], left: Parts) -> Iterator[Placed]:
 
 
 def _is_same(shown: Message, left: Message) -> bool:
-    """Whether the message is the one that was shown, or a result of it that was cut."""
+    """Whether `left` is the message that was shown, possibly truncated."""
     if shown is left:
         return True
     return type(shown) is Tool and type(left) is Tool and shown.call_id == left.call_id

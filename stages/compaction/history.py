@@ -1,4 +1,4 @@
-"""A history in exchanges, and what its messages take."""
+"""A history as exchanges, and with the sizes of its messages."""
 
 from itertools import compress
 from typing import final
@@ -10,14 +10,14 @@ from stages.message import Assistant, History, Kind, Message, System, Tool, User
 # Exchanges: a history split so that no call is separated from its result.
 
 Span = tuple[int, int]
-"""From one index of a history up to another: messages that stay or go together."""
+"""A start and an end index in a history: messages that stay or go together."""
 
 
 @final
 class Words(Struct, frozen=True):
-    """A span of a conversation that was said in words, a question with its answer, as one part: it stays or goes whole.
+    """A question and its answer in a conversation, as one part that stays or goes whole.
 
-    `pinned`: it stays. `turn` is that of its last message.
+    `pinned`: it stays. `turn` is the turn of its last message.
     """
 
     span: Span
@@ -26,13 +26,13 @@ class Words(Struct, frozen=True):
 
 
 Part = Message | Words
-"""What a compactor cuts: a message of a run's history; of a conversation's, also what was said in words."""
+"""A part of a history for a compactor: a message, or, in a conversation, a question with its answer."""
 
 Parts = tuple[Part, ...]
 
 
 def messages_of(parts: Parts) -> History:
-    """The parts that are messages: of a run's history, all of them."""
+    """The parts that are messages; in a run's history, all are."""
     return tuple([part for part in parts if type(part) is not Words])
 
 
@@ -42,7 +42,7 @@ def part_turn(part: Part) -> int:
 
 
 _KEPT = frozenset({Kind.USER_INPUT, Kind.SUMMARY})
-"""Kinds in the user's name that are never cut."""
+"""Kinds of user messages that are never cut."""
 
 
 _TO_TEXT = frozenset({Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
@@ -69,10 +69,9 @@ def kept_indexes(length: int, spans: list[Span]) -> bytearray:
 
 
 def marked(history: Parts) -> list[int]:
-    """Indexes of all messages but replies and tool results that nobody pinned.
+    """Indexes of pinned messages, and of all that are neither replies nor tool results.
 
-    Types are compared instead of using `isinstance`, which takes five times as long on a msgspec Struct: this runs for
-    every message.
+    Compares types, because `isinstance` takes five times as long on a msgspec Struct, and this runs for every message.
     """
     results = Kind.TOOL_RESULT
     return [
@@ -83,7 +82,7 @@ def marked(history: Parts) -> list[int]:
 
 
 def unprotected(history: Parts, marks: list[int]) -> list[Span]:
-    """The spans between exchanges that hold a protected message; `marks` are those of `marked`."""
+    """The spans between exchanges with a protected message. `marks` are from `marked`."""
     gaps: list[Span] = []
     end = 0
     for index in marks:
@@ -105,7 +104,7 @@ def exchange_around(history: Parts, index: int) -> Span:
 
 
 def _belongs(message: Part, before: Part) -> bool:
-    """Whether the message answers the one before it: a tool message, or the nudge after a bare text."""
+    """Whether the message belongs to the exchange before it: a tool message, or the nudge after a bare text."""
     if type(message) is Tool:
         return True
     corrects = type(message) is User and message.kind in _TO_TEXT
@@ -113,7 +112,7 @@ def _belongs(message: Part, before: Part) -> bool:
 
 
 def is_protected(message: Part) -> bool:
-    """Whether the part stays as it is: the system prompt, what the user asked, a summary, what is pinned."""
+    """Whether the part is never cut: a system message, the user's input, a summary, anything pinned."""
     return isinstance(message, System) or message.pinned or (type(message) is User and message.kind in _KEPT)
 
 
@@ -124,10 +123,9 @@ def is_failed_attempt(exchange: Parts) -> bool:
 
 
 def recent_from(history: Parts, keep_recent: int) -> int:
-    """The index of the first message of the last `keep_recent` distinct turns; the messages before it are old.
+    """The index at which the last `keep_recent` distinct turns begin; the messages before it are old.
 
-    With fewer turns it is 0: all are recent. `keep_recent` 0 protects none. Turns of earlier requests of the user count
-    like any other.
+    0 if there are no more turns than that. Turns of earlier requests count like any others.
     """
     turns = last = 0
     for index in range(len(history) - 1, -1, -1):
@@ -143,20 +141,20 @@ def recent_from(history: Parts, keep_recent: int) -> int:
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """Messages and the size of each in the prompt, in characters as `tokens.length` counts; `size` is the sum."""
+    """Messages and their sizes in the prompt, in characters as `tokens.length` counts them; `size` is the sum."""
 
     messages: Parts
     sizes: tuple[int, ...]
     size: int
 
     def cut_at(self, index: int) -> tuple["Measured", "Measured"]:
-        """The messages before the index, and the rest, which is the shorter part of a long history."""
+        """The messages before the index, and the rest. The rest is summed, because it is usually the shorter part."""
         rest = self.sizes[index:]
         after = Measured(messages=self.messages[index:], sizes=rest, size=sum(rest))
         return Measured(messages=self.messages[:index], sizes=self.sizes[:index], size=self.size - after.size), after
 
     def then(self, part: "Measured") -> "Measured":
-        """These messages and then others."""
+        """These messages, followed by others."""
         return Measured(
             messages=self.messages + part.messages, sizes=self.sizes + part.sizes, size=self.size + part.size
         )

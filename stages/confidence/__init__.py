@@ -1,1 +1,1 @@
-"""Confidence: how probable a choice was among those that were offered, and what follows where it was not enough."""
+"""Confidence: how probable a call was among the calls that were offered, and what to do if that is too low."""

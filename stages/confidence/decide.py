@@ -1,4 +1,4 @@
-"""What follows where a model is not sure of its calls: think, vote, ask a larger model or a person, or stop."""
+"""What to do when a model is unsure of its calls: think, vote, ask a larger model or a person, or stop."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -38,15 +38,15 @@ from stages.schema.canonical_json import canonical
 from stages.state import MAIN, Answered, Asked, Done, Folded, Prepared, Ready, State, Vetted
 from stages.tool import ToolSpec
 
-# What is kept of decisions between turns.
+# What is kept about decisions between turns.
 
 
 class Decision(Struct, frozen=True, kw_only=True, gc=False):
-    """An unsure decision: at which step of `WhenUnsure.then` it is, and what came of it.
+    """An unsure decision: its step in `WhenUnsure.then`, and the answers so far.
 
-    `asks` is what the next request is for: the calls again, a `thought` before them, or the calls of the larger model.
-    `votes` are the answers of a vote so far. `length` is that of the history when the decision was put off: once the
-    history is another, this is no longer open.
+    `asks` is what the next request asks for: the calls again, a `thought` before them, or the larger model's calls.
+    `votes` are the answers of a vote so far. `length` is the length of the history when the decision was postponed;
+    once the history has another, the decision is no longer open.
     """
 
     step: int
@@ -57,11 +57,11 @@ class Decision(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Doubts(Struct, frozen=True, kw_only=True):
-    """What a run keeps of how sure the model is of its calls.
+    """What a run keeps about the confidence in its calls.
 
-    `decision` is the one that is taken again (see `open_decision`), `calls` are the model calls spent on such so far.
-    `heard` are the calls that stand in the tokens of the last reply, `measured` the choices of calls by their ids,
-    until their decision is settled.
+    `decision` is the open one (see `open_decision`), `calls` the number of model calls spent on decisions so far.
+    `heard` are the calls found in the tokens of the last reply, `measured` the choices of calls by their ids, until
+    their decision is settled.
     """
 
     decision: Decision | None = None
@@ -75,28 +75,29 @@ _CONFIDENCES = Kept("confidence", dict[str, float], {})
 
 
 def confidences(state: State) -> Mapping[str, float]:
-    """By the ids of calls that were to run how sure the model was of each, where that is known.
+    """The confidence of each call that passed, by call id, from 0 to 1; calls whose confidence is unknown are missing.
 
-    It is the probability of the tool and values among those that were offered, from 0 to 1, or the share of a vote.
+    It is the probability of the call's tool and values among those that were offered, or the share of a vote.
     """
     return _CONFIDENCES.get(state)
 
 
 def open_decision(state: State) -> Decision | None:
-    """The decision that is being taken again; None where there is none, or the history went on without it."""
+    """The decision that is being repeated; None if there is none, or if the history has continued without it."""
     decision = DOUBTS.get(state).decision
     return decision if decision and decision.length == len(state.history) else None
 
 
-# The question to a person about calls that the model is not sure of.
+# The question to a person about unsure calls.
 
 _SUGGESTED = 8
+"""Maximum number of suggestions in a question: a tool may have hundreds of possible values."""
 
 
 def question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, MeasuredCall]) -> NeedsInput:
-    """The question which of the offered tools or values is meant, by the least sure choice, the chosen one first.
+    """The question which tool or value is meant, about the least probable choice; the chosen one is suggested first.
 
-    Where nothing is known of the choices: whether the calls are meant.
+    If no choice is known, it asks whether the calls are meant.
     """
     known = (measured[call.id] for call in calls if call.id in measured)
     choices = [(call.tool, choice) for call in known for choice in call.choices]
@@ -111,17 +112,18 @@ def question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, MeasuredC
     return NeedsInput(question=f"{what}: {' or '.join(suggestions)}?", suggestions=suggestions)
 
 
-# The request for a decision that is taken again: the same as before, but for what its step changes of it.
+# The request for a decision that is repeated: the same as before, except for what its step changes.
 
 _Fields = dict[str, Raw]
 _fields: msgspec.json.Decoder[_Fields] = msgspec.json.Decoder(dict[str, Raw])
 
 
 def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
-    """Change the request of a Prepared state as the step of its open decision says. `names` are the backend's options.
+    """Change the request of a Prepared state as the step of its open decision requires.
 
-    A thought is asked for without a schema, without probabilities, and in fewer tokens. A vote has a temperature of its
-    own, and a seed of its own where there is one: with the same one, all votes would be the first again.
+    `names` are the backend's names for sampling options. A thought is requested without a schema, without
+    probabilities, and with fewer tokens. Each vote has its own temperature and, if the request has a seed, its own
+    seed: with the same one, every vote would repeat the first.
     """
 
     @on(Prepared)
@@ -145,7 +147,7 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
 
 
 def _step(when: WhenUnsure, decision: Decision) -> UnsureStep | None:
-    """The step that the decision has reached; None where a run is resumed with fewer steps than it was begun with."""
+    """The step that the decision has reached; None if the run was resumed with fewer steps than it began with."""
     return when.steps[decision.step] if decision.step < len(when.steps) else None
 
 
@@ -172,22 +174,21 @@ def _written(fields: _Fields) -> Raw:
 
 
 LARGER = "larger"
-"""The target of a request that the larger model of the run's backend is asked."""
+"""The target of requests to the larger model of the run's backend."""
 
-# Settling: calls that the model is sure of go on; the others are decided again, by a person, or not at all.
+# Settling: calls that the model is sure of pass; the others are decided again, by a person, or not at all.
 #
-# All of it are transitions of the run's own loop: what is asked again is asked by the next turn, with the same
-# history, and every model call is paid for out of the run's budget.
+# These are ordinary transitions of the loop: a decision is repeated in the next turn with the same history, and every
+# model call is charged to the run's budget.
 
 _THOUGHT = 8_000
 """Maximum characters of a thought that is shown again."""
 
 
 def hear(tools: tuple[ToolSpec, ...]) -> Stage:
-    """Hear an Answered state before its calls are read: the thought that was asked for, or what its tokens say.
+    """Read the tokens of an Answered state before `validate`: the confidence of its calls, or the requested thought.
 
-    After a thought the calls are asked for next. `tools` are those that a prompt offers that has no tools in its
-    request.
+    After a thought, the next request asks for the calls. `tools` are the tools of prompts that list them as text.
     """
 
     @on(Answered)
@@ -195,7 +196,7 @@ def hear(tools: tuple[ToolSpec, ...]) -> Stage:
         decision = open_decision(state)
         if decision is not None and decision.asks == "thought":
             inside, beside = split_reasoning(phase.reply.text)
-            thought = beside or inside or phase.reply.reasoning.strip()  # a model that reasons may say it all there
+            thought = beside or inside or phase.reply.reasoning.strip()  # a reasoning model may reply with nothing else
             return _again(state, replace(decision, asks="calls", thought=thought[:_THOUGHT]))
         heard = measured_calls(phase.reply.tokens, phase.reply.text, offer_of(phase.asked.tail, tools))
         return DOUBTS.put(state, replace(DOUBTS.get(state), heard=heard))
@@ -204,10 +205,9 @@ def hear(tools: tuple[ToolSpec, ...]) -> Stage:
 
 
 def weigh(when: WhenUnsure, tools: Toolset) -> Stage:
-    """Keep how sure the model is of the calls of a Vetted state, before any guard has seen them.
+    """Record the confidence of the calls of a Vetted state, before the guards see them.
 
-    Where `when` has priors, the calls get the values that these leave as the most probable, as far as they fit the
-    tool.
+    If `when` has priors, the calls get the values that are most probable without them, where these fit the tool.
     """
 
     @on(Vetted)
@@ -242,10 +242,10 @@ def _meant(call: ToolCall, known: MeasuredCall | None, tools: Toolset) -> ToolCa
 
 
 def settle(when: WhenUnsure) -> Stage:
-    """Hand on a Vetted state whose calls are sure enough; for the others take the next step of `when`.
+    """Pass a Vetted state whose calls are sure enough; otherwise take the next step of `when`.
 
-    Ends in Ready where the model is asked again, in Done with `NeedsInput` where the person is; halts with `Unsure`.
-    It runs after `enforce`, so that each answer is one that may run.
+    The next phase is Ready if a model is asked again, or Done with `NeedsInput` if a person is; halts with `Unsure`.
+    Runs after `enforce`, so that every answer counted here is one that may run.
     """
 
     @on(Vetted)
@@ -254,7 +254,7 @@ def settle(when: WhenUnsure) -> Stage:
             return state
         decision, doubts = open_decision(state), DOUBTS.get(state)
         if decision and decision.asks == "larger" and phase.asked.target != LARGER:
-            decision = None  # the run was cut short before the larger model had answered: this is a first answer again
+            decision = None  # the run was interrupted before the larger model replied, so this is a first answer again
         sure = {call.id: doubts.measured[call.id].confidence for call in phase.calls if call.id in doubts.measured}
         step = _step(when, decision) if decision else None
         if decision is None or not isinstance(step, Vote):
@@ -270,7 +270,7 @@ def settle(when: WhenUnsure) -> Stage:
 
 
 def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
-    """The first of the most frequent answers, and its share of them all."""
+    """The most frequent answer, the first of several, and its share of all answers."""
     said = [tuple((call.name, canonical(call.arguments)) for call in vote.calls) for vote in votes]
     most, count = Counter(said).most_common(1)[0]
     return votes[said.index(most)], count / len(votes)
@@ -279,7 +279,7 @@ def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
 def _judged(
     state: State, phase: Vetted, sure: Mapping[str, float], decision: Decision | None, when: WhenUnsure
 ) -> State | Halt:
-    # Of a reply with one call of which nothing is known, nothing is known.
+    # If the confidence of one call is unknown, so is that of the reply.
     known = all(call.id in sure for call in phase.calls)
     least = min((sure[call.id] for call in phase.calls), default=None) if known else None
     larger = decision is not None and decision.asks == "larger"
@@ -311,7 +311,7 @@ def _undecided(state: State) -> State:
 
 
 def _cost(step: ThinkFirst | Vote | AskLarger) -> int:
-    """The model calls that the step takes."""
+    """The number of further model calls that the step takes."""
     match step:
         case ThinkFirst():
             return 2
@@ -343,7 +343,7 @@ def _begun(
 
 
 def _again(state: State, decision: Decision) -> State:
-    """The same turn once more: what is asked, and what rules count by turns, is as it was before."""
+    """The same turn once more, with the same turn number, because rules count turns."""
     doubts = DOUBTS.get(state)
     kept = DOUBTS.put(state, replace(doubts, decision=decision, calls=doubts.calls + 1, heard=()))
     target = LARGER if decision.asks == "larger" else MAIN
@@ -351,7 +351,10 @@ def _again(state: State, decision: Decision) -> State:
 
 
 def think_first() -> Stage:
-    """Ask for the thought in a Folded state, or show it before the calls are asked for; for this prompt alone."""
+    """Add the request for a thought to the notes of a Folded state, or the thought itself before the calls.
+
+    Notes are shown in one prompt only.
+    """
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:

@@ -1,4 +1,4 @@
-"""How sure a model is of its calls: probabilities of the choices that it was offered."""
+"""How sure a model is of its calls: the probabilities of the tools and values that it chose."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,17 +16,17 @@ from stages.repair.decoding import decode
 from stages.schema.value import Json
 from stages.tool import ToolSpec
 
-# Tokens with their probabilities, as a server gives them, cut down to what a choice may depend on.
+# Tokens with their probabilities, reduced to what a choice may depend on.
 
 ALTERNATIVES = 20
-"""Maximum number of alternatives of a token that are asked for and kept: OpenAI's and vLLM's own maximum."""
+"""Maximum number of alternatives per token, requested and kept: the maximum that OpenAI and vLLM accept."""
 
 _CERTAIN = log(0.999)
-"""Log-probability from which on a token's alternatives are not kept: most tokens of a call, in a journal of each."""
+"""Log-probability from which a token's alternatives are not kept: most tokens of a call, so journals stay small."""
 
 
 def token_probability(text: str, logprob: float, others: Iterable[tuple[str, float]]) -> TokenProbability:
-    """The token as it is kept; what is no logarithm of a probability counts as the nearest that is one."""
+    """The token with its likeliest alternatives. Numbers that are not log-probabilities are replaced by the nearest."""
     known = _logarithm(logprob)
     if known >= _CERTAIN:
         return TokenProbability(text, known)
@@ -35,7 +35,7 @@ def token_probability(text: str, logprob: float, others: Iterable[tuple[str, flo
 
 
 _IMPOSSIBLE = -1e4
-"""Servers write -inf, -9999 or the least number of their own for a probability of 0; JSON has no infinity."""
+"""The log-probability of 0: servers send -inf, -9999 or their smallest number, and JSON has no infinity."""
 
 
 def _logarithm(given: float) -> float:
@@ -43,17 +43,17 @@ def _logarithm(given: float) -> float:
 
 
 def written(tokens: Sequence[TokenProbability]) -> str:
-    """The text of the tokens: the whole reply, with what its server took away from it."""
+    """The text of the tokens: the whole reply, including parts that its server removed from the text."""
     return "".join(token.text for token in tokens)
 
 
-# The probability of a choice: what the tokens say of the text that was written, among the texts that were offered.
+# The probability of a choice: of the text that the model wrote, among the texts that it was offered.
 
 
 class Choice(Struct, frozen=True, kw_only=True, gc=False):
-    """One of several texts that were offered, and their probabilities, which add up to 1.
+    """The chosen text, all texts that were offered, and their probabilities (`shares`), which add up to 1.
 
-    `argument` is the one that it is the value of; empty: the tool was chosen. The texts are JSON.
+    The texts are JSON: values of `argument`, or names of tools if that is empty.
     """
 
     argument: str = ""
@@ -63,36 +63,37 @@ class Choice(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def probability(self) -> float:
-        """How probable the chosen text was among those offered, from 0 to 1."""
+        """The probability of the chosen text, from 0 to 1."""
         return self.shares[self.offered.index(self.chosen)]
 
 
 class MeasuredCall(Struct, frozen=True, kw_only=True, gc=False):
-    """A call as it stands in the tokens of a reply, and the choices that were made in it, where there was a choice."""
+    """A call found in the tokens of a reply, and its choices: the tool and values that had alternatives."""
 
     tool: str
     choices: tuple[Choice, ...]
 
     @property
     def confidence(self) -> float:
-        """The probability of all of its choices together; 1 where it had none."""
+        """The product of the probabilities of its choices; 1 if it had none."""
         return prod(choice.probability for choice in self.choices)
 
 
 _END = "\0"
-"""What ends a number, or a word such as null, where JSON has a comma, a bracket or a blank."""
+"""Stands for the comma, bracket or blank that ends a number or a word such as null in JSON."""
 _ENDS = str.maketrans(dict.fromkeys(",]} \t\r\n", _END))
 
 
 def choice_at(
     tokens: Sequence[TokenProbability], start: int, offered: Sequence[str], argument: str = ""
 ) -> Choice | None:
-    """The choice that begins at that character of the tokens' text; None where that is none of `offered`.
+    """The choice that begins at this character of the tokens' text; None if none of `offered` stands there.
 
-    Where its first tokens are those of several, the next one decides between them: the probability is the product of
-    those decisions. Tokens that begin nothing that was offered do not count, however probable, nor do those that may
-    still become either. What is not listed among the alternatives of a token is taken for as probable as it can be:
-    the probability of what was chosen is never too high. Texts that begin with the same token share what that has.
+    Each token decides between the texts that are still possible; the probability is the product of these decisions.
+    Tokens that begin none of the offered texts do not count, however probable, and neither do those that leave it open
+    whether the chosen text or another one follows. Unlisted alternatives count with the maximum probability that they
+    can have, so the probability of the chosen text is never overestimated. Texts that begin with the same token share
+    its probability.
     """
     text, ended = written(tokens), {_whole(one): one for one in offered}
     rest = _begun(text[start:])
@@ -113,7 +114,10 @@ def choice_at(
 def _covering(
     tokens: Sequence[TokenProbability], text: str, start: int
 ) -> Iterator[tuple[str, str | None, TokenProbability]]:
-    """The tokens from there on, each after what was said of the choice; `lead`: what the first has of what precedes."""
+    """The tokens from `start` on: the chosen text before each token, `lead`, and the token.
+
+    `lead` is the part of the first token that precedes the choice; None for the others.
+    """
     at = 0
     for token in tokens:
         begin, at = at, at + len(token.text)
@@ -122,7 +126,7 @@ def _covering(
 
 
 class _Decision(Struct, frozen=True, gc=False):
-    """The texts that are left after a token, what they have together of those that were, and what each other has."""
+    """The texts that are still possible after a token, their joint share, and the share of each text excluded by it."""
 
     left: frozenset[str]
     share: float
@@ -149,8 +153,8 @@ def _decision(token: TokenProbability, said: str, lead: str | None, left: frozen
 
 
 def _fitting(said: str, lead: str | None, token: str, texts: Collection[str]) -> frozenset[str]:
-    """The texts that may come of it, where the token follows."""
-    if lead is not None:  # blanks before a value make no other value of it
+    """The texts that are possible if this token follows."""
+    if lead is not None:  # blanks before a value do not matter
         before = lead.rstrip()
         token = token[len(before) :].lstrip() if token.startswith(before) else ""
     if not token:
@@ -160,26 +164,26 @@ def _fitting(said: str, lead: str | None, token: str, texts: Collection[str]) ->
 
 
 def _whole(text: str) -> str:
-    """An offered text with its end: a string has one, a number or a word needs it, so that 7 does not begin 70."""
+    """An offered text with an end mark, unless it is a string: otherwise 70 would begin with 7."""
     return text if text.startswith('"') else text + _END
 
 
 def _begun(text: str) -> str:
-    """What was written so far, ended likewise."""
+    """The text written so far, with the same end marks."""
     return text if text.startswith('"') else text.translate(_ENDS)
 
 
-# Where the values of JSON stand in a text: each string, number and word of it, with its path.
+# The positions of JSON values in a text: each string, number and word, with its path.
 
 _MARK = re.compile(r'\\.|["{}\[\]:,]', re.DOTALL)
 _DEEP = 6
-"""Maximum length of a path that is told: calls stand no deeper."""
+"""Maximum length of a path: calls are not nested deeper."""
 
 _string = msgspec.json.Decoder(str)
 
 
 class JsonPlace(Struct, frozen=True, kw_only=True, gc=False):
-    """A value that is no array and no object. `value` is its JSON, `number` counts the texts with JSON around it."""
+    """A value that is neither an array nor an object, as JSON. `number` counts the outermost values of the text."""
 
     path: tuple[str | int, ...]
     start: int
@@ -188,7 +192,7 @@ class JsonPlace(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def json_places(text: str) -> Iterator[JsonPlace]:
-    """The plain values of the objects and arrays in the text, in order; of damaged JSON, whatever is found."""
+    """The plain values of the objects and arrays in the text, in order; as many as can be found in damaged JSON."""
     path: list[str | int | None] = []
     number = -1
     for start, part in _parts(text):
@@ -208,7 +212,7 @@ def json_places(text: str) -> Iterator[JsonPlace]:
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """The signs, strings, numbers and words of JSON in the text, each with where it begins."""
+    """The signs, strings, numbers and words of JSON in the text, each after its position."""
     since, quoted = 0, False
     for mark in _MARK.finditer(text):
         at = mark.start()
@@ -223,22 +227,25 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
             since = at + 1
 
 
-# Offers: the tools and values that a request let its reply choose from, read from the request itself.
+# The tools and values that a request lets its reply choose from, read from the request itself.
 
 OfferedValues = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""The tools that were offered; of each, the arguments that are one of several values, with those as JSON."""
+"""The offered tools, each with its arguments that are limited to certain values, as JSON."""
 
 CONSTRAINTS = ("response_format", "format", "structured_outputs", "guided_json")
-"""The fields in which backends take a schema of the reply (`stages.wire.wires`)."""
+"""The fields in which backends take a schema of the reply (`stages.wire.wires.field`)."""
 _REFERENCES = 8
-"""Maximum number of references from one definition to the next."""
+"""Maximum length of a chain of references between definitions."""
 
 _json: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 
 
 def offer_of(tail: Raw, tools: tuple[ToolSpec, ...]) -> OfferedValues:
-    """What a request offers, by its end: its schema of the reply, else its tools; without, these, from the prompt."""
+    """The offer in the tail of a request: that of its schema for the reply, else its tools, else these tools.
+
+    `tools` are those that the prompt lists as text.
+    """
     if schema := _constraint(tail):
         known = _definitions(schema)
         return {name: _limited_arguments(arguments, known) for name, arguments in _branches(schema)}
@@ -249,12 +256,12 @@ def offer_of(tail: Raw, tools: tuple[ToolSpec, ...]) -> OfferedValues:
 
 
 def closed_arguments(tool: ToolSpec) -> Mapping[str, tuple[str, ...]]:
-    """The tool's arguments that are one of several values, with those as JSON."""
+    """The tool's arguments that are limited to certain values, with these as JSON."""
     return _limited_arguments(decode(_json, bytes(tool.parameters)), {})
 
 
 def argument_schemas(tail: Raw) -> Mapping[tuple[str, str], Json]:
-    """The schemas, by tool and argument, to which the constraint at a request's end holds a reply; none without one."""
+    """The schema of each argument, by tool and name, in the constraint in a request's tail; empty without one."""
     found: dict[tuple[str, str], Json] = {}
     for tool, arguments in _branches(_constraint(tail)):
         match arguments:
@@ -266,14 +273,14 @@ def argument_schemas(tail: Raw) -> Mapping[tuple[str, str], Json]:
 
 
 def _constraint(tail: Raw) -> Json:
-    """The field with a schema of the reply that names calls; None: the request has none."""
+    """The field with a schema of the reply that names calls; None if there is none."""
     fields = decode(_fields, bytes(tail))
     schemas = (decode(_json, bytes(fields[name])) for name in CONSTRAINTS if name in fields)
     return next((schema for schema in schemas if any(_branches(schema))), None)
 
 
 def _branches(schema: Json) -> Iterator[tuple[str, Json]]:
-    """The calls that the schema names, wherever they stand in it: each an object with a constant `tool`, and `args`."""
+    """The calls in the schema, at any depth: objects with a constant `tool`, and `args` (`wires.branch`)."""
     stack = [schema]
     while stack:
         match stack.pop():
@@ -288,7 +295,7 @@ def _branches(schema: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _definitions(schema: Json) -> Mapping[str, Json]:
-    """The definitions of the schema that is somewhere in the field, by how they are referred to."""
+    """The definitions of the schema, which may be nested in the field, by their references."""
     stack = [schema]
     while stack:
         match stack.pop():
@@ -322,7 +329,7 @@ def _limited_arguments(schema: Json, definitions: Mapping[str, Json]) -> Mapping
 
 
 def _values(schema: Json, definitions: Mapping[str, Json], depth: int) -> tuple[str, ...]:
-    """The only values that the schema allows, as JSON; none where it allows others, or no plain ones."""
+    """The only values that the schema allows, as JSON; none if it allows any others, or values that are not plain."""
     match schema:
         case {"$ref": str(name)} if depth:
             return _values(definitions.get(name), definitions, depth - 1)
@@ -341,20 +348,20 @@ def _values(schema: Json, definitions: Mapping[str, Json], depth: int) -> tuple[
             return ()
 
 
-# The choices of a reply: of each call in it, how probable its tool and its values were among those offered.
+# The choices in a reply: for each call, the probability of its tool and values among those offered.
 
 _NAMES = ("tool", "name")
 _ARGUMENTS = ("args", "arguments")
 
 
 def measured_calls(tokens: Sequence[TokenProbability], text: str, offer: OfferedValues) -> tuple[MeasuredCall, ...]:
-    """The calls that stand in the tokens, in order; `text` is what the server made of them, where calls are text.
+    """The calls found in the tokens, in order. `text` is the reply's text, if the calls are in it.
 
-    A call is an object with `tool` and `args`, or `name` and `arguments`, in whatever stands around it. One with a tool
-    or a value that was not offered as it is written there is left out: nothing is known of it.
+    A call is an object with `tool` and `args`, or `name` and `arguments`, whatever is around it. A call with a tool or
+    value that was not offered in exactly this form is left out, because its probability is unknown.
     """
     whole = written(tokens)
-    begin = max(0, whole.find(text)) if text else 0  # what comes before may be thoughts
+    begin = max(0, whole.find(text)) if text else 0  # reasoning may precede it
     calls = groupby(_calls(json_places(whole[begin:])), lambda found: found[0])
     measured = (_measured(tokens, begin, dict(parts for _, parts in call), offer) for _, call in calls)
     return tuple(call for call in measured if call)
@@ -364,7 +371,7 @@ _Part = tuple[str, JsonPlace]
 
 
 def _calls(places: Iterable[JsonPlace]) -> Iterator[tuple[tuple[object, ...], _Part]]:
-    """The parts of calls, each with which call it is of: the tool under no name, arguments under their own."""
+    """The parts of calls, each after a key for its call: the tool under an empty name, arguments under their names."""
     for place in places:
         match place.path:
             case (*around, name) if name in _NAMES and _only_around(around):
@@ -404,7 +411,7 @@ def _text(value: str) -> str | None:
 
 
 def measures_of(measured: Sequence[MeasuredCall], tools: Sequence[str]) -> tuple[MeasuredCall | None, ...]:
-    """What was measured of the calls of these tools: each the next of its name; None where there is none."""
+    """The measured call for each of these calls, given by tool: the next one of that tool; None if there is none."""
     rest = list(measured)
     found: list[MeasuredCall | None] = []
     for tool in tools:
@@ -414,19 +421,20 @@ def measures_of(measured: Sequence[MeasuredCall], tools: Sequence[str]) -> tuple
     return tuple(found)
 
 
-# Priors: how probable a model holds each value of an argument, whatever it is asked.
+# Priors: a model's probabilities for the values of an argument, whatever it is asked.
 #
-# A small model has favourites: of three values it may write one nine times out of ten. Divided by what it gives to
-# each value on average, the probabilities of a reply say what speaks for a value in this text (batch calibration: Zhou
-# and others, "Batch Calibration: Rethinking Calibration for In-Context Learning and Prompt Engineering", 2024).
+# A small model has favourites: of three values it may write one nine times out of ten. Dividing the probabilities of a
+# reply by the average over many replies leaves the evidence for each value in this text (batch calibration: Zhou et
+# al., "Batch Calibration: Rethinking Calibration for In-Context Learning and Prompt Engineering", 2024,
+# https://arxiv.org/abs/2309.17249).
 
 Shares = dict[str, float]
 
 
 class Prior(Options, frozen=True, kw_only=True):
-    """What a model gave to each value of an argument on average, in so many replies.
+    """The average probability that a model gave each value of an argument, over `replies` replies.
 
-    `values` are JSON; `shares` belong to them in the same order, are more than 0 and add up to 1.
+    `values` are JSON; `shares` are their probabilities in the same order, above 0 and adding up to 1.
     """
 
     tool: str
@@ -436,7 +444,7 @@ class Prior(Options, frozen=True, kw_only=True):
     replies: Count
 
     def __post_init__(self) -> None:
-        """Refuse what is no distribution: values without shares, shares that are not positive or no whole."""
+        """Refuse shares that are not a distribution over the values."""
         super().__post_init__()
         if (
             len(self.values) != len(self.shares)
@@ -449,9 +457,9 @@ class Prior(Options, frozen=True, kw_only=True):
 
 
 def priors_of(calls: Iterable[MeasuredCall]) -> tuple[Prior, ...]:
-    """The priors of all arguments that were chosen among the same values, in the order in which they first were.
+    """The prior of every argument, for each set of values that it was chosen among, in order of appearance.
 
-    One more reply, in which all values were equally probable, is added to them: few replies say little.
+    One reply in which all values are equally probable is added (additive smoothing), because few replies say little.
     """
     found: dict[tuple[str, str, tuple[str, ...]], list[Shares]] = {}
     for call in calls:
@@ -467,9 +475,9 @@ def priors_of(calls: Iterable[MeasuredCall]) -> tuple[Prior, ...]:
 
 
 def without_priors(call: MeasuredCall, priors: Iterable[Prior]) -> MeasuredCall:
-    """The call as its texts alone speak for it: the values that are most probable once the priors are divided out.
+    """The call with the values that are most probable once the priors are divided out.
 
-    An argument without a prior for just these values stays as it is, and so does the tool.
+    The tool, and arguments without a prior for exactly these values, stay unchanged.
     """
     known = {(prior.argument, frozenset(prior.values)): prior for prior in priors if prior.tool == call.tool}
     return replace(call, choices=tuple(_divided(choice, known) for choice in call.choices))
@@ -490,39 +498,37 @@ _decode_arguments = msgspec.json.Decoder(_Arguments)
 
 
 def rewritten(arguments: str, call: MeasuredCall) -> str:
-    """The arguments of the call as JSON, with the values that were chosen in it."""
+    """The arguments, JSON, with the values that the measured call chose."""
     chosen = {choice.argument: Raw(choice.chosen.encode()) for choice in call.choices if choice.argument}
     known = _decode_arguments.decode(arguments)
     return msgspec.json.encode({name: chosen.get(name, value) for name, value in known.items()}).decode()
 
 
 class MeasuredPriors(Struct, frozen=True, kw_only=True):
-    """The priors of a model, by its server's name for it: with another one they are worth nothing."""
+    """The priors of a model, under its server's name for it: they do not apply to any other."""
 
     model: str
     priors: tuple[Prior, ...]
 
 
-# What a workflow says of calls that the model is not sure of: data, with bounds on the model calls that it may take.
-#
-# A call is unsure where the probability of its tool and values, among those that were offered, is below a threshold,
-# or is not known.
+# A workflow's options for unsure calls. A call is unsure if the probability of its tool and values, among those that
+# were offered, is below a threshold or unknown.
 
 _Samples: TypeAlias = Annotated[int, Meta(ge=2, le=15)]
 _Temperature: TypeAlias = Annotated[float, Meta(gt=0, le=2)]
 
 
 class ThinkFirst(Options, frozen=True, kw_only=True, tag="think_first"):
-    """Ask for a free text of at most so many tokens, then for the call again: 2 model calls."""
+    """Ask for a free text of at most `tokens` tokens, then for the call again: 2 model calls."""
 
     tokens: Tokens = 200
 
 
 class Vote(Options, frozen=True, kw_only=True, tag="vote"):
-    """Ask for the same decision until there are so many answers, and take the most frequent calls: `samples` - 1 calls.
+    """Repeat the decision until there are `samples` answers, and take the most frequent one: `samples` - 1 model calls.
 
-    Calls are the same whose tools and canonical arguments are. The share of the answers that agree is then how sure the
-    decision is. `temperature` is that of the further answers: at a low one they would all be the first again.
+    Answers agree if their tools and canonical arguments do. The share of answers that agree becomes the confidence.
+    `temperature` applies to the further answers; at a low one they would all repeat the first.
     """
 
     samples: _Samples = 3
@@ -532,7 +538,7 @@ class Vote(Options, frozen=True, kw_only=True, tag="vote"):
 class AskLarger(Struct, frozen=True, kw_only=True, tag="ask_larger"):
     """Ask the larger model of the run's backend (`forge.backends.Cascade`) for the same decision: 1 model call.
 
-    What it answers is taken, unless it is itself known to be unsure.
+    Its answer is accepted unless its confidence is known to be too low.
     """
 
 
@@ -548,13 +554,13 @@ UnsureStep = ThinkFirst | Vote | AskLarger | AskPerson | StopRun
 
 
 class WhenUnsure(Options, frozen=True, kw_only=True):
-    """What follows where a reply's calls are less sure than `below`: the steps of `then`, one after the other.
+    """What to do when the confidence of a reply's calls is below `below`: the steps of `then`, in order.
 
-    The next step is taken where the one before left the decision unsure; after the last, or with none, it stands.
-    `max_calls` bounds the model calls that a run may take for all of them; a step that there is no room for is skipped.
-    With `below` 0 confidence is measured and nothing follows. `priors` are what the model prefers whatever it is asked:
-    they are divided out of its probabilities first, and the value that is then the most probable is the one called
-    with (`stages.confidence.measure`).
+    Each step is taken only if the decision is still unsure after the ones before it. After the last step, or without
+    any, the calls run as they are. `max_calls` limits the model calls that all steps of a run may take; a step that
+    would exceed it is skipped. With `below` 0, confidence is measured and nothing else happens. `priors` are divided
+    out of the model's probabilities first, and the call gets the values that are then most probable
+    (`stages.confidence.measure`).
     """
 
     below: Fraction
@@ -564,5 +570,5 @@ class WhenUnsure(Options, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> tuple[UnsureStep, ...]:
-        """The steps, also where there is one alone."""
+        """The steps as a tuple, even if there is only one."""
         return self.then if isinstance(self.then, tuple) else (self.then,)

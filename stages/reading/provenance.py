@@ -35,7 +35,7 @@ from stages.objection import Repeat, RepeatSource, RepeatWay
 from stages.reading.replies import Judged, Reading
 from stages.reading.shown import ShownCall, shown_call, stands, tool_answers, up_to_date, user_texts
 from stages.reading.toolset import Toolset
-from stages.rescue.found import Family
+from stages.rescue.markers import Grammars
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -51,10 +51,10 @@ class Sifted(Struct, frozen=True, kw_only=True):
 Sift = Callable[[State, Reading], Sifted]
 
 
-def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
+def sieve(tools: Toolset, known: Grammars) -> Sift:
     """A function that tells a model's own calls from those that only repeat one.
 
-    `families` are the grammars in which a call may stand, besides JSON and Python.
+    `known` are the grammars in which a call may stand, besides JSON and Python.
     """
     specs, checks, names = tools.specs, tools.checks, tools.names
 
@@ -67,7 +67,7 @@ def sieve(tools: Toolset, families: tuple[Family, ...]) -> Sift:
         for judged in reading.calls:
             source = None
             tool = None if _is_made(judged, state) else specs.get(judged.name)
-            if tool and (call := shown_call(judged, checks[tool.name], names, families)):
+            if tool and (call := shown_call(judged, checks[tool.name], names, known().families)):
                 source = _source(call, tool, state, alone=reading.alone, in_form=judged.origin == "prompted")
             if tool and source:
                 repeated.append(Repeat(tool=tool.name, source=source, way=_way(tool, source, state)))

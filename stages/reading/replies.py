@@ -17,7 +17,7 @@ from stages.reading.toolset import Toolset, toolset_of
 from stages.reasoning import split_reasoning
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Rescued
-from stages.rescue.markers import Openers
+from stages.rescue.markers import Grammars, grammars
 from stages.rules import RESPOND, RepairLimits, Rules
 from stages.schema import Fits, Misfit
 from stages.wire import prompted
@@ -71,7 +71,7 @@ def reader(
     rules: Rules,
     *,
     in_text: bool,
-    families: tuple[Family, ...] | Openers,
+    families: tuple[Family, ...] | Grammars,
     tools: Toolset | None = None,
     form: prompted.Form = prompted.JSON,
 ) -> ReplyRead:
@@ -81,7 +81,7 @@ def reader(
     rescue is off. `families` are the grammars that rescue knows; without any it is off.
     """
     judge = _Judge(tools=tools or toolset_of(rules.tools), limits=rules.calls.repair_limits)
-    found_in = rescue.rescuer(families) if rules.calls.rescue_enabled and families != () else None
+    known = grammars(families) if rules.calls.rescue_enabled and families != () else None
 
     def read(reply: Reply) -> Reading:
         thought, text = split_reasoning(reply.text)
@@ -96,9 +96,9 @@ def reader(
             return Reading(said=replace(said, text=""), whole=text, calls=tuple(calls))
         if in_text and (answer := form.decode_answer(text)) is not None:
             return Reading(said=replace(said, text=answer))
-        if found_in is None:
+        if known is None:
             return Reading(said=said)
-        found = found_in(text, judge.tools.names)
+        found = rescue.rescuer(known())(text, judge.tools.names)
         clear = not (found.calls or found.damage) or reading.is_clear(found, text)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)

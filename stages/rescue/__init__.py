@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from stages.rescue.call_search import Occurrence, WantedCall, search
     from stages.rescue.chat_template import template_family
     from stages.rescue.driver import rescuer
-    from stages.rescue.families import FAMILIES, rescue
+    from stages.rescue.families import FAMILIES, OPENERS, rescue
     from stages.rescue.formats import family_of
 
 __all__ = [
     "FAMILIES",
+    "OPENERS",
     "Claim",
     "Family",
     "Format",
@@ -44,6 +45,6 @@ __getattr__ = later(
         "stages.rescue.chat_template": ("template_family",),
         "stages.rescue.driver": ("rescuer",),
         "stages.rescue.formats": ("family_of",),
-        "stages.rescue.families": ("FAMILIES", "rescue"),
+        "stages.rescue.families": ("FAMILIES", "OPENERS", "rescue"),
     },
 )

@@ -87,6 +87,18 @@ def openers(families: tuple[Family, ...]) -> Openers:
     return _compiled(families, starts)
 
 
+Grammars = Callable[[], Openers]
+"""The openers, compiled when the first text is searched: that takes long, and most replies need no search."""
+
+
+def grammars(families: tuple[Family, ...] | Grammars) -> Grammars:
+    """The openers of these families, compiled already unless they are to be compiled later."""
+    if not isinstance(families, tuple):
+        return families
+    compiled = openers(families)
+    return lambda: compiled
+
+
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?=[\s/><])")
 """A tag that may bear a tool's name."""
 

@@ -1,4 +1,4 @@
-"""JSON Schema: arguments checked and coerced against it, and what a backend's grammar supports of it."""
+"""JSON Schema: arguments checked and coerced against a schema, and schemas reduced to what backends support."""
 
 from stages.schema.check import Check, Fits, Misfit, Problem, checker, readable, unchecked
 from stages.schema.judging import SchemaError

@@ -1,4 +1,4 @@
-"""Canonical JSON: one text for arguments that mean the same, so that calls can be compared and counted."""
+"""Canonical JSON: the same text for arguments with the same meaning, so that calls can be compared and counted."""
 
 import re
 
@@ -9,9 +9,9 @@ from stages.schema.value import Json
 
 
 def canonical(text: str) -> str:
-    """The JSON text with names sorted at every level, and whole numbers as integers: 1, 1.0 and 1e0 are the same.
+    """The JSON text with names sorted at every level, and whole numbers as integers: 1, 1.0 and 1e0 become the same.
 
-    Exact: no two different numbers become the same. A text that is not JSON stays as it is.
+    Different numbers stay different. A text that is not JSON is returned unchanged.
     """
     try:
         value = decode(_read, text)
@@ -38,7 +38,7 @@ def _whole(value: Json) -> Json:
 
 
 _FRACTION = re.compile(r"[0-9][.eE]")
-"""What every number has that is read as a float; most arguments have none, and need not be gone through."""
+"""Part of every number that is decoded as a float. Most arguments have none and need not be traversed."""
 
 _read: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _sorted = msgspec.json.Encoder(order="sorted")

@@ -1,4 +1,4 @@
-"""Arguments checked against a tool's schema, and what is wrong with them in words."""
+"""Arguments checked against a tool's schema, with their problems in words."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 
-# Schemas that forge cannot check with: as much of each as arguments can be checked against.
+# Schemas that the validator refuses, reduced to the part that arguments can be checked against.
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 _MOST_BYTES = 500_000
-"""Maximum bytes of schemas that are tried for the sake of one."""
+"""Maximum total bytes of the schemas that are compiled to reduce one."""
 
 
 def readable(parameters: bytes | Raw) -> Raw:
-    """The schema itself if arguments can be checked against it; otherwise the part of it that they can be.
+    """The schema, reduced if necessary to the part that arguments can be checked against.
 
-    In that part, a member whose own schema cannot be read takes any value; so do the last of very many members. Which
-    members are required, and whether others are allowed, stays. Of what is not the schema of an object, nothing is left
-    but that.
+    In a reduced schema, members whose own schema cannot be used accept any value, and so do the last of very many
+    members. `required` stays, and so does `additionalProperties`, if it is a boolean. A schema that is not one of an
+    object becomes `{"type": "object"}`.
     """
     if _compiles(parameters):
         return Raw(bytes(parameters))
@@ -71,7 +71,7 @@ def _compiles(schema: bytes | Raw) -> bool:
 
 
 def _object_in(text: bytes | Raw) -> Mapping[str, Json]:
-    """The JSON object in the text; an empty one where it is another value, or nested too deep."""
+    """The JSON object in the text; an empty one for any other value, or if it is nested too deeply."""
     try:
         value = decode(_any, bytes(text))
     except msgspec.DecodeError:
@@ -83,15 +83,15 @@ def _encoded(keywords: Mapping[str, Json], properties: Mapping[str, Json] | None
     return Raw(msgspec.json.encode({"type": "object", "properties": properties or {}, **keywords}))
 
 
-# Problems: how arguments do not fit their schema, in words for the model that wrote them.
+# Problems: why arguments do not fit their schema, in words for the model that wrote them.
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """What does not fit at one place.
+    """What is wrong at one place in the arguments.
 
-    `path` is the place (`items[2].qty`, empty for the whole), `rule` JSON Schema's keyword (`type`, `required`, `enum`
-    …; `json`, `size`, `depth` and `unique` for arguments that are not even checked), `found` the value as JSON, cut to
-    80 characters.
+    `path` is the place (`items[2].qty`, empty for the whole), `rule` the keyword of JSON Schema (`type`, `required`,
+    `enum` …), or `json`, `size`, `depth` or `unique` for arguments that are not even checked. `expected` completes the
+    sentence "expected …"; `found` is the value as JSON, cut to 80 characters.
     """
 
     path: str
@@ -101,34 +101,34 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 _OPTIONS = 200
-"""Maximum number of a list's values that are looked at to name some."""
+"""Maximum number of listed values that are considered for a message; its length is limited, too."""
 
 
 def in_words(error: "ValidationError", path: Sequence[str | int]) -> Problem:
-    """The problem that an error of the validator stands for, at that path."""
+    """The validator's error as a problem at that path."""
     found = cut_text(msgspec.json.encode(error.instance).decode())
     return Problem(path=dotted(path), rule=error.kind.name, expected=_expected(error), found=found)
 
 
 def missing(name: str, path: Sequence[str | int]) -> Problem:
-    """The problem of an object at that path without a member of that name."""
+    """The problem of an object that lacks a required member."""
     return Problem(path=dotted([*path, name]), rule="required", expected="a value (required)", found="nothing")
 
 
 def unexpected(name: str, value: Json, path: Sequence[str | int]) -> Problem:
-    """The problem of an object at that path with a member of that name."""
+    """The problem of an object with a member that is not allowed."""
     where, expected = dotted([*path, name]), "no argument of that name"
     return Problem(path=where, rule="additionalProperties", expected=expected, found=shown_value(value))
 
 
 def _unmatched(pattern: str, value: Json, path: Sequence[str | int]) -> Problem:
-    """The problem of a text at that path in which the pattern is not found."""
+    """The problem of a text that does not match the pattern."""
     expected = f"text that matches {cut_text(pattern, 200)}"
     return Problem(path=dotted(path), rule="pattern", expected=expected, found=shown_value(value))
 
 
 def unlisted(part: dict[str, Json], value: Json, path: Sequence[str | int]) -> Problem:
-    """The problem of a value at that path that is not among those that the part lists."""
+    """The problem of a value that is not one of those in the part's `enum` or `const`."""
     found, options = shown_value(value), part.get("enum")
     if "const" in part or not isinstance(options, list):
         return Problem(path=dotted(path), rule="const", expected=shown_value(part.get("const")), found=found)
@@ -137,7 +137,7 @@ def unlisted(part: dict[str, Json], value: Json, path: Sequence[str | int]) -> P
 
 
 def _expected(error: "ValidationError") -> str:
-    """What the rule demands, as the object of "expected …"."""
+    """What the rule requires, as the object of "expected …"."""
     from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - it takes longer to import than most of forge
 
     match error.kind:
@@ -151,7 +151,7 @@ def _expected(error: "ValidationError") -> str:
 
 
 def _keeps_rule(rule: str) -> str:
-    """What a rule without words of its own demands."""
+    """What a rule without an entry in `_LIMITS` requires."""
     return f"a value that keeps the rule {rule}"
 
 
@@ -169,47 +169,42 @@ _LIMITS = {
     "maxProperties": "at most {} members",
     "uniqueItems": "items that all differ",
 }
-"""What keywords with a limit demand; the limit replaces the braces."""
+"""What keywords with a limit require; the limit replaces the braces."""
 
 
-def _not_an_object(value: Json) -> Problem:
-    """The problem of arguments that are JSON but no object."""
-    return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown_value(value))
-
-
-# Where a value doesn't fit its schema: the smallest places, each with the rule that it breaks.
+# Where a value does not fit its schema: the smallest places, each with the rule that it breaks.
 #
-# The validator's own list of errors is not used for the whole value: it grows exponentially with the depth where a
-# schema refers to itself in alternatives. Its verdicts on parts are used, and its errors about single rules.
+# The validator's own list of errors for the whole value is not used, because it grows exponentially with the depth if a
+# schema refers to itself in alternatives. Only its verdicts on parts are used, and its errors about single rules.
 
 _MOST = 5
-"""Maximum number of problems that are named: a model fixes few at a time, and the first cause the others."""
+"""Maximum number of problems in a message: a model fixes few at a time, and the first ones often cause the others."""
 
 _LOOKED_AT = 50
-"""Maximum number of problems among which those are chosen."""
+"""Maximum number of problems to choose these from."""
 
 _LOCAL = frozenset(
     {"type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems", "required", "dependentRequired"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
     | {"minItems", "maxItems", "minProperties", "maxProperties"}
 )
-"""Rules about a value itself, whatever is in it."""
+"""Rules about a value itself, not about its members or items."""
 
 _TOLD_HERE = frozenset({"required", "enum", "const", "pattern"})
-"""Rules of which the problems are found without the validator, which would copy the value or the list for each."""
+"""Rules that are checked here, because the validator's errors would copy the value or the list for each."""
 
 _FOLLOWED = frozenset(
     {"$ref", "allOf", "anyOf", "oneOf", "properties", "additionalProperties", "items", "prefixItems"}
     | {"additionalItems", "$defs", "definitions", "$schema", "title", "description", "default", "examples"}
 )
-"""Keywords that lead to other parts, where they are followed, and keywords that demand nothing."""
+"""Keywords whose parts are searched themselves, and keywords that require nothing."""
 
 _Found = tuple[int, Problem]
 """A problem, and its depth in the value."""
 
 
 def problems(value: Json, judge: Judge, size: int) -> tuple[Problem, ...]:
-    """The first few problems of a value that doesn't fit, at least one, the deepest and so most specific first."""
+    """The first few problems of a value that does not fit, at least one. The deepest, most specific ones come first."""
     found = sorted(
         islice(_in(value, Place(judge, judge.schema.root), Fuel(size)), _LOOKED_AT), key=lambda each: -each[0]
     )
@@ -256,7 +251,7 @@ def _elsewhere(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
 
 
 def _alternative(value: Json, branches: list[Place], at: Place, fuel: Fuel) -> Iterator[_Found]:
-    """The problems in the alternative that was clearly meant; else that none fits."""
+    """The problems in the alternative that was clearly meant; otherwise one problem that names the alternatives."""
     if any(branch.fits(value) for branch in branches):
         return
     meant = [branch for branch in branches if _plausible(value, branch, fuel)]
@@ -268,7 +263,7 @@ def _alternative(value: Json, branches: list[Place], at: Place, fuel: Fuel) -> I
 
 
 def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
-    """Whether the value has the right type for the part, and the members that mark its kind."""
+    """Whether the value has a type that the part allows, and the values of members that mark the alternative."""
     if not fuel.lasts(at) or not all(_plausible(value, place, fuel) for place in at.conjuncts()):
         return False
     types = types_of(at.rules)
@@ -280,13 +275,13 @@ def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
 
 
 def _marks(at: Place) -> set[str]:
-    """The members with only one possible value or few, which tell kinds of objects apart."""
+    """The members with a `const` or an `enum`, which distinguish alternatives (such as `type`)."""
     listed = members_of(at.rules).items()
     return {name for name, part in listed if isinstance(part, dict) and ("const" in part or "enum" in part)}
 
 
 def _wanted(at: Place, fuel: Fuel) -> str:
-    """What the part asks for, in a word or two."""
+    """What the part expects, in a word or two."""
     part, types = at.rules, types_of(at.rules)
     if "const" in part:
         return shown_value(part["const"])
@@ -301,7 +296,6 @@ def _wanted(at: Place, fuel: Fuel) -> str:
 def _here(value: Json, at: Place) -> Iterator[Problem]:
     """The problems with the part's own rules."""
     if isinstance(value, dict):
-        # The problems with the names of an object's members.
         for name in names_in(at.rules.get("required")):
             if name not in value:
                 yield missing(name, at.path)
@@ -326,21 +320,21 @@ _LONGEST = 1_000_000
 """Maximum characters of arguments."""
 
 _REPAIRS = 20
-"""Maximum number of repairs that are named; they stay in the history as long as the call does."""
+"""Maximum number of repairs that are listed, because the list stays in the history with the call."""
 
 _BETTER = re.compile(r'\d[.eE]|"(?:null|None)"')
-"""What may fit and still be better written another way."""
+"""Found in arguments that may fit, but that coercion may still improve: 2.0 to 2, "null" to null."""
 
 
 class Fits(Struct, frozen=True, kw_only=True):
-    """Arguments that fit: canonical JSON text, names in the model's order, and each coercion that was needed."""
+    """Arguments that fit, as JSON text in the model's order of names, and the coercions that were needed."""
 
     arguments: str
     repairs: tuple[str, ...] = ()
 
 
 class Misfit(Struct, frozen=True, kw_only=True):
-    """Arguments that don't fit: at least one problem, the most specific first."""
+    """Arguments that do not fit: at least one problem, the most specific first."""
 
     problems: tuple[Problem, ...]
 
@@ -349,7 +343,7 @@ class Check(Protocol):
     """Checks arguments given as JSON text. Never raises, whatever the text."""
 
     def __call__(self, text: str, /) -> Fits | Misfit:
-        """Whether the arguments fit."""
+        """The arguments as they fit, or their problems."""
         ...
 
 
@@ -358,9 +352,9 @@ _PARTS = 3
 
 
 def unchecked(parameters: bytes | Raw) -> str:
-    """A sentence that names the parts of the schema that cost too much to check, so that any value fits them; or "".
+    """A sentence that names the parts of the schema that cost too much to check, so that any value fits them.
 
-    Raises SchemaError like `checker`.
+    Empty if there are none. Raises SchemaError like `checker`.
     """
     parts = compiled(parameters).unchecked
     more = f" and {len(parts) - _PARTS} more" if len(parts) > _PARTS else ""
@@ -371,9 +365,10 @@ def unchecked(parameters: bytes | Raw) -> str:
 def checker(parameters: bytes | Raw) -> Check:
     """The check of arguments against this JSON Schema, compiled once for a tool.
 
-    Values are coerced only if they don't fit and their coercion does (`stages.schema.coercion`). Formats that the
-    validator doesn't know are ignored. Raises SchemaError for what is not the JSON Schema of an object, and for a
-    `$ref` that leads out of the schema: nothing is ever fetched. What would take too long to check is `unchecked`.
+    Values are coerced only if they do not fit and the coerced ones do (`stages.schema.coercion`). Formats that the
+    validator does not know are ignored, and parts that would take too long to check are `unchecked`. Raises SchemaError
+    for anything but the JSON Schema of an object, and for a `$ref` that leads out of the schema: nothing is ever
+    fetched.
     """
     schema = compiled(parameters)
     improves = any(name in bytes(parameters) for name in (b'"integer"', b'"null"'))
@@ -386,8 +381,9 @@ def checker(parameters: bytes | Raw) -> Check:
         if isinstance(value, str):
             value, repairs = _unquoted(value), ("JSON text to object",)
         if not isinstance(value, dict):
-            return Misfit(problems=(_not_an_object(value),))
-        # What fits needs no coercion, except 2.0, better written 2, and "null".
+            expected = "one JSON object with the arguments"
+            return Misfit(problems=(Problem(path="", rule="type", expected=expected, found=shown_value(value)),))
+        # Arguments that fit need no coercion, except for those that `_BETTER` finds.
         quick, better = schema.quick(len(text)), improves and bool(_BETTER.search(text))
         fits = quick and schema.whole.is_valid(value)
         if better or not fits:
@@ -417,10 +413,8 @@ def _decoded(text: str) -> Json | Problem:
     try:
         value = decode(_any, text)
     except msgspec.DecodeError as error:
-        # The problem of arguments that are not JSON; `reason` is the decoder's.
-        reason = str(error)
-        expected = f"one JSON object with the arguments, {{}} for none ({reason})"
-        # Half a surrogate pair would spoil every later text that quotes it.
+        expected = f"one JSON object with the arguments, {{}} for none ({error})"
+        # A lone surrogate cannot be encoded, so no later text that quotes it could be sent.
         found = sound(cut_text(text))
         return Problem(path="", rule="json", expected=expected, found=found or "nothing")
     if not shallow(text) and too_deep(value):
@@ -440,7 +434,7 @@ def _too_much(text: str) -> Problem:
 
 
 def _unquoted(text: str) -> Json:
-    """The object in the text, if a model quoted its arguments once too often; else the text."""
+    """The object in the text, if the model encoded its arguments twice; else the text."""
     value = _decoded(text)
     return value if isinstance(value, dict) else text
 

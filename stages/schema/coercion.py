@@ -1,4 +1,4 @@
-"""Arguments coerced to what a schema wants, where no meaning is lost."""
+"""Arguments coerced to the types of a schema, without loss of meaning."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,24 +12,24 @@ from stages.repair.json_text import FoundJson, json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
 from stages.schema.value import Json, dotted, json_type, kinds, optional_members, pairs_lost, too_deep, types_of
 
-# Retype one value: the lossless coercions of a single value to the type that a part of a schema asks for.
+# Lossless coercions of a single value to the type that a part of a schema requires.
 
 _EXACT = 2**53
-"""Up to here a float holds every whole number exactly, so 2.0 is 2 and nothing else."""
+"""Up to here floats represent every whole number exactly, so 2.0 can only mean 2."""
 
 _PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
-"""Python's spelling of JSON's booleans and null, as some models write it; their XML formats hold only strings."""
+"""Python's spelling of JSON's booleans and null, which models use in XML formats, where every value is a string."""
 
 _LIST_OF_ONE = "string to array of one"
 _XML_ITEM = re.compile(r"<item>([^<]*+)</item>")
 _XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
-"""An array as models write it in XML."""
+"""An array as some models write it in XML."""
 
 
 def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> tuple[Json, str]:
-    """The value in the type that is asked for, and the name of the coercion; empty: none.
+    """The value in the required type, and the name of the coercion; empty if there was none.
 
-    `lists`: whether a value is one that the part lists, or the part lists none.
+    `lists` tells whether the part's `enum` or `const` allows a value; always, if it has neither.
     """
     if not isinstance(value, str):
         if part.get("format") == "decimal" and types_of(part) == ("string",) and kinds(value) & {"number", "integer"}:
@@ -42,29 +42,33 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
         option = _option(value, part, lists)
         return (value, "") if option is None else (option, f"{json_type(value)} to option")
     if value in ("null", "None") and "null" in types_of(part) and "enum" not in part and "const" not in part:
-        # Where null is allowed, no model means the text "null".
+        # If null is allowed, no model means the text "null".
         return None, "string to null"
     if _of_type(value, part) and lists(value):
         return value, ""
     spelt = _spelt(value)
     if not isinstance(spelt, str) and _of_type(spelt, part) and lists(spelt):
         whole = _whole(spelt, part)
-        return whole, f"{_source(spelt)} to {json_type(whole)}"
-    # Text that begins like JSON was meant as JSON, not as the only item of a list.
+        source = "JSON text" if isinstance(spelt, list | dict) else "string"
+        return whole, f"{source} to {json_type(whole)}"
     if "array" in types_of(part) and (items := _XML_ITEMS.fullmatch(value)):
         return list(_XML_ITEM.findall(items[0])), "items to array"
+    # Text that begins like JSON was meant as JSON, not as the only item of a list.
     if "array" in types_of(part) and value and not value.lstrip().startswith(("[", "{")):
         return [value], _LIST_OF_ONE
     return value, ""
 
 
 def _is_text(part: Mapping[str, Json]) -> bool:
-    """Whether the part wants a text and no number."""
+    """Whether the part allows text but not numbers."""
     return "string" in (types := types_of(part)) and not {"integer", "number"} & {*types}
 
 
 def _option(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> str | None:
-    """The listed string that spells this boolean or number, unless the value itself is listed."""
+    """The listed string that spells this boolean or number, in any case; None if there are several, or none.
+
+    None, too, if the value itself is listed.
+    """
     if not isinstance(value, bool | int | float) or not part.keys() & {"enum", "const"}:
         return None
     if _of_type(value, part) and lists(value):
@@ -81,7 +85,7 @@ def _of_type(value: Json, part: Mapping[str, Json]) -> bool:
 
 
 def _whole(value: Json, part: Mapping[str, Json]) -> Json:
-    """The integer for a float like 2.0 where integers are allowed and other numbers are not; else the value."""
+    """The integer for a float like 2.0, if integers are allowed but other numbers are not; else the value."""
     types = types_of(part)
     whole = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
     return int(value) if whole and isinstance(value, float) and "integer" in types and "number" not in types else value
@@ -95,7 +99,7 @@ _BEGINS_JSON = frozenset('"-0123456789tfn[{ \t\r\n')
 
 
 def _spelt(text: str) -> Json:
-    """The JSON value that the text spells; a number only as JSON has it, so 007 stays text."""
+    """The JSON value that the text spells, else the text. Numbers must be valid JSON, so 007 stays text."""
     if text in _PYTHON:
         return _PYTHON[text]
     if text[:1] not in _BEGINS_JSON:
@@ -108,7 +112,7 @@ def _spelt(text: str) -> Json:
     if isinstance(value, list | dict):
         return text if too_deep(value) or pairs_lost(text, value) else value
     if isinstance(value, str):
-        # A number in quotation marks, as models write it between XML's tags.
+        # A number in quotation marks, as models write it in XML.
         return value if value == text else _number(value, text)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _number(text, text)
@@ -116,7 +120,7 @@ def _spelt(text: str) -> Json:
 
 
 def _number(text: str, otherwise: str) -> Json:
-    """The number of exactly the value that the text spells; `otherwise` where there is none."""
+    """The number that the text spells, if it can be represented exactly; else `otherwise`."""
     if not _NUMBER.fullmatch(text):
         return otherwise
     try:
@@ -128,37 +132,31 @@ def _number(text: str, otherwise: str) -> Json:
 
 
 def _repaired_text(text: str) -> str | None:
-    """Repaired JSON for text with only one possible meaning, such as Python lists; None for any other text."""
+    """The JSON for text that can only be repaired in one way, such as a Python list; None for any other text."""
     found = json_at(text, 0) if text.startswith(("[", "{")) else None
     if not isinstance(found, FoundJson) or found.cost or not found.repairs or text[found.end :].strip():
         return None
     return found.text
 
 
-def _source(spelt: Json) -> str:
-    return "JSON text" if isinstance(spelt, list | dict) else "string"
-
-
-# Lossless coercions, led by the schema.
+# Lossless coercions, guided by the schema. These, and no others:
 #
-# - A string becomes the JSON value that it spells, a number only of exactly the same value: 2.50, 1e1, never 007.
-# - A number becomes the text of a decimal, an integer the text of its digits.
+# - A string becomes the JSON value that it spells; a number only if its value is the same: 2.50, 1e1, but not 007.
+# - A number becomes text if a decimal is required, an integer becomes text if a string is.
 # - A boolean or a number becomes the option of a string enum that spells it.
-# - A whole float becomes an integer where only integers are allowed.
-# - One string becomes a list of one, XML's `<item>`s a list of them.
-# - The null of an optional argument that cannot be null is left out; `null` as text is null where null is allowed.
-#
-# Nothing else.
+# - A whole float becomes an integer if only integers are allowed.
+# - A string becomes a list of one; XML `<item>`s become a list.
+# - A null for an optional argument that cannot be null is left out; the text "null" becomes null if null is allowed.
 
 _Coerced = tuple[Json, list[str]]
-"""A value, and the coercions that it needed."""
+"""A value, and the coercions that made it."""
 
 
 def coerce(value: Json, judge: Judge, size: int, *, improve: bool) -> tuple[Json, tuple[str, ...]]:
     """The value coerced as far as possible, and the name of each coercion (`string to integer at "qty"`).
 
-    `size` is the length of the value's text. A value that no coercion helps stays as it is, and doesn't fit. `improve`:
-    what fits, too, may be better written another way.
+    `size` is the length of the value's text. Values that no coercion helps stay unchanged, and do not fit. `improve`:
+    also coerce parts that fit already, such as 2.0 to 2.
     """
     coerced, repairs = _coerced(value, Place(judge, judge.schema.root), _Walk(size, improve=improve))
     return coerced, tuple(repairs)
@@ -169,7 +167,10 @@ _FURTHER = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 
 class _Walk(Fuel):
-    """One walk, and what it has found: by part, value and path. The value is kept, so that its id stays its own."""
+    """The state of one walk: its fuel, and its results by part, value and path.
+
+    A result is stored with its value, so that the value's id stays unique.
+    """
 
     def __init__(self, size: int, *, improve: bool) -> None:
         super().__init__(size)
@@ -207,24 +208,24 @@ def _through(value: Json, at: Place, fuel: _Walk) -> _Coerced:
 
 
 def _alternative(value: Json, branches: list[Place], fuel: _Walk) -> _Coerced:
-    """The value coerced to the alternative that it fits; else to the only result that the alternatives lead to.
+    """The value coerced by the alternative that it fits; else the only result that the alternatives lead to.
 
-    Alternatives with different results are ambiguous: the value stays.
+    If they lead to different results, the value is ambiguous and stays unchanged.
     """
     meant = next((branch for branch in branches if branch.fits(value)), None)
     if meant is not None:
         return _coerced(value, meant, fuel)
-    # What has needed no coercion is the value itself, which fits none.
+    # A result without coercions would be the value itself, which fits none of them.
     tried = [one for branch in branches if (one := _coerced(value, branch, fuel))[1] and branch.fits(one[0])]
     results = {msgspec.json.encode(result) for result, _ in tried}
     return tried[0] if len(results) == 1 else (value, [])
 
 
 def _here(value: Json, at: Place, fuel: _Walk) -> _Coerced:
-    """The value in the type that this part of the schema asks for, and everything in it likewise."""
+    """The value in the type that this part of the schema requires, with its members or items coerced, too."""
     retyped, repair = _retype(value, at.rules, lambda one: at.judge.lists(at.rules, one))
     if repair == _LIST_OF_ONE:
-        # Where a list may hold lists like itself, there would be no end to it.
+        # A schema of lists that contain lists like themselves would be wrapped without end.
         if fuel.wrapping:
             return value, []
         fuel.wrapping = True

@@ -1,7 +1,7 @@
-"""Schemas compiled and judged within a bound of work, however hostile they are.
+"""Schemas compiled, and values judged by them, with bounded work, however hostile they are.
 
-A schema whose validation would take too long is judged part by part, each pair of part and value once; what is not
-checked then is allowed.
+A schema whose validation could take too long is judged part by part, each pair of part and value once. Parts that
+cannot be checked even so allow any value.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import FancyRegexOptions, KeywordValidator, RegexOptions, ValidationError, Validator
 
 
-# Which parts of a schema stand within a part, and which are about the same value.
+# The keywords of a schema that contain parts.
 
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
 """Keywords whose parts apply to the value itself."""
@@ -42,7 +42,7 @@ _INNER = frozenset(
 """Keywords whose parts apply to members, their names, and items."""
 
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-"""Keywords that depend on what the parts beside them have judged already."""
+"""Keywords that depend on the verdicts of the keywords beside them."""
 
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 
@@ -52,11 +52,11 @@ _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "depe
 _PARTS = _SAME_VALUE | _INNER | _DEFINITIONS
 
 Step = tuple[str | int, ...]
-"""The way from a part to one within: the keyword, and the name or number under it."""
+"""A path from a part to one within it: the keyword, and the name or index under it."""
 
 
 def parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
-    """The parts that stand under the keyword."""
+    """The parts under the keyword."""
     match part.get(keyword):
         case None:
             return []
@@ -87,7 +87,7 @@ def _changed(keyword: str, rule: Json, change: Callable[[Step, Json], Json]) -> 
 
 
 def within(root: Json) -> Iterator[dict[str, Json]]:
-    """All objects in the schema, itself first; those that are no parts but values, such as constants, too."""
+    """All objects in the schema, itself first, including those that are values, such as constants."""
     todo = [root]
     while todo:
         match todo.pop():
@@ -100,13 +100,13 @@ def within(root: Json) -> Iterator[dict[str, Json]]:
                 pass
 
 
-# What the patterns of a schema cost to search for: measured by the size of their programs, not timed.
+# The cost of searching for the patterns of a schema, derived from the sizes of their compiled programs, not timed.
 #
-# Most patterns take time linear in the text. Those with look-around or back-references may begin anew at every
-# character, and go through what follows each time. The units are some five nanoseconds long.
+# Most patterns take time linear in the text. Those with look-around or back-references may restart at every character
+# and read the rest each time. A unit of cost is about five nanoseconds.
 
 _BACKTRACKING = 2_000
-"""Maximum steps back from one character, for a pattern with look-around or back-references."""
+"""Maximum backtracking steps from one character, for a pattern with look-around or back-references."""
 
 _MOST_TEXT = 2_000
 """Maximum characters of a pattern."""
@@ -115,35 +115,38 @@ _MOST_TEXTS = 6_000
 """Maximum characters of all patterns of a schema."""
 
 LARGEST = 1_000_000
-"""Maximum bytes of a pattern's program."""
+"""Maximum bytes of a pattern's compiled program."""
 
 _SIZES = (500, 2_000, 8_000, 32_000, 128_000, 500_000, LARGEST)
-"""The sizes in bytes that a pattern's program is tried in."""
+"""The limits in bytes to try, in order: the engine does not tell a program's size, only whether it exceeds a limit."""
 
 _MOST_SIZES = 4_000_000
-"""Maximum bytes of the programs that a schema's patterns are tried in."""
+"""Maximum total bytes of these trials for all patterns of a schema."""
 
 
 class Search(Struct, frozen=True):
-    """What one pattern costs: the size of its program, and whether it looks around."""
+    """The cost of a pattern: the size of its program, and whether it has look-around or back-references."""
 
     size: int
     around: bool
 
     def cost(self, length: int) -> int:
-        """The units that a search in a text of this length takes at most."""
+        """Maximum units of a search in a text of this length."""
         if self.around:
             return length * (length * (1 + self.size // 150) + 4 * _BACKTRACKING)
         return length * self.rate
 
     @property
     def rate(self) -> int:
-        """The units for each character."""
+        """Units for each character, without look-around."""
         return 100 + self.size // 100
 
 
 def searches(root: dict[str, Json]) -> dict[str, Search | None]:
-    """What each pattern of the schema costs; None: too much. What is no regular expression is left to the validator."""
+    """The cost of each pattern of the schema; None if it is too high.
+
+    Invalid patterns are left out; the validator reports them.
+    """
     found: dict[str, Search | None] = {}
     texts, sizes = _MOST_TEXTS, _MOST_SIZES
     for pattern in dict.fromkeys(_patterns(root)):
@@ -151,7 +154,7 @@ def searches(root: dict[str, Json]) -> dict[str, Search | None]:
         if len(pattern) > _MOST_TEXT or texts < 0:
             found[pattern] = None
         elif _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST):
-            # Repeated no times it is read, but its program is empty.
+            # Repeated zero times, the pattern is parsed, but its program is empty.
             tried = [size for size in _SIZES if size <= sizes]
             found[pattern], spent = _search(pattern, tried)
             sizes -= spent
@@ -167,7 +170,7 @@ def _patterns(root: Json) -> Iterator[str]:
 
 
 def _search(pattern: str, sizes: list[int]) -> tuple[Search | None, int]:
-    """What it costs, and the bytes of the programs that it was tried in."""
+    """The pattern's cost, and the total bytes of the trials."""
     around = not _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST, around=False)
     for tried, size in enumerate(sizes, 1):
         if _compiles(pattern, size, around=around):
@@ -186,7 +189,7 @@ def _compiles(pattern: str, size: int, *, around: bool = True) -> bool:
 
 
 def engine(*, around: bool, size: int = LARGEST) -> "RegexOptions | FancyRegexOptions":
-    """The engine for patterns, `around` those with look-around or back-references too."""
+    """The options of the pattern engine. `around`: with look-around and back-references."""
     from jsonschema_rs import FancyRegexOptions, RegexOptions  # noqa: PLC0415 - it takes longer to import than most of forge
 
     if around:
@@ -194,53 +197,54 @@ def engine(*, around: bool, size: int = LARGEST) -> "RegexOptions | FancyRegexOp
     return RegexOptions(size_limit=size)
 
 
-# How many parts of a schema apply to one value, at most: what a check costs for each value.
+# The maximum number of parts of a schema that apply to one value, which is the cost of a check for each value.
 #
-# A schema of 2 kB can ask 2**30 times for the same, by alternatives that each refer to the next definition twice. So
-# the parts are counted with their references followed, before the schema is used. The count is an upper bound: it adds
-# up what stands at different places too. A schema that refers to itself has no bound, and is judged part by part.
+# A schema of 2 kB can check the same thing 2**30 times, by alternatives that each refer to the next definition twice.
+# So the parts are counted, following references, before the schema is used. The count is an upper bound, because it
+# also adds up parts that apply to different places. A schema that refers to itself has no bound, and is judged part by
+# part.
 
 MOST_VISITS = 1_000
-"""As many parts, or more, are not counted further."""
+"""Counting stops here."""
 
 _MOST_NAMED = 100
-"""Maximum parts that references are told by name: each reference is looked for in all of them."""
+"""Maximum number of parts with names of their own, because each reference is looked up in all of them."""
 
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 
 def visits(root: dict[str, Json]) -> int:
-    """An upper bound for the parts that apply to one value. `MOST_VISITS`: as many or more, or without a bound."""
+    """An upper bound for the parts that apply to one value; `MOST_VISITS` if it is that high or there is none."""
     named = [part for part in within(root) if part.keys() & {"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}]
     counts: dict[int, int] = {}
     if len(named) > _MOST_NAMED:
         return MOST_VISITS
 
     def targets(reference: Json) -> list[Json]:
-        """The parts that a reference may mean; none for a published schema, which the validator brings along."""
+        """The parts that a reference may mean; none for a published schema, which the validator includes."""
         document, _, fragment = str(reference).partition("#")
         if fragment and not fragment.startswith("/"):
             return [*named]
         found = [at_pointer(one, f"#{fragment}") for one in ([] if document else [root]) + named]
         known = not document or any(str(part.get("$id")).endswith(document.rpartition("/")[2]) for part in named)
-        # A published schema may lead back to a name in this one.
+        # A published schema may refer back to a name in this one.
         return [part for part in found if part is not None] if known or not named else [root]
 
     def count(part: Json, depth: int) -> int:
         if not isinstance(part, dict):
             return 1
         if id(part) not in counts:
-            counts[id(part)] = MOST_VISITS  # for what leads back to it
+            counts[id(part)] = MOST_VISITS  # for references back to this part
             if depth == _DEEPEST:
                 return MOST_VISITS
             below = 0
             for keyword in part.keys() & (_SAME_VALUE | _INNER):
                 within_it = [count(one, depth + 1) for one in parts_of(part, keyword)]
-                # A member has one name, and an item one place.
+                # A member has one name and an item one index, so only one of these parts applies.
                 below += max(within_it, default=0) if keyword in ("properties", "prefixItems") else sum(within_it)
             for keyword in part.keys() & _REFERENCES:
                 below += sum(count(one, depth + 1) for one in targets(part[keyword]))
-            # The validator asks the parts beside a keyword of the unevaluated again.
+            # For an "unevaluated" keyword, the validator checks the parts beside it again.
             below *= 3 if part.keys() & _UNEVALUATED else 1
             counts[id(part)] = min(MOST_VISITS, 1 + below)
         return counts[id(part)]
@@ -248,25 +252,25 @@ def visits(root: dict[str, Json]) -> int:
     return count(root, 0)
 
 
-# A compiled schema: its validator, what a check with it may cost, and what in it is not checked.
+# A compiled schema: its validator, the cost of a check, and the parts that are not checked.
 
 _MOST_WORK = 10_000_000
-"""Maximum units that the validator may take by itself; see `stages.schema.judging`."""
+"""Maximum units of a check by the validator alone; for a unit, see the patterns above."""
 
 _UNFOLLOWED = frozenset({"$dynamicRef", "$recursiveRef", "$anchor"})
-"""References that only the validator follows."""
+"""Keywords of references that only the validator can follow."""
 
 
 class SchemaError(ValueError):
-    """A tool's parameters are not a JSON Schema that forge can check with; says where and why."""
+    """A tool's parameters are not a JSON Schema that arguments can be checked against; the text says where and why."""
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
-    """A schema, and its validator.
+    """A schema with its validator, `whole`.
 
-    `draft` is the dialect that it names, `documents` whether parts of it are documents of their own. `searches` are its
-    patterns. `unchecked` names what costs too much to check, so any value fits there. `rate` is the work that the
-    validator may do for each character of arguments; None: more than can be counted.
+    `draft` is the dialect that it names; `documents`: parts of it are documents of their own (`$id`). `searches` has
+    the costs of its patterns. `unchecked` names the parts that cost too much to check, so any value fits there. `rate`
+    is the maximum work of the validator for each character of arguments, in units; None if it has no bound.
     """
 
     root: Json
@@ -278,12 +282,12 @@ class Compiled(Struct, frozen=True, kw_only=True):
     rate: int | None
 
     def quick(self, size: int) -> bool:
-        """Whether the validator by itself checks arguments of that many characters in bounded time."""
+        """Whether the validator alone can check arguments of so many characters in bounded time."""
         return self.rate is not None and self.rate * size <= _MOST_WORK
 
 
 def compiled(parameters: bytes | Raw) -> Compiled:
-    """The schema, compiled. Raises SchemaError; nothing that it refers to is ever fetched."""
+    """The schema, compiled. Raises SchemaError for an invalid one; references are never fetched."""
     size, unchecked = len(bytes(parameters)), list[str]()
     schema = _read(parameters) if size <= MAX_BYTES else {}
     if size > MAX_BYTES:
@@ -292,7 +296,7 @@ def compiled(parameters: bytes | Raw) -> Compiled:
     root = _affordable(known, unchecked, (), schema)
     ways = visits(root)
     if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in within(root)):
-        unchecked.append("references that are no pointers")
+        unchecked.append("references that are not pointers")
     kept = {pattern: search for pattern, search in known.items() if search}
     around = any(search.around for search in kept.values())
     return Compiled(
@@ -309,7 +313,7 @@ def compiled(parameters: bytes | Raw) -> Compiled:
 
 
 def _compared(root: dict[str, Json]) -> int:
-    """How many arrays and objects its enums list. The validator compares a value with each of them."""
+    """The number of arrays and objects in its enums, because the validator compares a value with each of them."""
     listed = (options for part in within(root) if isinstance(options := part.get("enum"), list))
     return sum(isinstance(option, list | dict) for options in listed for option in options)
 
@@ -317,7 +321,7 @@ def _compared(root: dict[str, Json]) -> int:
 def _affordable(
     known: Mapping[str, Search | None], unchecked: list[str], path: Step, part: dict[str, Json]
 ) -> dict[str, Json]:
-    """The part without patterns that cost too much."""
+    """The part without patterns that cost too much, which are added to `unchecked`."""
 
     def inner(step: Step, one: Json) -> Json:
         return _affordable(known, unchecked, (*path, *step), one) if isinstance(one, dict) else one
@@ -345,7 +349,7 @@ def _read(parameters: bytes | Raw) -> dict[str, Json]:
     try:
         schema = decode(_any, bytes(parameters))
     except msgspec.DecodeError as error:
-        raise SchemaError(f"the schema is no JSON: {error}") from error
+        raise SchemaError(f"the schema is not JSON: {error}") from error
     if not isinstance(schema, dict):
         raise SchemaError(f"the schema is {shown_value(schema)}; write a JSON object")
     if too_deep(schema):
@@ -368,45 +372,45 @@ def _validator(schema: dict[str, Json], *, around: bool) -> "Validator":
 def _explained(error: "ValidationError") -> str:
     where = error.instance_path
     if error.kind.name == "$ref":
-        return f"the schema refers to what is not in it: {error.message}; refer to its own parts, as in #/$defs/name"
+        return f"the schema refers outside of itself: {error.message}; refer to its own parts, as in #/$defs/name"
     keyword = next((step for step in reversed(where) if isinstance(step, str)), "schema")
     return f'the schema is wrong at "{dotted(where)}": {cut_text(error.message, 200)} (keyword "{keyword}")'
 
 
-# Whether values fit parts of a schema, each question asked once in a check, and all of them in bounded work.
+# Whether values fit parts of a schema: each question is answered once in a check, with bounded work in all.
 #
-# The validator alone would ask the same again for every way through the schema that leads to it. So it is given single
-# parts, whose references, instead of being followed, come back here as questions.
+# The validator alone would answer the same question again for every path through the schema that leads to it. So it is
+# given single parts, with their references replaced by keywords of ours, whose questions come back here.
 
 _DEEPEST = 150
-"""Maximum questions that wait for one another. Each takes some of the interpreter's stack."""
+"""Maximum depth of nested questions, because each takes some of the interpreter's stack."""
 
 _INLINED, _NESTED, _JUDGED_LEVELS = 100, 3, 100
-"""Maximum copies of what references lead to, of parts around one another that ask what is unevaluated, and depth."""
+"""Maximum number of copied references, of nested "unevaluated" parts, and maximum depth (`_alone`)."""
 
 _MOST_SEARCHED = 10_000_000
-"""Maximum units for the patterns in one check; see `stages.schema.judging`."""
+"""Maximum units for all patterns in one check."""
 
 _REFERENCE, _PATTERN, _ENUM = "forge:reference", "forge:pattern", "forge:enum"
-"""Keywords of our own, for what comes back here."""
+"""Keywords of ours, whose questions come back here."""
 
 _ASKED = {"pattern": _PATTERN, "enum": _ENUM}
-"""The keywords that they stand for."""
+"""The keywords that two of them replace."""
 
 _ANY: dict[str, Json] = {"additionalProperties": True, "items": True}
-"""Any value fits this, and nothing in it is unevaluated."""
+"""A part that any value fits, with all of it evaluated."""
 
 _LEFT_OUT = _DEFINITIONS | {_REFERENCE, _PATTERN, _ENUM, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 
 
-class _Unfit(Exception):  # noqa: N818 - how the validator is told
+class _Unfit(Exception):  # noqa: N818 - a verdict: a keyword of ours raises it for a value that does not fit
     """The value does not fit."""
 
 
 class Judge:
-    """The verdicts of one check, which uses it up. `size` is the length of the arguments' text.
+    """The verdicts of one check; use a new Judge for each. `size` is the length of the arguments' text.
 
-    `exhausted` says that there were too many questions; verdicts are not to be relied on then.
+    `exhausted`: there were too many questions, and verdicts are unreliable.
     """
 
     def __init__(self, schema: Compiled, size: int) -> None:
@@ -417,18 +421,18 @@ class Judge:
         self._inlined = _INLINED
         self._waiting = 0
         self._asking = False
-        # By identity. The value is kept with its verdict, so that no other takes its place in memory.
+        # By ids of part and value. The value is stored, too, so that its id is not reused.
         self._verdicts: dict[tuple[int, int], tuple[object, bool]] = {}
         self._validators: dict[int, Validator] = {}
         self._own: dict[int, Validator] = {}
         self._patterns: dict[str, Validator] = {}
         self._options: dict[int, frozenset[str]] = {}
         self._found: dict[tuple[str, str], bool] = {}
-        # In these a reference overrides what stands beside it.
+        # In these drafts, a `$ref` overrides the keywords beside it.
         self._overriding = any(name in schema.draft for name in ("draft-04", "draft-06", "draft-07"))
 
     def fits(self, part: Json, value: object) -> bool:
-        """Whether the value fits that part of the schema; False where there is none."""
+        """Whether the value fits that part of the schema; False if there is no such part."""
         if not isinstance(part, dict):
             return part is True
         key = id(part), id(value)
@@ -440,13 +444,13 @@ class Judge:
             return False
         self._questions -= 1
         self._waiting += 1
-        # What depends on itself alone demands nothing.
+        # A part that only refers back to itself accepts everything.
         self._verdicts[key] = value, True
         verdict = False
         try:
             verdict = self._validator(part).is_valid(value)
         except RecursionError:
-            # Whoever called has used up most of the interpreter's stack. The validator would take this for a verdict.
+            # The caller has used up most of the interpreter's stack. The validator would take the error for a verdict.
             self.exhausted = True
         finally:
             self._verdicts[key] = value, verdict
@@ -454,11 +458,11 @@ class Judge:
         return verdict
 
     def learn(self, value: Json, *, fits: bool) -> None:
-        """Note the validator's own verdict on a value of the whole schema."""
+        """Record the validator's own verdict on a value of the whole schema."""
         self._verdicts[id(self.schema.root), id(value)] = value, fits
 
     def lists(self, part: dict[str, Json], value: Json) -> bool:
-        """Whether the value is one that the part lists; True where it lists none."""
+        """Whether the part's `const` or `enum` allows the value; True if it has neither."""
         listed = [part["const"]] if "const" in part else part.get("enum")
         if not isinstance(listed, list):
             return True
@@ -468,7 +472,7 @@ class Judge:
         return canonical_value(value) in options
 
     def finds(self, pattern: str, text: str) -> bool:
-        """Whether the pattern is in the text; True where to search for it would cost too much."""
+        """Whether the pattern matches in the text; True if searching for it would cost too much."""
         search = self.schema.searches.get(pattern)
         cost = 0 if search is None or (pattern, text) in self._found else search.cost(len(text))
         if search is None or cost > self._searched:
@@ -487,7 +491,7 @@ class Judge:
         return found
 
     def own(self, part: dict[str, Json], keywords: frozenset[str]) -> "Validator":
-        """The validator of these rules of the part."""
+        """The validator of only these keywords of the part."""
         found = self._own.get(id(part))
         if found is None:
             rules = {keyword: rule for keyword, rule in part.items() if keyword in keywords}
@@ -507,7 +511,7 @@ class Judge:
 
     @cached_property
     def _keywords(self) -> "dict[str, type[KeywordValidator]]":
-        # Weak: the validator's hold on a judge that holds the validator would never be seen and freed.
+        # Weak, because the garbage collector cannot see a cycle that goes through the validator.
         judge = ref(self)
 
         class Reference:
@@ -539,10 +543,10 @@ class Judge:
         return {_REFERENCE: Reference, _PATTERN: Pattern, _ENUM: Enum}
 
     def _alone(self, part: dict[str, Json], nested: int = 0, level: int = 0) -> dict[str, Json]:
-        """The part by itself: its references and patterns come back here.
+        """The part by itself, with keywords of ours for its references, patterns and enums.
 
-        `nested` counts the parts around it that ask what in the same value is unevaluated. That cannot be asked through
-        a reference, so what is referred to is copied.
+        `nested` counts the parts around it with an "unevaluated" keyword about the same value. Such a keyword must see
+        what a reference evaluates, so references inside it are replaced by copies.
         """
         nested += bool(part.keys() & _UNEVALUATED)
         if nested > _NESTED or level > _JUDGED_LEVELS:
@@ -568,7 +572,7 @@ class Judge:
         return {**left, "allOf": [*(conjuncts if isinstance(conjuncts, list) else []), *referred]} if referred else left
 
     def _referred(self, reference: Json, nested: int, level: int) -> Json:
-        """What stands for the reference."""
+        """The part in place of the reference: a keyword of ours, a copy, or one that any value fits."""
         if self.schema.documents or not is_pointer(reference):
             return _ANY
         if not nested:
@@ -581,14 +585,14 @@ class Judge:
         return self._alone(target, nested, level + 1) if isinstance(target, dict) else target
 
 
-# The way through a schema along a value: which of its parts apply to which place in the value.
+# The parts of a schema that apply to each place in a value.
 
 _LEVELS = 120
-"""Maximum depth to which parts of a schema are followed, references included."""
+"""Maximum depth to which parts of a schema are followed, including references."""
 
 
 Path = tuple[str | int, ...]
-"""The names and numbers that lead to a place in a value."""
+"""The names and indexes that lead to a place in a value."""
 
 
 class Place(Struct, frozen=True):
@@ -605,7 +609,7 @@ class Place(Struct, frozen=True):
         return self.part if isinstance(self.part, dict) else {}
 
     def fits(self, value: Json) -> bool:
-        """Whether the value fits the part; False where there is none."""
+        """Whether the value fits the part; False if there is no such part."""
         return self.judge.fits(self.part, value)
 
     def conjuncts(self) -> list[Self]:
@@ -615,7 +619,7 @@ class Place(Struct, frozen=True):
         return referred + self._branches("allOf") if "allOf" in self.rules else referred
 
     def alternatives(self) -> list[list[Self]]:
-        """The lists of parts of which one has to apply to the same value: `anyOf` and `oneOf`."""
+        """The lists of parts one of which must fit the same value: `anyOf` and `oneOf`."""
         return [self._branches(keyword) for keyword in ("anyOf", "oneOf") if keyword in self.rules]
 
     def member(self, name: str) -> Self:
@@ -645,17 +649,17 @@ class Place(Struct, frozen=True):
 
 
 class Fuel:
-    """What one walk through a schema beside a value may still cost. It is used up by the walk that it was made for.
+    """The number of steps left in one walk through a schema and a value; use a new one for each walk.
 
-    Where a schema refers to itself in several alternatives, trying all of them would take exponential time. `size` is
-    the length of the value's text.
+    If a schema refers to itself in several alternatives, trying all of them would take exponential time. `size` is the
+    length of the value's text.
     """
 
     def __init__(self, size: int) -> None:
         self._left = 1000 + 2 * size
 
     def lasts(self, at: Place) -> bool:
-        """Whether to go on at this place, which costs a unit; no place is followed deeper than `LEVELS`."""
+        """Whether to continue at this place, which costs one step; never deeper than `_LEVELS`."""
         if at.level > _LEVELS or not self._left:
             return False
         self._left -= 1

@@ -1,4 +1,4 @@
-"""Schemas cut to what a server's grammar or strict mode takes, without refusing what they allow."""
+"""Schemas reduced to what a server's grammar or strict mode supports, without excluding any value that they allow."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -9,14 +9,14 @@ from msgspec import Raw, Struct
 
 from stages.schema.value import MAX_BYTES, Json, at_pointer, json_type, members_of, names_in, optional_members, types_of
 
-# Patterns that llama.cpp's grammars support: from an ECMA regular expression to its plainest equal.
+# Patterns for llama.cpp's grammars: from an ECMA regular expression to a simple equivalent one.
 #
 # llama.cpp (common/json-schema-to-grammar.cpp) copies classes and quantifiers into its own grammar language and writes
-# text into JSON unescaped. So only what means the same there is passed on: ASCII text without quotes and backslashes,
-# positive classes, groups, alternatives in groups, and small repetitions.
+# text into JSON unescaped. So only constructs that mean the same there are passed on: ASCII text without quotes and
+# backslashes, positive classes, groups, alternatives in groups, and small repetitions.
 
 _MOST_REPEATS = 100
-"""Maximum copies that one repetition may unfold to; the grammar's size and time grow with them."""
+"""Maximum copies that a repetition expands to, because the grammar's size and time grow with them."""
 
 _TOKEN = re.compile(
     r"""(?P<open>\((?:\?:)?(?![?*+{)|]))
@@ -35,7 +35,7 @@ _MEMBER = re.compile(r"\\(?P<set>[dw])|\\(?P<escaped>.)|(?P<range>[A-Za-z0-9]-[A
 
 
 def plain_pattern(pattern: str) -> str | None:
-    """An equal pattern that llama.cpp supports, from `^` to `$`; None: there is none."""
+    """An equivalent pattern, from `^` to `$`, that llama.cpp supports; None if there is none."""
     if not (pattern.startswith("^") and pattern.endswith("$") and len(pattern) > 2):
         return None
     written = ["^"]
@@ -52,13 +52,13 @@ def plain_pattern(pattern: str) -> str | None:
 
 
 def _written(token: re.Match[str], depth: int) -> str | None:
-    """The token as llama.cpp reads it correctly; None: it cannot."""
+    """The token in a form that llama.cpp reads correctly; None if there is none."""
     if token["open"]:
         return "("
     if token["set"]:
         return f"[{_SETS[token['set'][1]]}]"
     if token["escaped"]:
-        # A class of one: llama.cpp would join an escaped character with the text before it, and repeat both.
+        # A class of one character: llama.cpp would join an escaped character with the text before it, and repeat both.
         return f"[{token['escaped'][1]}]"
     if token["members"]:
         # A class of the same characters without escapes, the hyphen last, where it means itself.
@@ -78,16 +78,16 @@ def _written(token: re.Match[str], depth: int) -> str | None:
 
 SchemaPart = dict[str, Json]
 Supported = tuple[SchemaPart, list[str]]
-"""The supported rules, and the keywords of the others."""
+"""The supported rules, and the keywords of those left out."""
 
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 
 _EXACT = 2**53
-"""Beyond this the converter's arithmetic on bounds is not reliable."""
+"""Beyond this, the converter's arithmetic with bounds is unreliable."""
 
 
 def _string_rules(schema: SchemaPart, *, typed: bool) -> Supported:
-    """The rules of a string: one of pattern, format and length, as the converter only looks at the first it finds."""
+    """The rules of a string: one of pattern, format and length, because the converter uses only the first it finds."""
     pattern, name = schema.get("pattern"), schema.get("format")
     asked: SchemaPart = {}
     if isinstance(pattern, str) and (plainly := plain_pattern(pattern)) is not None:
@@ -101,7 +101,7 @@ def _string_rules(schema: SchemaPart, *, typed: bool) -> Supported:
 
 
 def _length_rules(schema: SchemaPart, low: str, high: str) -> Supported:
-    """Two limits of a length, unless they make the grammar too large or leave no value."""
+    """The limits of a length, unless they make the grammar too large or exclude every value."""
     given = [limit for limit in (low, high) if limit in schema]
     whole = {limit: n for limit in given if (n := _whole(schema[limit])) is not None and 0 <= n <= _MOST_REPEATS}
     asked: SchemaPart = {} if whole.get(low, 0) > whole.get(high, _MOST_REPEATS) else {**whole}
@@ -109,7 +109,7 @@ def _length_rules(schema: SchemaPart, low: str, high: str) -> Supported:
 
 
 def _number_rules(schema: SchemaPart, *, integers: bool) -> Supported:
-    """The bounds of a number. Only those of an integer become grammar; they must be integers and leave a value."""
+    """The bounds of a number. Those of an integer become grammar, so they must be integers and allow a value."""
     given = {name: schema[name] for name in _LOWER + _UPPER if name in schema}
     if not integers:
         numbers: SchemaPart = {name: bound for name, bound in given.items() if not isinstance(bound, bool)}
@@ -144,7 +144,7 @@ Inner = Callable[[Json, str], SchemaPart]
 """Projects an inner part, given the step to it (`.name`, `[]`)."""
 
 _CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
-"""Rules that can mention further members of an object."""
+"""Rules that may mention members that the object does not declare."""
 
 
 def _any_value() -> SchemaPart:
@@ -153,7 +153,7 @@ def _any_value() -> SchemaPart:
 
 
 _EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
-"""Names that the converter can exclude from further members: it copies their bytes into character classes."""
+"""Names that the converter can exclude from undeclared members: it copies their bytes into character classes."""
 
 
 def _object_rules(schema: SchemaPart, inner: Inner) -> Supported:
@@ -201,7 +201,7 @@ def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
     items = schema.get("items")
     leading = items if isinstance(items, list) else schema.get("prefixItems")
     if isinstance(leading, list):
-        # A tuple of fixed length, which the converter supports only if no item may be missing or added.
+        # The converter supports tuples only with a fixed length.
         length: Json = len(leading)
         if leading and schema.get("minItems") == length == schema.get("maxItems"):
             places: list[Json] = [inner(place, f"[{i}]") for i, place in enumerate(leading)]
@@ -215,11 +215,11 @@ def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
     return asked, [*dropped, "items"] if items is False else dropped
 
 
-# Definitions that refer to themselves before any value is read: no grammar can follow them.
+# Definitions that refer to themselves before any value is read (left recursion): no grammar can follow them.
 
 
 def self_referring(definitions: dict[str, Json]) -> list[str]:
-    """The names of those definitions, in time linear in their references."""
+    """The names of the definitions that are left-recursive. Linear in the number of references."""
     leads = {name: _leads(part) & definitions.keys() for name, part in definitions.items()}
     back: dict[str, set[str]] = {name: set() for name in definitions}
     for name, further in leads.items():
@@ -227,7 +227,7 @@ def self_referring(definitions: dict[str, Json]) -> list[str]:
             back[one].add(name)
     found: set[str] = set()
     seen: set[str] = set()
-    # Kosaraju: backwards from the last that a walk leaves, what is reached refers to one another.
+    # Kosaraju's algorithm: the definitions reached backwards from the last one finished refer to one another.
     for name in reversed([one for start in _left_last(definitions, leads) for one in start]):
         together = _reached(name, back, seen)
         if len(together) > 1 or name in leads[name]:
@@ -236,7 +236,7 @@ def self_referring(definitions: dict[str, Json]) -> list[str]:
 
 
 def _leads(part: Json) -> set[str]:
-    """The definitions that the part stands for, as a reference or in alternatives."""
+    """The definitions that the part refers to directly, or in alternatives."""
     if not isinstance(part, dict):
         return set()
     target, branches = part.get("$ref"), part.get("anyOf")
@@ -245,7 +245,7 @@ def _leads(part: Json) -> set[str]:
 
 
 def _left_last(names: Mapping[str, Json], leads: Mapping[str, set[str]]) -> Iterator[list[str]]:
-    """The names of each walk along the references from a new one, in the order in which a walk leaves them."""
+    """For each depth-first walk along the references, its names in the order in which they are finished."""
     seen: set[str] = set()
     for start in names:
         left = list[str]()
@@ -261,7 +261,7 @@ def _left_last(names: Mapping[str, Json], leads: Mapping[str, set[str]]) -> Iter
 
 
 def _reached(name: str, leads: Mapping[str, set[str]], seen: set[str]) -> set[str]:
-    """The new names that are reached, which are seen then."""
+    """The names reached that were not in `seen`, and are now."""
     reached, todo = set[str](), [name]
     while todo:
         if (one := todo.pop()) not in seen:
@@ -271,7 +271,7 @@ def _reached(name: str, leads: Mapping[str, set[str]], seen: set[str]) -> set[st
     return reached
 
 
-# Merge `allOf` into one part, for grammars without conjunctions. The result demands the same or less.
+# `allOf` merged into one part, for grammars without conjunctions. The result accepts the same values or more.
 
 _Part = dict[str, Json]
 
@@ -279,7 +279,7 @@ _NESTED = 8
 """Maximum depth to which references and `allOf`s are followed; deeper ones are left out."""
 
 NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$id", "$schema", "$defs", "definitions"})
-"""Keywords that demand nothing."""
+"""Keywords that require nothing."""
 
 
 _MOST = 200
@@ -341,16 +341,16 @@ def _members(one: _Part, other: _Part) -> _Part:
     return {**one, **other, **shared}
 
 
-# Optional members of an object's schema: which they are, and the schema in which each is written, or null.
+# Optional members as required but nullable ones, so that a constrained model decides about each.
 
 MOST_OPTIONAL = 8
-"""Maximum number of optional members that are written, or null; writing null for more takes longer than it helps."""
+"""Maximum number of optional members to make required; with more, generating the nulls takes longer than it helps."""
 
 
 def written_or_null(schema: dict[str, Json]) -> dict[str, Json]:
-    """The schema with all members required and null in place of an optional one, which `coerce` leaves out again.
+    """The schema with all members required, where optional ones may be null, which `coerce` removes again.
 
-    A member that may be null and has another default stays optional: its null would not mean its default.
+    A member that may already be null and has another default stays optional: its null would not mean its default.
     """
     members, optional = members_of(schema), optional_members(schema)
     if not 0 < len(optional) <= MOST_OPTIONAL:
@@ -383,11 +383,11 @@ def _default(part: Json) -> Json:
 
 # Project a schema to the subset of OpenAI's strict mode: closed objects, every member required.
 #
-# https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. An optional member becomes one that may
-# be null: `coerce` leaves such a null out again. It starts from the projection to llama.cpp.
+# https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. Optional members become required ones
+# that may be null; `coerce` removes such a null again. This projection starts from the one for llama.cpp.
 
 _DEEPEST = 8
-"""Maximum depth of objects; the limit is 10, and two are around the arguments."""
+"""Maximum depth of objects: the API's limit is 10, and the arguments are inside two (`wires.branch`)."""
 
 _MOST_MEMBERS = 5000
 _MOST_VALUES = 1000
@@ -395,15 +395,15 @@ _MOST_TEXT = 120_000
 """Maximum characters of names and listed values."""
 
 _FORBIDDEN = ("default", "minLength", "maxLength")
-"""What llama.cpp supports and the strict subset does not; `default` has no effect anyway."""
+"""Keywords that llama.cpp supports and the strict subset does not. Dropping `default` has no effect."""
 
 
 class NotStrict(ValueError):  # noqa: N818 - it is a verdict
-    """The subset has no schema that accepts what this one accepts; the text says why."""
+    """The strict subset has no schema that accepts the same values; the text says why."""
 
 
 class _Count(Struct):
-    """Counts that the limits are about."""
+    """Counts for the limits of strict mode."""
 
     members: int = 0
     values: int = 0
@@ -411,9 +411,9 @@ class _Count(Struct):
 
 
 def strict(schema: SchemaPart, before: tuple[str, ...]) -> tuple[SchemaPart, tuple[str, ...]]:
-    """The schema in the strict subset, and the rules that it no longer has. NotStrict says why there is none.
+    """The schema in the strict subset, and the rules that it no longer has. Raises NotStrict if there is none.
 
-    `before` are the rules that the projection to llama.cpp dropped.
+    `before` are the rules that the projection for llama.cpp dropped.
     """
     if opened := [what for what in before if what.startswith("additionalProperties")]:
         raise NotStrict(f"further members may stand beside those declared: {opened[0]}")
@@ -423,7 +423,7 @@ def strict(schema: SchemaPart, before: tuple[str, ...]) -> tuple[SchemaPart, tup
     whole = _strict_part({key: value for key, value in schema.items() if key != "$defs"}, "", 0, count, dropped)
     defined: SchemaPart = {name: _strict_part(part, f".{name}", 0, count, dropped) for name, part in named}
     if whole.get("type") != "object":
-        raise NotStrict("the whole is no object with declared members")
+        raise NotStrict("the whole is not an object with declared members")
     if count.members > _MOST_MEMBERS or count.values > _MOST_VALUES or count.text > _MOST_TEXT:
         raise NotStrict(f"it has {count.members} members and {count.values} listed values, {count.text} characters")
     return ({**whole, "$defs": defined} if defined else whole), tuple(dict.fromkeys(dropped))
@@ -516,12 +516,11 @@ def _named(path: str) -> str:
     return f'"{path.removeprefix(".")}"' if path else "the top"
 
 
-# Project a schema to what a backend's grammar supports; the rest is checked after decoding.
+# The projection of a schema to what a backend's grammar supports; the rest is checked after the reply.
 #
-# OpenAI's strict mode is in `strict_mode`; everything below is about llama.cpp. The rules are those of its converter
-# (common/json-schema-to-grammar.cpp), which refuses some schemas and reads others more narrowly than JSON Schema does:
-# an object is closed unless it says otherwise, `allOf` makes every member required, an empty schema is an object, and
-# keywords beside `anyOf` or `enum` are ignored.
+# OpenAI's strict mode is above; this is for llama.cpp. Its converter (common/json-schema-to-grammar.cpp) refuses some
+# schemas and reads others more narrowly than JSON Schema does: an object is closed unless it says otherwise, `allOf`
+# makes every member required, an empty schema is an object, and keywords beside `anyOf` or `enum` are ignored.
 
 SchemaTarget = Literal["llama.cpp", "openai-strict"]
 """The supported targets: llama.cpp's grammar (also llama-server, llamafile, Ollama), and OpenAI's strict mode."""
@@ -535,15 +534,15 @@ _UNKNOWN = frozenset(
 """Rules that the converter ignores."""
 
 _MOST_NAMES = 200
-"""Maximum number of definitions; an `allOf` around itself could otherwise make larger ones for ever."""
+"""Maximum number of definitions: an `allOf` that contains itself would otherwise produce new ones without end."""
 
 
 class Projection(Struct, frozen=True, kw_only=True):
-    """A schema that the backend supports and that accepts every value that the original accepts.
+    """A schema that the target supports and that accepts every value that the original accepts.
 
-    `dropped` names the rules that it no longer has (`pattern at "sku"`), in the order of the schema. `refused` says why
-    the target supports no such schema; the schema is then the one for llama.cpp. In the strict mode it accepts null in
-    place of an optional member (see `coerce`).
+    `dropped` names the rules that it no longer has (`pattern at "sku"`), in the order of the schema. `refused` is the
+    reason if the target supports no such schema; `schema` is then the one for llama.cpp. In strict mode, it accepts
+    null for an optional member, which `coerce` removes again.
     """
 
     schema: Raw
@@ -552,9 +551,9 @@ class Projection(Struct, frozen=True, kw_only=True):
 
 
 def project(schema: bytes | Raw, target: SchemaTarget) -> Projection:
-    """The schema as far as the target's grammar supports it, with all definitions under its own `$defs`.
+    """The schema as far as the target supports it, with all definitions under its own `$defs`.
 
-    The schema must be one that `checker` takes.
+    It must be a schema that `checker` accepts.
     """
     if len(bytes(schema)) > MAX_BYTES:
         return Projection(schema=Raw(b'{"type":"object"}'), dropped=("all",), refused="it is too large")
@@ -577,7 +576,7 @@ def _for_strict(part: SchemaPart, dropped: tuple[str, ...]) -> Projection:
 
 
 class _Work(Struct):
-    """What the walk collects: definitions by name, names by pointer, dropped rules, and definitions to be projected."""
+    """The state of the walk: definitions by name, names by pointer, dropped rules, and definitions left to project."""
 
     root: Json
     definitions: SchemaPart
@@ -665,7 +664,7 @@ def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
 
 
 def _define(key: str, name: str, schema: Json, work: _Work) -> None:
-    """Make the part a definition. It is projected later, as it may refer to itself, or to the next of thousands."""
+    """Make the part a definition, to be projected later: it may refer to itself, or begin a chain of thousands."""
     free = name
     while free in work.definitions:
         number = work.numbers[name] = work.numbers.get(name, 1) + 1

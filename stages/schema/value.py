@@ -1,4 +1,4 @@
-"""JSON values: their type, their kinds, and how a text quotes them."""
+"""JSON values: their types, their text in messages, and limits of schemas."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
@@ -9,17 +9,17 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 """The value of a JSON text. Numbers are ints and floats, never Decimals."""
 
 _SHOWN = 80
-"""Maximum characters of a value, or of one name in a path, that a text quotes."""
+"""Maximum characters of a value, or of one name in a path, in a message."""
 
 MAX_BYTES = 500_000
-"""Maximum bytes of a schema that is checked with; no model reads as many."""
+"""Maximum bytes of a schema that arguments are checked against; no model could read more."""
 
 MAX_DEPTH = 64
 """Maximum levels of nested arrays and objects."""
 
 
 def kinds(value: Json) -> frozenset[str]:
-    """The names that JSON Schema's `type` has for the value; a whole number is an integer and a number."""
+    """The types of the value in JSON Schema's terms; a whole number is both an integer and a number."""
     match value:
         case None:
             return frozenset({"null"})
@@ -38,39 +38,39 @@ def kinds(value: Json) -> frozenset[str]:
 
 
 def json_type(value: Json) -> str:
-    """The one name of the value's type; `integer` only for what JSON writes without a point."""
+    """The value's type in JSON Schema's terms; `integer` only for numbers written without a fraction."""
     return "integer" if isinstance(value, int) and not isinstance(value, bool) else min(kinds(value) - {"integer"})
 
 
 def types_of(part: Mapping[str, Json]) -> tuple[str, ...]:
-    """The types that a part of a schema names; none where it names none."""
+    """The types that a part of a schema names; empty if it names none."""
     given = part.get("type")
     return tuple(name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str))
 
 
 def names_in(listed: Json) -> list[str]:
-    """The texts of a list, such as `required` of a schema; none where it is no list."""
+    """The texts in a list, such as `required` of a schema; empty for any other value."""
     return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
 
 
 def members_of(part: Mapping[str, Json]) -> dict[str, Json]:
-    """The members that a part of a schema declares, with their own parts."""
+    """The members that a part of a schema declares, each with its own part."""
     declared = part.get("properties")
     return declared if isinstance(declared, dict) else {}
 
 
 def optional_members(part: Mapping[str, Json]) -> frozenset[str]:
-    """The names of the declared members that may be left out."""
+    """The names of the declared members that are not required."""
     return frozenset(members_of(part)) - frozenset(names_in(part.get("required")))
 
 
 def cut_text(text: str, limit: int = _SHOWN) -> str:
-    """The text, at most `limit` characters of it."""
+    """The text, cut to `limit` characters with an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def shown_value(value: Json) -> str:
-    """The value as JSON text, cut to size."""
+    """The value as JSON text, cut for a message."""
     return cut_text(msgspec.json.encode(value).decode())
 
 
@@ -86,7 +86,7 @@ def is_pointer(reference: Json) -> TypeGuard[str]:
 
 
 def at_pointer(root: Json, pointer: str) -> Json:
-    """The value at a JSON pointer in a reference (RFC 6901, section 6): `#/$defs/a~1b%20c`. None: there is none."""
+    """The value at a JSON pointer in a reference (RFC 6901, section 6), such as `#/$defs/a~1b%20c`; None if missing."""
     if "%" in pointer:
         from urllib.parse import unquote  # noqa: PLC0415 - hardly any reference needs it
 
@@ -124,19 +124,19 @@ def _children(value: Json) -> list[Json]:
 
 
 def shallow(text: str) -> bool:
-    """Whether JSON text has too few brackets to be too deep: a quick check without decoding."""
+    """Whether JSON text has too few brackets to be nested too deeply: a quick check without decoding."""
     return text.count("{") + text.count("[") <= MAX_DEPTH
 
 
 def pairs_lost(text: str, value: Json) -> bool:
-    """Whether the text gives a name twice in one object, so that the decoder kept only the last value.
+    """Whether the text has a name twice in one object, so that the decoder kept only the last value.
 
-    Each lost pair takes a colon with it, and every other colon is there, written as it is or escaped.
+    Found by counting colons, plain and escaped: each lost pair loses one, and nothing else does.
     """
-    escapes = text.replace(r"\\", "")  # a backslash that is left begins one
+    escapes = text.replace(r"\\", "")  # so that every remaining backslash begins an escape
     colons = text.count(":") + escapes.count(r"\u003a") + escapes.count(r"\u003A")
     return colons > msgspec.json.encode(value).count(b":")
 
 
 ANY_VALUE = frozenset({"type", "description", "title", "default"})
-"""Keywords of a schema that takes any value of its type; with others, it may not take one that was seen."""
+"""Keywords of a schema that accepts every value of its type. With any other, it may refuse a value that was seen."""

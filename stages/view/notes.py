@@ -1,4 +1,4 @@
-"""Notes at the end of one prompt: a limit that is near, steps that are left. None is kept in the history."""
+"""Notes at the end of one prompt about limits that are near and remaining steps. They never enter the history."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -16,14 +16,12 @@ from stages.pipeline import Stage, on
 from stages.rules import Rules, denied, listed_values_left, outdated, pending, required_tools, unsettled_steps
 from stages.state import Folded, State
 
-# Warnings: stages that tell the model, at the end of the view, of limits that are near and of steps left.
-#
-# A warning is beside the view, so neither the record nor the next prompt contains it; at the end, so the prompt's
-# prefix stays the same.
+# A note is kept beside the view, so neither the history nor the next prompt contains it. It comes last, so that the
+# prompt's prefix stays the same.
 
 
 class ContextUse(Struct, frozen=True, kw_only=True):
-    """A threshold that the prompt has crossed: a fraction of `budget`. `tokens` is what the prompt takes."""
+    """A threshold that the prompt has crossed, as a fraction of `budget`; `tokens` is the size of the prompt."""
 
     threshold: float
     tokens: int
@@ -31,16 +29,16 @@ class ContextUse(Struct, frozen=True, kw_only=True):
 
 
 WARNED = Kept("context_warned", float, 0.0)
-"""The highest context threshold that the prompt has crossed and the model was warned of."""
+"""The highest context threshold that the prompt has crossed, of which the model was warned."""
 
 ContextWarning = str | Callable[[ContextUse], str | None]
-"""A text for the model, or a pure function that returns one; None or empty: nothing."""
+"""A text for the model, or a pure function that returns one; None or an empty text: no warning."""
 
 
 def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: ContextWarning | None = None) -> Stage:
-    """Warn in a Folded state when its prompt has crossed a threshold; of several, the highest.
+    """Warn the model in a Folded state once the prompt has crossed a threshold; of several, only the highest.
 
-    Each warns once, and again only after the prompt has become shorter: usually by compaction.
+    Each threshold warns once, and again only after the prompt has fallen below it, usually by compaction.
     """
     rising = tuple(sorted(thresholds))
 
@@ -65,7 +63,7 @@ def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: Co
 
 
 def warn_of_calls(rules: Rules, calls: int) -> Stage:
-    """Tell the model in a Folded state how many model calls are left, when that is at most `calls`."""
+    """Tell the model in a Folded state how many model calls are left, once there are at most `calls`."""
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
@@ -79,9 +77,9 @@ def warn_of_calls(rules: Rules, calls: int) -> Stage:
 
 
 def note_progress(rules: Rules) -> Stage:
-    """Tell the model in a Folded state what is done and what is left, after successful calls.
+    """Tell the model in a Folded state which steps are done and which remain, after successful calls.
 
-    After any other reply it is only told what was wrong: notes there as well made runs longer.
+    After any other reply, it is only told what was wrong: notes there made runs longer.
     """
 
     @on(Folded)
@@ -105,7 +103,7 @@ def _answered(steps: Sequence[str], state: State) -> Mapping[str, str]:
 
 
 def _counted(step: str, rules: Rules, state: State) -> str:
-    """The step, with what is left of it if it has to be done several times, or that it has to be done again."""
+    """The step, with how often it is still needed, or why it is needed again."""
     if denied(rules, state.ledger, [step]):
         return f"{step} (its last answer does not count)"
     if outdated(rules, state.ledger, [step]):

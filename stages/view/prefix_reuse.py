@@ -1,10 +1,10 @@
 """Prefix reuse: how much of the last prompt the next one begins with, and which stage changed the rest.
 
-A server keeps what it has evaluated of a prompt as long as the next prompt begins the same. What counts is the prompt
-as the model's chat template renders it: the tools first, then the messages; call ids, escapes and the request's options
-are not in it. So kept and lost are measured in messages and in the characters that `message.size` counts, not in bytes
-of JSON, which change where no prompt does. (A template that places the tools or earlier reasoning relative to the last
-user message may keep less; no request shows that.)
+A server can reuse its evaluation of the last prompt as far as the next prompt begins in the same way. That is the
+prompt as the model's chat template renders it: the tools first, then the messages, without call ids, JSON escapes and
+the request's options. So reuse is measured in messages and in characters (`message.size`), not in bytes of JSON, which
+may differ although the prompt is the same. (A template that places the tools or earlier reasoning relative to the last
+user message may reuse less; requests do not show that.)
 """
 
 from typing import Literal, TypeVar
@@ -42,7 +42,7 @@ def common_length(before: _S, after: _S) -> int:
     low, high = 0, min(len(before), len(after))
     if before[:high] == after[:high]:
         return high
-    # Between the marks is the first difference; what lies below `low` is equal, so each half is compared once.
+    # The first difference is between `low` and `high`; what is below `low` is equal and is not compared again.
     while high - low > 1:
         middle = (low + high) // 2
         if before[low:middle] == after[low:middle]:
@@ -62,29 +62,28 @@ def common_prefix(before: History, after: History) -> Prefix:
 
 
 def _alike(before: Message, after: Message) -> int:
-    """Characters that two messages begin with alike: texts of the same role, before the calls."""
+    """Size of the common beginning of two messages of the same role; texts come before calls."""
     if type(before) is not type(after):
         return 0
     return length(before.text[: common_length(before.text, after.text)])
 
 
 def prefix_loss(before: State, after: State) -> Loss | None:
-    """What the request of `after` loses of the previous prompt; None: nothing.
+    """How much of the previous prompt of the same model the request of `after` cannot reuse; None if it reuses all.
 
-    It is compared with the last one of the same model. Tokens are by the ledger's rate. The tools, which come before
-    all messages, are kept unless they change.
+    Tokens are estimated at the ledger's rate. The tools, which come before all messages, are reused unless they change.
     """
     sent = after.prompt
     last = next((prompt for prompt in before.prompts if prompt.target == sent.target), Prompt())
     count = common_length(last.view, sent.view)
-    # The first message counts if both have it: in other modes than native the tools are in it.
+    # The first message is compared, too, because it contains the tools in all modes but native.
     rewritten = bool(last.view) and (last.tools != sent.tools or bool(count and last.first != sent.first))
     if not rewritten and count == len(last.view):
         return None
     ratio = whole_rate(after.ledger.tokens_per_character, after.ledger.report)
     tools = last.whole - last.size
-    # Measured only where something was lost: most requests go on from the last one, and a run must not measure all of
-    # its messages again for each.
+    # Messages are measured only if something was lost: most requests continue the last one, and measuring all messages
+    # for each would make a run quadratic.
     kept = 0 if rewritten else tools + common_prefix(last.view, sent.view).characters
     kept_tokens = int(kept * ratio)
     lost_tokens = int(last.whole * ratio) - kept_tokens
@@ -94,7 +93,7 @@ def prefix_loss(before: State, after: State) -> Loss | None:
 
 def _cause(before: State, after: State, lost: Message) -> Cause:
     done = after.ledger.compactions
-    # A summary shortens the history when it is delivered; the other tiers do it as the next request is made.
+    # A summary shortens the history when it is delivered; the other tiers do so when the next request is made.
     shortened: Cause = "compact" if done and done[-1].turn >= before.ledger.turn else "history"
     if isinstance(lost, User) and lost.kind is Kind.SUMMARY and lost not in before.history:
         return "fold"
@@ -105,7 +104,7 @@ def _cause(before: State, after: State, lost: Message) -> Cause:
 
 
 def _same(recorded: Message, shown: Message) -> bool:
-    """Whether the view shows this message of the record; a reply may have its reasoning in its text."""
+    """Whether the shown message is this one of the history; a shown reply may have its reasoning in its text."""
     if isinstance(recorded, Assistant) and isinstance(shown, Assistant):
         return recorded.turn == shown.turn
     return recorded == shown

@@ -1,4 +1,4 @@
-"""Prompt: an agent's system prompt as named parts, and what the next prompt takes of the context."""
+"""Prompt: an agent's system prompt as named sections, and the context that the next prompt will use."""
 
 import re
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from stages.message import System, size
 from stages.state import State
 from stages.tokens import STARTING_RATE, length, whole_rate
 
-# Sections: an agent's system prompt as named parts in a fixed order, so equal settings give equal bytes.
+# Sections: an agent's system prompt as named parts in a fixed order, so that equal settings give equal bytes.
 
 SectionName = Literal["instructions", "background", "guidance"]
-"""What the user wrote, what is known of the surroundings (such as an AGENTS.md), how a turn ends: in this order."""
+"""The user's own text, background (such as an AGENTS.md), and how a turn ends; in this order."""
 
 ORDER: tuple[SectionName, ...] = get_args(SectionName)
 
@@ -27,7 +27,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 def sections_of(texts: Mapping[SectionName, str], rate: float = STARTING_RATE) -> tuple[Section, ...]:
-    """The parts that have a text, in their order, each with its tokens at `rate` tokens per character."""
+    """The sections that have a text, in their order, with their tokens at `rate` tokens per character."""
     written = ((name, _written(name, texts.get(name, "").strip())) for name in ORDER)
     return tuple(
         Section(name=name, text=text, tokens=int(length(text) * rate) + 1) for name, text in written if text.strip()
@@ -35,28 +35,28 @@ def sections_of(texts: Mapping[SectionName, str], rate: float = STARTING_RATE) -
 
 
 def joined(sections: tuple[Section, ...]) -> str:
-    """The system prompt that they make."""
+    """The sections as one system prompt."""
     return "\n\n".join(section.text for section in sections)
 
 
 def _written(name: SectionName, text: str) -> str:
-    """The text as the prompt has it: what somebody else wrote stands between tags, and cannot close them."""
+    """The text for the prompt. Background, which somebody else wrote, is between tags that it cannot close."""
     if name != "background" or not text:
         return text
     return f"<background>\n{_TAG.sub('&lt;', text)}\n</background>"
 
 
 _TAG = re.compile(r"<(?=\s*(?:/\s*)?background)", re.IGNORECASE)
-"""What begins a tag of that name, as a model may read it: closing or opening, in capitals, with blanks."""
+"""The beginning of such a tag as a model might read it: opening or closing, in any case, with blanks."""
 
 
-# Prompt use: what the next prompt takes of the context, by what it is taken for.
+# Prompt use: the size of the next prompt, by its parts.
 
 
 class PromptUse(Struct, frozen=True, kw_only=True):
-    """Tokens of the system prompt, the tools, and the other messages, estimated; and of the whole prompt at most.
+    """Estimated tokens of the system prompt, the tools, and the other messages; `limit` is the maximum for all.
 
-    `tools` is 0 before the first request; `limit` is 0 where it is not known.
+    `tools` is 0 before the first request; `limit` is 0 if unknown.
     """
 
     system: int
@@ -66,12 +66,12 @@ class PromptUse(Struct, frozen=True, kw_only=True):
 
     @property
     def used(self) -> int:
-        """The whole prompt."""
+        """Tokens of the whole prompt."""
         return self.system + self.tools + self.messages
 
 
 def prompt_use(state: State) -> PromptUse:
-    """What the history takes of the context now, by what the server has reported of the last prompt."""
+    """The current use of the context, at the rate that the server reported for the last prompt."""
     ledger = state.ledger
     rate = whole_rate(ledger.tokens_per_character, ledger.report)
     system = sum(size(message) for message in state.history if isinstance(message, System))

@@ -1,4 +1,4 @@
-"""Recall: a result that compaction cut, given back from the record; answered by the core, without an effect."""
+"""Recall: results that compaction cut, read again by the model. Answered by the core, without an effect."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -15,10 +15,10 @@ from stages.tokens import characters_of, fitting_length, length
 from stages.tool import RECALL
 
 _LIMIT = 20_000
-"""Characters that one recall gives back if the size of the context is not known."""
+"""Maximum characters of one answer if the size of the context is unknown."""
 
 _SMALLEST = 200
-"""Characters; of a longer result no less than that is given back."""
+"""Minimum characters of a partial answer; with less room, none is given."""
 
 
 class _Arguments(Struct, frozen=True):
@@ -27,7 +27,7 @@ class _Arguments(Struct, frozen=True):
 
 
 def with_compaction(state: State, history: History, budget: ContextBudget, phase: int, tokens_before: int) -> State:
-    """The state with a shorter history, what was cut in the record, and the compaction in the ledger."""
+    """The state with the shorter history, the cut results in `cleared`, and the compaction in the ledger."""
     event = Compaction(
         turn=state.ledger.turn,
         phase=phase,
@@ -44,9 +44,9 @@ def with_compaction(state: State, history: History, budget: ContextBudget, phase
 
 
 def with_cut_results(record: tuple[Cleared, ...], before: History, after: History) -> tuple[Cleared, ...]:
-    """The record, with the results that a compaction removed or shortened.
+    """The record, extended by the results that a compaction removed or shortened.
 
-    Results already in the record stay as they first were.
+    Results that are already in the record stay as they are: the history may have only a shortened text left.
     """
     known = {entry.call_id for entry in record}
     left = {m.call_id: m.text for m in after if isinstance(m, Tool)}
@@ -74,7 +74,7 @@ def with_cut_results(record: tuple[Cleared, ...], before: History, after: Histor
 
 
 def answer_recalls(state: State, batch: Batch) -> Batch:
-    """The batch with its recalls answered; together they take at most half of the context's remaining room."""
+    """The batch with its recalls answered; together, the answers take at most half of the remaining context."""
     calls = [call for call in unanswered_calls(batch) if call.name == RECALL.name]
     if not calls:
         return batch
@@ -83,7 +83,7 @@ def answer_recalls(state: State, batch: Batch) -> Batch:
 
 
 def _room(state: State, batch: Batch) -> int:
-    """Characters that the next prompt may have in addition to the last one and the reply to it."""
+    """Characters that the next prompt may have on top of the last one and the reply to it."""
     ledger = state.ledger
     if not ledger.context_tokens:
         return 2 * _LIMIT
@@ -105,14 +105,14 @@ def _answer(call: ToolCall, state: State, limit: int) -> CallResult:
 
 
 def _part(entry: Cleared, start: int, limit: int) -> str:
-    """The text from `start` on, cut to `limit` characters with a marker that says how to go on.
+    """The text from `start` on, cut to `limit` characters with a marker that says how to continue.
 
-    Empty where hardly more than the marker has room.
+    Empty if there is room for hardly more than the marker.
     """
     text = entry.text[start:]
     if length(text) <= limit:
         return text or nudges.recall_ended(entry.call_id, len(entry.text))
-    # The marker is part of what takes room; its own length hardly changes with the numbers in it.
+    # The marker takes room, too; its length hardly changes with the numbers in it.
     marker = nudges.recall_more(entry.call_id, start, len(entry.text), len(entry.text))
     if limit < length(marker) + _SMALLEST:
         return ""

@@ -1,6 +1,6 @@
-"""Summaries: the last tier of compaction asks the model for one, as an effect like any other.
+"""Summaries: the last tier of compaction asks the model for a summary, as an effect like any other.
 
-The request is the conversation as it was sent, and one more message, so the server's cache of it is used again.
+The request is the conversation as it was sent, followed by one more message, so that the server can reuse its cache.
 """
 
 from msgspec import Struct
@@ -19,26 +19,26 @@ from stages.view.recall import with_compaction
 from stages.wire import wires
 
 SUMMARY = "summary"
-"""The target of a request that the backend's model for summaries is asked, where it has one."""
+"""The target of a request to the backend's model for summaries, if it has one."""
 
 SUMMARY_PHASE = 5
-"""The phase of a compaction by summary; those of `TieredCompact` end with 4."""
+"""The phase of a compaction by summary; `TieredCompact` has the phases 1 to 4."""
 
 _FAILURES = 2
-"""Maximum number of unusable summaries in a row; after that the run asks for no more."""
+"""Number of unusable summaries in a row after which the run asks for no more."""
 
 
 _ECHO = 80
-"""Characters of the request in a reply that make it an echo, which the smallest models give."""
+"""Number of the request's characters that make a reply an echo of it: the smallest models repeat the request."""
 
 
 class Summarize(Struct, frozen=True, kw_only=True):
-    """When a summary is asked for, and of what.
+    """When to ask for a summary, and of what.
 
-    It covers all but the last `keep_recent` turns. It is asked for when the compactor's own tiers do not reach the
-    budget's target, or only by dropping calls that ran, and if it would replace more than the share `smallest` of the
-    budget: so each summary that is paid for makes room. The model is asked for at most `words` words; a reply under
-    `shortest` characters is unusable.
+    It covers all but the last `keep_recent` turns. It is requested if the compactor's own tiers do not reach the
+    budget's target, or only by dropping calls that ran, and if it would replace more than the fraction `smallest` of
+    the budget, so that every summary paid for frees room. The model is asked for at most `words` words; a reply of
+    fewer than `shortest` characters is unusable.
     """
 
     keep_recent: int = 2
@@ -50,12 +50,12 @@ class Summarize(Struct, frozen=True, kw_only=True):
 def ask_for_summary(
     policy: Summarize, compactor: Compactor, budget: ContextBudget, *, elsewhere: int | None = None
 ) -> Stage:
-    """Ask for a summary in a Ready state, where the compactor's own tiers are not enough.
+    """Ask for a summary in a Ready state, if the compactor's own tiers are not enough. Runs before `compact`.
 
-    It runs before `compact`. `stages.deliver` applies the reply; if it is unusable, the deterministic tiers do what
-    they can. Not with the last model call, nor where the request would not fit. `elsewhere` is the room, in tokens, of
-    another model that the backend has for summaries; the run's own is asked where that has no room for the
-    conversation, and once a summary of it could not be used. None: there is no other.
+    `stages.deliver` applies the reply; if it is unusable, the compactor does what it can. No summary is requested with
+    the last model call, nor if the request would not fit. `elsewhere` is the context, in tokens, of the backend's
+    other model for summaries; None if it has none. The run's own model is asked instead if that context is too small,
+    or once a summary was unusable.
     """
 
     @on(Ready)
@@ -82,12 +82,12 @@ def ask_for_summary(
 
 
 def _may_ask(ledger: Ledger) -> bool:
-    """Whether the budget allows it: not with the last call, and at most one summary per turn."""
+    """Whether the budget allows a summary: not with the last call, at most one per turn, and few failures so far."""
     return ledger.budget.calls > 1 and ledger.turn > ledger.summary_turn and len(ledger.summary_failures) < _FAILURES
 
 
 def _enough(compactor: Compactor, history: History, budget: ContextBudget) -> bool:
-    """Whether the compactor reaches the target without dropping any call that ran, listed or not."""
+    """Whether the compactor reaches the target without dropping any call that ran (listing it is not enough)."""
     compacted = compactor(history, budget)
     if not isinstance(compacted, Compacted) or _answers(compacted.history) < _answers(history):
         return False
@@ -99,7 +99,7 @@ def _answers(history: History) -> int:
 
 
 def _replaced(old: History) -> list[Span]:
-    """The spans that a summary replaces: whatever may be cut, and an earlier summary, which it includes."""
+    """The spans that a summary replaces: everything that may be cut, and an earlier summary, which it covers."""
     return [(start, end) for start, end in exchanges(old) if _replaceable(old[start:end])]
 
 
@@ -112,7 +112,7 @@ def _taken(old: History) -> History:
 
 
 def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
-    """The state with the reply in place of what it summarizes, or with the reason why it is unusable."""
+    """The state with the summary in place of the messages that it covers, or with the reason why it is unusable."""
     text = wires.decode_summary(split_reasoning(reply.text)[1].strip()).strip()
     old, rest = state.history[: order.messages], state.history[order.messages :]
     gone = _taken(old)
@@ -124,7 +124,7 @@ def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     if order.budget.weigh(summary) >= order.budget.count(gone):
         return unsummarized(state, "it is no shorter than what it would replace")
     spans = _replaced(old)
-    # In place of the last replaced span, so that nothing comes before the user's request for it.
+    # At the place of the last replaced span, so that it does not precede the user's request.
     before, after = without(old[: spans[-1][0]], spans[:-1]), old[spans[-1][1] :]
     size = estimate(state.history, order.budget)
     shorter = with_compaction(state, (*before, summary, *after, *rest), order.budget, SUMMARY_PHASE, size)
@@ -132,9 +132,9 @@ def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
 
 
 def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str | None:
-    """Why the reply is no summary; None: it is one."""
+    """Why the reply is not a summary; None if it is one."""
     if not gone:
-        return "there is nothing that it could replace"
+        return "there is nothing for it to replace"
     found = rescue.rescue(text, tuple({m.name: None for m in gone if isinstance(m, Tool)}))
     if reply.calls or found.calls or found.unknown or found.damage:
         return "the model called a tool instead"
@@ -142,7 +142,7 @@ def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str
         return "it repeats what it was asked"
     if reply.finish == "length":
         return "it was cut off by the length limit of a reply"
-    return None if len(text) >= order.shortest else "it is empty or next to it"
+    return None if len(text) >= order.shortest else "it is empty, or almost"
 
 
 def unsummarized(state: State, problem: str) -> State:

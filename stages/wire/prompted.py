@@ -1,7 +1,7 @@
 """Tools and calls as text, for models and servers without native tool calls.
 
 The forms are `JSON`, the default, `XML`, and `LIST`, for constrained replies that may also be a text answer. For each,
-`decode_calls(encode_calls(x)) == x`. The tools' text ends the system prompt and never changes from turn to turn.
+`decode_calls(encode_calls(x)) == x`. The description of the tools ends the system prompt and is the same in every turn.
 Replies that do not follow the form exactly are left to rescue.
 """
 
@@ -22,7 +22,7 @@ from stages.wire.openai.chat import WireMessage
 from stages.wire.valid import call_as_text, with_object_arguments
 
 FormName = Literal["json", "xml"]
-"""The forms that a backend's profile may choose."""
+"""The forms that a backend's profile can choose."""
 
 
 class Form(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,9 @@ from stages.wire.openai.chat_server import encode_reply as encode_chat_reply
 from stages.wire.openai.responses_server import decode_request as decode_responses_request
 from stages.wire.openai.responses_server import encode_reply as encode_response
 from stages.wire.openai.responses_server import response_events
-from stages.wire.served import Envelope, Events, Passed, RequestError, ServerProtocol, ServerRequest, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer
+from stages.wire.server.request import ServerProtocol, ServerRequest
+from stages.wire.server.streams import Envelope, Events, Passed
 
 
 class ServerWire(Struct, frozen=True, kw_only=True):
@@ -67,5 +69,3 @@ MESSAGES = ServerWire(
     events=message_events,
     passed=passed_message,
 )
-
-SERVER_WIRES = (CHAT, RESPONSES, MESSAGES)

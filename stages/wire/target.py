@@ -4,7 +4,7 @@ from typing import Literal
 
 from stages.options import Options
 from stages.rescue.found import Family
-from stages.rescue.markers import Openers
+from stages.rescue.markers import Grammars
 from stages.wire.deltas import Sampling
 from stages.wire.prompted import JSON, Form
 from stages.wire.tool_schemas import ToolSchemas
@@ -20,8 +20,8 @@ class Target(Options, frozen=True, kw_only=True):
     `form` is the format of calls written as text. `alternating`: the model's template requires alternating roles, so
     adjacent messages of one role are joined, as they always are in text. `schemas` are those of the tools, if they are
     compiled already. `falls_back`: once the server has refused tools (`Ledger.fallback`), they are written into the
-    prompt. `families` are the formats in which replies are searched for calls, compiled (`Openers`) or not; None: all
-    known ones; empty: none, as if rescue were off.
+    prompt. `families` are the formats in which replies are searched for calls, or compiles them; None: all known
+    ones; empty: none, as if rescue were off.
     """
 
     mode: Mode = "native"
@@ -32,7 +32,7 @@ class Target(Options, frozen=True, kw_only=True):
     alternating: bool = False
     schemas: ToolSchemas | None = None
     falls_back: bool = False
-    families: tuple[Family, ...] | Openers | None = None
+    families: tuple[Family, ...] | Grammars | None = None
 
     @property
     def modes(self) -> frozenset[Mode]:

@@ -1,7 +1,7 @@
 """The tools' schemas in the forms that backends' grammars support, compiled once, for constrained replies."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import get_args
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from stages.arithmetic import CONSTANTS, documents_of
 from stages.schema import SchemaTarget, project
 from stages.schema.projection import written_or_null
-from stages.schema.value import ANY_VALUE, Json, optional_members
-from stages.seen import evidence, normalized, values_for, words_in
+from stages.schema.value import ANY_VALUE, Json
+from stages.seen import evidence, normalized, words_in
 from stages.state import SourceValues
 from stages.tool import ToolSpec
 from stages.wire.openai.chat import encode_strict_tools, strict_refusals
@@ -25,7 +25,7 @@ class ToolSchemas(Struct, frozen=True, kw_only=True):
     """The tools' schemas in the forms that requests need.
 
     `calls` are the schemas of calls, by grammar and tool. `strict` is the `tools` field in OpenAI's strict mode;
-    `refused` says for each tool that cannot be strict why.
+    `refused` has a sentence for each tool that cannot be strict.
     """
 
     calls: Mapping[SchemaTarget, Mapping[str, Branch]]
@@ -49,36 +49,14 @@ def call_schema(tool: ToolSpec, target: SchemaTarget, numbers: Collection[Decima
     return branch(tool, Raw(msgspec.json.encode(written_or_null(schema))))
 
 
-_MOST_LISTED = 600
-"""Maximum total of values listed in a request; OpenAI's strict mode accepts 1,000, including the tools' enums."""
-
-
-def limited_calls(
-    calls: Iterable[tuple[ToolSpec, Branch]], known: tuple[SourceValues, ...], tried: Mapping[str, frozenset[str]]
-) -> list[Branch]:
-    """The schemas of these tools' calls, with grounded arguments limited to known values while the total fits.
-
-    Optional arguments are not limited: a model that must choose a value chooses a wrong one, whereas an invented value
-    is refused. `tried` are the values, by tool, that are not offered again.
-    """
-    left, limited = _MOST_LISTED, list[Branch]()
-    for tool, call in calls:
-        optional = optional_members(msgspec.json.decode(tool.parameters, type=dict)) if tool.grounded else ()
-        bound = [one for one in tool.grounded if one.argument not in optional]
-        seen = {one.argument: values_for(one, known) for one in bound}
-        size = sum(len(one.texts or ()) + len(one.numbers or ()) for one in seen.values())
-        fits = 0 < size <= left
-        left -= size if fits else 0
-        limited.append(_limited(call, seen, tried.get(tool.name, frozenset())) if fits else call)
-    return limited
-
-
 def without_arguments(call: Branch, names: frozenset[str]) -> Branch:
     """The schema of a call without these arguments."""
     return _with_arguments(call, lambda kinds: {name: kind for name, kind in kinds.items() if name not in names})
 
 
-def _limited(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
+def limited_arguments(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
+    """The schema of a call with these arguments limited to values that were seen, without those already tried."""
+
     def limited(kinds: dict[str, Json]) -> dict[str, Json]:
         return kinds | {n: listed_values(kinds[n], values, tried) for n, values in seen.items() if n in kinds}
 
@@ -112,7 +90,7 @@ class _Call(Struct, rename="camel"):
     additional_properties: bool
 
 
-# Calculations: the schema of a calculated argument, as a grammar takes it.
+# Calculations: the schema of a calculated argument, for a grammar.
 
 _LONGEST_NUMBER = 15
 """Maximum digits of a number in a grammar."""
@@ -123,7 +101,7 @@ _ANY = "[0-9]{1,9}([.][0-9]{1,4})?"
 def constraint_of(tool: ToolSpec, given: Collection[Decimal] = ()) -> Raw:
     """The tool's parameters for a grammar in which calculated arguments can only be calculations.
 
-    Of the given numbers, if there are any: measured, a small model left to itself invents others.
+    Only the given numbers are allowed, if there are any: otherwise, a small model invents others.
     """
     if not tool.calculated:
         return tool.parameters
@@ -158,26 +136,26 @@ def _digits(number: Decimal) -> str:
 
 # Lists of values: the schema of a grounded argument, limited to values that were seen.
 #
-# It never leaves out a value that the guard accepts, but for signs at its end that no id or number has. Of a text any
-# words may be the value, so a pattern allows each sequence of them; after some words in a row the rest is free. Case
+# No value that the guard accepts is excluded, except for punctuation at its end that no id or number has. Any words of
+# a text may be the value, so a pattern allows every sequence of them; after `_IN_A_ROW` words, the rest is free. Case
 # and spaces are as they were seen.
 
 _IN_A_ROW = 6
-"""Words of a text that a pattern spells out; longer values may end in anything."""
+"""Maximum words that a pattern spells out; longer values may end in anything."""
 
 _REST = r'[^"\\\x00-\x1F]*'
 
 _SURE = 10**15
-"""Beyond it, a grammar may not have the very number."""
+"""From here on, a number may not survive the conversion to a grammar exactly."""
 
 _UNLIMITED = ANY_VALUE | {"minLength", "maxLength"}
-"""Keywords of a text of which each seen one may be the value; others say more than a list of them."""
+"""Keywords of a text argument that any seen text may fit. Other keywords say more than a list of seen texts."""
 
 
 def listed_values(kind: Json, seen: SourceValues, tried: frozenset[str] = frozenset()) -> Json:
-    """The schema with only values that were seen; unchanged where they cannot be listed, or if none would fit.
+    """The schema limited to values that were seen; unchanged if they cannot be listed, or if none would fit.
 
-    Without the `tried` ones (normalized), unless nothing else is left.
+    The `tried` ones (normalized) are left out, unless nothing else remains.
     """
     if not isinstance(kind, dict) or kind.keys() & {"enum", "const"}:
         return kind
@@ -229,7 +207,7 @@ def _texts(seen: SourceValues, tried: frozenset[str]) -> Json:
 
 
 def _parts(words: list[re.Match[str]], tried: frozenset[str], echo: frozenset[str]) -> Iterator[str]:
-    """A pattern for each word: it, and what follows it in the text; at least up to a word that is no echo."""
+    """A pattern for each word as the beginning of a value, which extends at least to a word that is not an echo."""
     telling = [re.match(r"\w", word[0]) is not None and normalized(word[0]) not in echo for word in words]
     for place, word in enumerate(words):
         if word[0] in _CLOSING or True not in telling[place:]:
@@ -241,7 +219,7 @@ def _parts(words: list[re.Match[str]], tried: frozenset[str], echo: frozenset[st
 
 
 def _sequence(words: list[re.Match[str]], place: int, least: int, most: int) -> str:
-    """The words from there on: those up to the one at `least`, and any number of those after it."""
+    """A pattern for the words from `place` on: all up to `least`, then any number of those after it."""
     here = _spelt(words[place][0])
     needed = _past_stops(words, place + 1)
     if needed == len(words):
@@ -252,9 +230,9 @@ def _sequence(words: list[re.Match[str]], place: int, least: int, most: int) -> 
 
 
 def _past_stops(words: list[re.Match[str]], place: int) -> int:
-    """That place, or the next behind the signs there, where they only end a sentence: those right after `X-99`.
+    """The place, moved past punctuation that only ends a sentence: that right after a word with digits, like `X-99`.
 
-    A small model that may end an id with the full stop of the text often does.
+    Otherwise, small models often end an id with the text's full stop.
     """
     before = words[place - 1]
     if place < len(words) and before.end() == words[place].start() and any(map(str.isdigit, before[0])):
@@ -264,14 +242,14 @@ def _past_stops(words: list[re.Match[str]], place: int) -> int:
 
 
 _STOPS = frozenset(",.;:!?")
-"""Signs with which no id and no number ends."""
+"""Punctuation that no id or number ends with."""
 
 _CLOSING = frozenset(",.;:!?)]}'%")
-"""Signs with which no value begins."""
+"""Punctuation that no value begins with."""
 
 
 def _spelt(word: str) -> str:
-    """The word as a pattern that means the same in ECMA's regular expressions and in llama.cpp's grammars."""
+    """The word as a pattern that has the same meaning in ECMA's regular expressions and in llama.cpp's grammars."""
     return "".join(
         sign if sign.isalnum() or sign == "_" or not sign.isascii() else rf"[\x{ord(sign):02X}]" for sign in word
     ).replace(r"[\x5C]", r"[\x5C]{1,2}")

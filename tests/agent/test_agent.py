@@ -210,6 +210,13 @@ def test_what_halted_is_resumed_with_more_budget() -> None:
         asyncio.run(agent.resume())
 
 
+def test_the_budget_of_a_resumed_message_is_not_that_of_one_that_was_said_meanwhile() -> None:
+    agent, _ = helper(LOOK, LOOK, "Seven.", LOOK, "Eight.", limits=Limits(max_iterations=2))
+    assert isinstance(agent.process_sync("Go."), Failure)
+    agent.steer("And the next one?")
+    assert asyncio.run(agent.resume(budget=Budget(calls=1))).unwrap().value == "Eight."
+
+
 def test_a_fault_of_the_server_is_never_told_to_the_model() -> None:
     agent, model = helper(Fault(kind="status", status=500, detail="out of memory"), "Hello.")
     assert isinstance(agent.process_sync("Hi.").failure().halt, BackendFailed)
@@ -452,7 +459,7 @@ def test_the_user_is_not_asked_what_the_user_asked() -> None:
 
 @pytest.mark.parametrize("store", [InProcessStore(), SQLiteStore("never.db")])
 def test_a_store_is_no_memory_but_a_session_of_it_is(store: Any) -> None:
-    with pytest.raises(DefinitionError, match=r"no conversation; of a store, name one: Session\("):
+    with pytest.raises(DefinitionError, match=r"not a conversation; for a store, name one: Session\("):
         Agent("wrong", backend=Scripted([]), memory=store)
     Agent("right", backend=Scripted([]), memory=Session(store, "ann"))
 

@@ -10,7 +10,8 @@ from forge.proxy.tools import Guards
 from forge.proxy.turn import Again, Step
 from forge.proxy.upstream import ConnectionUpstream, Forwarded, Post
 from stages.effect import Replied, Send
-from stages.wire.served import Envelope, RequestError
+from stages.wire.server.errors import RequestError
+from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.wires import ANTHROPIC
 from tests.decisions.records import Turn, digest

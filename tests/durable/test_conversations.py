@@ -125,6 +125,12 @@ async def test_what_comes_too_late_is_read_with_the_next_message(tmp_path: Path)
         assert again != second
         assert (await runs.get(again)).follows == first
         assert "I am Ann" in (await runs.result(again)).unwrap().state.history[-2].text
+        # The same for a whole conversation.
+        await runs.delete(again)
+        await runs.delete(first)
+        anew = await runs.start(agent, "Hello?", conversation="ann")
+        assert (anew != first, (await runs.get(anew)).follows) == (True, "")
+        assert await runs.start(agent, "Hello?", conversation="bob") != anew
 
 
 @asynchronous

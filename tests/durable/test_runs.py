@@ -13,7 +13,7 @@ from returns.result import Failure, Success
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.connection import Connection, Setup
 from forge.durable import Run
-from forge.errors import CallbackError, DefinitionError, ForgeError
+from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
 from stages.effect import NeedsInput, Replied, Reply, Send
 from stages.events import Steered
 from stages.halt import ApprovalNeeded, Cancelled
@@ -83,6 +83,16 @@ async def test_a_start_under_an_id_is_one_run(tmp_path: Path) -> None:
         assert "use 1 (first) to" in await refused(runs.start(till, "Pay", priority=0))
         for verb in (runs.get, runs.result, runs.cancel, runs.delete, runs.journal, runs.retry):
             assert "there is no run 'another'" in await refused(verb("another"))
+
+
+@asynchronous
+async def test_a_run_whose_model_was_not_reached_has_no_journal(tmp_path: Path) -> None:
+    async with durable.worker(till, database=tmp_path / "runs.db", backend="http://127.0.0.1:1") as runs:
+        run = await runs.start(till, "Pay order A")
+        assert "cannot be reached" in str((await runs.result(run)).failure())
+        with pytest.raises(RunError, match="its model could not be reached") as error:
+            await runs.journal(run)
+        assert error.value.kind == "wrong-state"
 
 
 @asynchronous

@@ -62,11 +62,14 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
         assert (listed["id"], listed["state"]) == ("order-1", "waiting")
         shown = runs("show", "order-1")
         assert 'may pay {"amount":5} run?' in shown
-        assert "forge runs answer order-1 with --approve, --reject REASON" in shown
+        assert "forge runs answer order-1 --approve" in shown
         assert "may pay" in runs("result", "order-1", code=3)
         runs("answer", "order-1", "--approve", "--arguments", '{"amount": 6}')
         runs(*work)
     assert runs("result", "order-1") == "paid 6\n"
+    shown = runs("show", "order-1")
+    assert "  message  Pay 5\n" in shown
+    assert '     done  pay returned "paid 6"\n' in shown
     events = [json.loads(line) for line in runs("events", "flow.py", "order-1").splitlines()]
     assert events[-1]["event"]["type"] == "finished"
     later = runs("events", "flow.py", "order-1", "--after", "{}.{}".format(*events[-2]["sequence"]))
@@ -82,7 +85,7 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("show another", "there is no run 'another'"),
+        ("show another", "there is no run 'another' in"),
         ("answer another", "one of the arguments --approve --reject --happened --did-not-happen is required"),
         ("list --cursor x", "invalid cursor 'x'"),
         ("prune --older 3x", "'3x' is not a duration; write it like 30d, 12h, 15m or 90s"),

@@ -9,7 +9,7 @@ import pytest
 from forge import Conversation, Limits, ToolDef, Workflow, tool
 from forge.evals.record import RunRecord
 from forge.interpreters.scripted import Scripted, call, calls
-from forge.tools import IdempotencyKey
+from forge.tools import IdempotencyKey, Returned
 from stages.effect import NeedsInput, Price, Usage
 
 
@@ -55,6 +55,13 @@ async def stream(n: int) -> AsyncIterator[int]:
         yield number
 
 
+@tool
+async def total(n: int) -> AsyncIterator[object]:
+    """Add up, too."""
+    yield "adding"
+    yield Returned(sum(range(n)))
+
+
 class Late:
     """Wait, as an object."""
 
@@ -91,6 +98,7 @@ bound_async = ToolDef(name="bound_async", description="d", parameters=schema, fu
         (late, "late", 2),
         (count, "count", "2"),
         (stream, "stream", 2),
+        (total, "total", 3),
         (bare, "bare", 6),
         (explicit, "explicit", 3),
         (bound, "bound", 7),

@@ -12,7 +12,7 @@ from stages.effect import Reply
 from stages.wire.anthropic.messages_server import passed_message
 from stages.wire.deltas import CallStarted, Piece, reply_pieces
 from stages.wire.openai.chat_server import passed_chat
-from stages.wire.served import Envelope, Events, Passed
+from stages.wire.server.streams import Envelope, Events, Passed
 from tests.property.test_server_wire_laws import PROTOCOLS, Sides, envelope, replies, same
 from tests.property.test_stream_laws import RECORDED
 

@@ -16,7 +16,9 @@ from stages.effect import Fault, Reply, Request, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, Sampling, TextDelta, gather_reply
-from stages.wire.served import Envelope, Events, RequestError, ServerRequest, as_sent
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import ServerRequest, as_sent
+from stages.wire.server.streams import Envelope, Events
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.valid import system_first
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire

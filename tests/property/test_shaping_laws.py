@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from forge.connection import Setup
 from forge.proxy.shaping import Shaped, Shaping, shaped_request
 from stages.message import Assistant, History, System, Tool
-from stages.wire.served import RequestError, ServerRequest
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import ServerRequest
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.wires import Dialect
 

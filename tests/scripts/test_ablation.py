@@ -13,6 +13,7 @@ from stages.effect import RawCall, Reply
 from stages.message import ToolCall
 from stages.objection import Guard, Stop, Verdict
 from stages.offer import NARROWINGS
+from stages.rules import REPLY_CHECKS
 from stages.state import State
 from tests.flows import Desk
 
@@ -127,10 +128,10 @@ def test_a_guard_of_the_user_s_own_is_named_after_its_function(tmp_path: Path) -
 def test_without_any_change_no_guardrail_is_left_out(tmp_path: Path) -> None:
     rows = ablated(tmp_path, [LOOK, END], Desk().workflow)
     assert [*rows] == [
-        *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges", "ask_once", "ask_if_meant"),
+        *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges", *REPLY_CHECKS),
         *Desk().workflow.compiled.guards,
         "compaction",
-        *("withheld writes", "order of calls", *NARROWINGS, "seen values"),
+        *("withheld writes", "order of calls", *NARROWINGS),
     ]
 
 
@@ -153,8 +154,8 @@ def test_the_arguments_that_a_constraint_held_to_values_that_were_seen_are_told(
     script: list[Line] = [LOOK, call("write", what="a", text="a is 7"), END]
     run_sync(workflow, "Go.", backend=Scripted(script, mode="constrained"), journal=str(path))
     rows = {row.guardrail: row for row in ablate(path, workflow)}
-    assert {acted.turn for acted in rows["seen values"].acted} == {2, 3}
-    for acted in rows["seen values"].acted:
-        assert str(acted.did) == "offers the values that were seen for write.text"
-        assert str(acted.without) == "offers any value for write.text"
-    assert not ablated(tmp_path / "2", script, workflow)["seen values"].acted
+    assert {acted.turn for acted in rows["seen_values"].acted} == {2, 3}
+    for acted in rows["seen_values"].acted:
+        assert "write (text: a value that was seen)" in str(acted.did)
+        assert "write (" not in str(acted.without)
+    assert not ablated(tmp_path / "2", script, workflow)["seen_values"].acted

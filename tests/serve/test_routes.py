@@ -180,7 +180,7 @@ def test_runs_are_listed_in_pages(client: httpx.Client) -> None:
     done = client.get("/v1/runs", params=[("state", "completed"), ("state", "halted"), ("limit", "3")]).json()
     assert {run["state"] for run in done["runs"]} == {"completed"}
     problem(client.get("/v1/runs?state=done"), 422, "wrong-field", "state")
-    for wrong in ("0", "201", "many", "1e3"):
+    for wrong in ("0", "201", "0001000", "9" * 5000, "many", "1e3"):
         problem(client.get("/v1/runs", params={"limit": wrong}), 422, "wrong-field", "limit")
     problem(client.get("/v1/runs?cursor=x"), 422, "wrong-field", "cursor")
 
@@ -201,6 +201,7 @@ def test_workflows_say_what_a_form_needs(client: httpx.Client) -> None:
         ({**QUICK, "message": " "}, (422, "wrong-field", "message"), "is empty"),
         ({"workflow": "quick"}, (422, "wrong-field", "message"), "missing required"),
         ({**QUICK, "extra": 1}, (422, "wrong-field", "extra"), "unknown field"),
+        ({**QUICK, "mesage": "x"}, (422, "wrong-field", "mesage"), "Did you mean message?"),
         ({**QUICK, "variables": {}}, (422, "wrong-field", "variables"), "no 'who'"),
         ({**QUICK, "variables": {"who": 1}}, (422, "wrong-field", "variables"), "Expected `str`"),
         ({**QUICK, "priority": 0}, (422, "wrong-field", "priority"), ">= 1"),

@@ -16,7 +16,9 @@ from forge.proxy.tools import Guards
 from forge.proxy.turn import Again, Turn, judged, opening
 from stages.effect import RawCall, Reply, Request
 from stages.message import Assistant, History, Tool, ToolCall
-from stages.wire.served import Envelope, RequestError, refusal
+from stages.wire.server.errors import RequestError
+from stages.wire.server.streams import Envelope
+from stages.wire.server.translation import refusal
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 
 POLICY = """

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stages.progress import (
-    Repeating,
+    RepeatPolicy,
     answer_digest,
     attempts_since_progress,
     repeated_attempts,
@@ -17,7 +17,7 @@ from stages.progress import (
 )
 from stages.state import Attempt, Ledger, Success
 
-FREE = Repeating(free=frozenset({"poll"}), once=frozenset({"write"}))
+FREE = RepeatPolicy(free=frozenset({"poll"}), once=frozenset({"write"}))
 
 
 def success(name: str, answer: str, turn: int) -> Success:

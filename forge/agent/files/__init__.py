@@ -1,4 +1,4 @@
-"""Files: tools with which a model works on the files of one folder: read, write, edit, list, search, run commands."""
+"""Files: tools with which a model works in one folder: read, write, edit, list, search, run commands."""
 
 from forge.agent.files.tools import file_tools
 

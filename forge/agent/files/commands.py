@@ -1,4 +1,4 @@
-"""Commands: a program run in a folder without a shell, until it ends or its time is up; its group ends with it."""
+"""Runs a program in a folder, without a shell and with a timeout; its whole process group ends with it."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from forge.errors import ToolResolutionError
 from forge.processes import GRACE, end_group, exit_code
 
 KEPT = 1_000_000
-"""Maximum bytes that are kept of one output: half of them its beginning, half its end."""
+"""Maximum bytes of an output to keep: half from its beginning, half from its end."""
 
 _PASSED_ON = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
@@ -29,7 +29,7 @@ _PASSED_ON = (
         "RUSTUP_HOME",
     ),
 )
-"""Environment variables that a command is given: no others, for those may hold secrets."""
+"""Environment variables to pass on; others may hold secrets."""
 
 _PLAIN = {
     "TERM": "dumb",
@@ -42,16 +42,16 @@ _PLAIN = {
 
 
 class Ran(Struct, frozen=True, kw_only=True):
-    """A command that has ended. `code` is None where its time was up; minus a signal's number where that ended it."""
+    """A finished command. `code` is None after a timeout, and minus the signal's number if a signal ended it."""
 
     code: int | None
     output: str
 
 
 async def run_process(command: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str]) -> Ran:
-    """Run the command. It reads nothing; what it started besides is ended with it, also when this is cancelled.
+    """Run the command without input; every process that it started ends with it, also on cancellation.
 
-    ToolResolutionError where it cannot be started.
+    ToolResolutionError if it cannot be started.
     """
     output = _Output()
     source, sink = os.pipe()
@@ -66,7 +66,7 @@ async def run_process(command: Sequence[str], folder: Path, seconds: float, envi
             code = await exit_code(process, seconds)
         finally:
             await end_group(process)
-        with suppress(TimeoutError):  # what left the group may hold the pipe open
+        with suppress(TimeoutError):  # a process that left the group may keep the pipe open
             async with asyncio.timeout(GRACE):
                 await output.ended.wait()
     finally:
@@ -75,7 +75,7 @@ async def run_process(command: Sequence[str], folder: Path, seconds: float, envi
 
 
 class _Output(asyncio.Protocol):
-    """What a command prints, as it arrives."""
+    """Collects a command's output as it arrives."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -85,7 +85,7 @@ class _Output(asyncio.Protocol):
         room = KEPT // 2 - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
-        if len(self._tail) > KEPT:  # seldom, for each cut copies half of it
+        if len(self._tail) > KEPT:  # rarely, because each cut copies half of it
             self._missing += len(self._tail) - KEPT // 2
             del self._tail[: -KEPT // 2]
 
@@ -93,7 +93,7 @@ class _Output(asyncio.Protocol):
         self.ended.set()
 
     def text(self) -> str:
-        """The output, with a line in place of what is not kept."""
+        """The output, with a line in place of the omitted part."""
         between = f"\n[{self._missing} bytes are missing here]\n".encode() if self._missing else b""
         return (self._head + between + self._tail).decode(errors="replace")
 
@@ -101,9 +101,9 @@ class _Output(asyncio.Protocol):
 def _started(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], sink: int
 ) -> subprocess.Popen[bytes]:
-    """The process, started without a moment at which it could be cancelled, so its group is always known and ended.
+    """Start the process without a cancellation point, so that its group is always known and ended.
 
-    asyncio's own start can be cancelled, and then kills the one process and not what that has started.
+    Cancelling asyncio's own start kills only the process, not what it has started.
     """
     given = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     try:
@@ -124,5 +124,5 @@ def _started(
         if len(command) == 1 and " " in program.strip():
             wrong = f"there is no program {program!r}; give each word by itself: {program.split()!r}"
         raise ToolResolutionError(wrong) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in a word
+    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
         raise ToolResolutionError(f"{command[0][:200]!r} cannot be started: {error}") from None

@@ -1,14 +1,14 @@
-"""Edits of text files: exact replacements, with the file's own line ends and encoding."""
+"""Edits of text files: exact replacements that preserve line endings and encoding."""
 
 from collections.abc import Iterator
 from itertools import islice, takewhile
 
 from msgspec import Struct
 
-# Texts: what a file's text looks like to a model. Pure functions.
+# How a model sees a file's text. Pure functions.
 
 _WIDEST = 500
-"""Maximum characters of one line that are shown."""
+"""Maximum characters to show of one line."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -18,7 +18,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def numbered(lines: list[str], first: int, last: int, most: int) -> tuple[str, int]:
-    """Lines `first` to `last` with their numbers, at most `most` characters; and the last one that is there."""
+    """Lines `first` to `last` with their numbers, in at most `most` characters; and the last one shown."""
     told: list[str] = []
     size, at = 0, first - 1
     for at in range(first - 1, min(last, len(lines))):
@@ -31,7 +31,7 @@ def numbered(lines: list[str], first: int, last: int, most: int) -> tuple[str, i
 
 
 def ending(lines: list[str], most: int) -> tuple[str, int]:
-    """The last lines, at most `most` characters, and the number of the first of them."""
+    """The last lines in at most `most` characters, and the number of the first of them."""
     size, first = 0, len(lines)
     while first > 0 and (size := size + len(_cut(lines[first - 1])) + 1) <= max(most, _WIDEST + 50):
         first -= 1
@@ -39,7 +39,7 @@ def ending(lines: list[str], most: int) -> tuple[str, int]:
 
 
 def lines_with(text: str, wanted: str, *, ignore_case: bool) -> Iterator[tuple[int, str]]:
-    """The lines that hold the wanted text, with their numbers."""
+    """The lines that contain the wanted text, with their numbers."""
     sought = wanted.casefold() if ignore_case else wanted
     for number, line in enumerate(lines_of(text), 1):
         if sought in (line.casefold() if ignore_case else line):
@@ -47,9 +47,9 @@ def lines_with(text: str, wanted: str, *, ignore_case: bool) -> Iterator[tuple[i
 
 
 def unfenced(text: str, name: str) -> str:
-    """The text of a file of that name, without the Markdown code fence that a model has put around all of it.
+    """The text of the file with that name, without a Markdown code fence around all of it.
 
-    Small models write code in fences wherever they write it. A Markdown file may be meant so.
+    Small models put code into fences everywhere. In a Markdown file the fence may be intended.
     """
     lines = text.strip("\n").split("\n")
     first = lines[0].rstrip()
@@ -60,7 +60,7 @@ def unfenced(text: str, name: str) -> str:
 
 
 def one_line(line: str) -> str:
-    """The line, shortened, without what surrounds it."""
+    """The line, stripped and shortened."""
     return _cut(line.strip())
 
 
@@ -68,23 +68,23 @@ def _cut(line: str) -> str:
     return line if len(line) <= _WIDEST else f"{line[:_WIDEST]} [Cut — {len(line) - _WIDEST} chars more]"
 
 
-# Editing: a part of a text replaced, which must be in it once, however its spaces were copied. Pure functions.
+# Replacing a part of a text that must occur once, tolerating whitespace differences. Pure functions.
 
 _AROUND = 2
-"""Lines shown before and after a place."""
+"""Lines to show before and after a place."""
 
 _PLACES = 10
-"""Maximum places that a message names."""
+"""Maximum places to name in a message."""
 
 _COMPARED = 20_000
-"""Maximum lines that are compared with a text that is not there."""
+"""Maximum lines to compare with a text that was not found."""
 
 _SHOWN = 2_000
-"""Maximum characters of a place that a message shows."""
+"""Maximum characters to show of a place."""
 
 
 class Edited(Struct, frozen=True, kw_only=True):
-    """A text in which one part was replaced, and the lines that the new part has there, counted from 1."""
+    """A text with one part replaced; `first` and `last` are the lines of the new part, from 1."""
 
     text: str
     first: int
@@ -98,10 +98,10 @@ class Unfound(Struct, frozen=True, kw_only=True):
 
 
 def edit(text: str, old: str, new: str) -> Edited | Unfound:
-    """The text with `old`, which must be in it exactly once, replaced by `new`.
+    """The text with `old`, which must occur exactly once, replaced by `new`.
 
-    Where it is not there exactly, whole lines that differ in nothing but their spaces, or in line numbers copied with
-    them, are taken for it; the new lines are then indented as those are.
+    Without an exact match, whole lines match that differ only in whitespace or copied line numbers; the new lines are
+    then indented like those in the file.
     """
     if not old.strip():
         return Unfound(reason="the text to replace is empty; give the lines to replace, or use write_file")
@@ -121,7 +121,7 @@ def edit(text: str, old: str, new: str) -> Edited | Unfound:
 
 
 def kept_lines(old: list[str], new: list[str]) -> tuple[int, int]:
-    """How many lines at the beginning and at the end stay, where the new ones replace the old ones."""
+    """How many lines at the beginning and at the end stay the same."""
     before = _same(old, new)
     return before, _same(old[before:][::-1], new[before:][::-1])
 
@@ -131,7 +131,7 @@ def _same(one: list[str], other: list[str]) -> int:
 
 
 def _edit_alike(text: str, old: str, new: str) -> Edited | Unfound:
-    """As `edit`, for a text that is there but for spaces or line numbers. Lines that stay the same are not touched."""
+    """`edit` for a text that only matches without whitespace or line numbers. Unchanged lines are not touched."""
     was, now = _as_lines(old, new)
     if was == now:
         return Unfound(reason=_SAME)
@@ -156,7 +156,7 @@ def _edit_alike(text: str, old: str, new: str) -> Edited | Unfound:
 
 
 def _as_lines(old: str, new: str) -> tuple[list[str], list[str]]:
-    """The lines of both, without blank ones around them, and without the numbers that `read_file` shows."""
+    """The lines of both, without surrounding blank ones and without the line numbers of `read_file`."""
     was, now = _trimmed(old), _trimmed(new)
     bare = [_unnumbered(line) for line in was]
     if any(map(str.strip, bare)) and all(one != line for one, line in zip(bare, was, strict=True) if line.strip()):
@@ -171,13 +171,13 @@ def _trimmed(text: str) -> list[str]:
 
 
 def _unnumbered(line: str) -> str:
-    """The line without a number and a bar before it."""
+    """The line without a leading number and bar."""
     number, bar, rest = line.partition("|")
     return rest.removeprefix(" ") if bar and number.strip().isdecimal() else line
 
 
 def _places_alike(lines: list[str], wanted: list[str]) -> list[int]:
-    """Where the wanted lines are, spaces aside; at most one more place than a message names."""
+    """Where the wanted lines occur, ignoring whitespace; at most one place more than a message names."""
     bare = "\n" + "".join(f"{_bare(line)}\n" for line in lines)
     sought = "\n" + "".join(f"{_bare(line)}\n" for line in wanted)
     places: list[int] = []
@@ -193,7 +193,7 @@ def _bare(line: str) -> str:
 
 
 def _indented(new: list[str], given: list[str], there: list[str]) -> list[str] | None:
-    """The new lines, indented as those in the file; None where the given ones are not evenly indented otherwise."""
+    """The new lines with the file's indentation; None if the given ones are unevenly indented."""
     pairs = {(_indent(line), _indent(real)) for line, real in zip(given, there, strict=True) if line.strip()}
     mine, real = min(pairs)
     if real.endswith(mine):
@@ -219,7 +219,7 @@ _COPY = "Copy the old text exactly from there, without the line numbers and the 
 
 
 def _lines_at(text: str, old: str) -> list[int]:
-    """The lines of the places where the text is; at most one more than a message names."""
+    """The lines where the text occurs; at most one more than a message names."""
     places: list[int] = []
     at = text.find(old)
     while at >= 0 and len(places) <= _PLACES:
@@ -240,7 +240,7 @@ def _nearest(text: str, old: str) -> str:
     lines, wanted = lines_of(text), [line for line in lines_of(old) if line.strip()]
     if not lines:
         return "that text is not in the file, which is empty; use write_file"
-    # The line that has most words in common with the first wanted line that has any.
+    # Find the line that shares most words with the first wanted line that has any.
     sought = next(filter(None, map(_words, wanted)), frozenset[str]())
     words = [_words(line) for line in islice(lines, _COMPARED)]
     alike = [len(one & sought) / (len(one | sought) or 1) for one in words]

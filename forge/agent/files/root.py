@@ -1,4 +1,4 @@
-"""The root folder: no path leads out of it, and nothing is changed that was not meant."""
+"""The root folder: no path leads out of it, and nothing is changed unintentionally."""
 
 import os
 import secrets
@@ -16,41 +16,40 @@ from msgspec import Struct
 from forge.agent.memory.sqlite import is_database
 from forge.errors import DefinitionError, ToolResolutionError
 
-# Root: the one folder whose files tools work on. Nothing outside it is read or written, whatever a path says.
+# Root: the one folder that the tools work in. Nothing outside it is read or written, whatever the path.
 #
-# A path is first resolved, symbolic links included, and must then lie in the folder. It is opened folder by folder,
-# each relative to the descriptor of the one before and none through a link, so a link that is put there meanwhile is
-# refused.
+# A path is first resolved, including symbolic links, and must then be in the folder. It is opened folder by folder,
+# each relative to the previous descriptor and never through a link, so a link that appears meanwhile is refused.
 
 LARGEST = 2_000_000
-"""Maximum bytes of a file that is read or written."""
+"""Maximum bytes of a file to read or write."""
 
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 _CROWDED = 10_000
-"""Maximum entries of one folder that are looked at."""
+"""Maximum entries to read of one folder."""
 
 _LONGEST_PATH = 4096
 """Maximum bytes of a path, as on Linux; resolving takes time quadratic in its length."""
 
 _RIGHTS = frozenset({"security.capability", "security.ima", "security.evm"})
-"""Extended attributes that say what the old content may do or is; the new content has none of them."""
+"""Extended attributes that grant rights to, or certify, the old content; they are not copied."""
 
 Parts = tuple[str, ...]
-"""A path below the root, resolved; empty: the root itself."""
+"""A resolved path relative to the root; empty: the root itself."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """What a folder holds under one name. `other`: a link, a pipe, a device."""
+    """An entry of a folder. `other`: a link, a pipe or a device."""
 
     parts: Parts
     kind: Literal["file", "folder", "other"]
 
 
 class Root:
-    """A folder. What cannot be done in it is told as a ToolResolutionError, a sentence for the model."""
+    """The folder. Failures are ToolResolutionErrors with a sentence for the model."""
 
     def __init__(self, folder: str | os.PathLike[str], *, follow_links: bool = True) -> None:
         if os.open not in os.supports_dir_fd:
@@ -63,13 +62,13 @@ class Root:
             raise DefinitionError((f"file_tools: {str(folder)!r} is not a folder",))
 
     def resolved(self, path: str) -> Parts:
-        """The path below the root, links resolved."""
+        """The path relative to the root, with links resolved."""
         try:
             if len(os.fsencode(path)) > _LONGEST_PATH:
                 raise ToolResolutionError(f"{shown(path)} … is too long: a path has at most {_LONGEST_PATH} bytes")
             real = Path(os.path.realpath(self.path / path))
             plain = Path(os.path.normpath(self.path / path))
-        except (OSError, ValueError):  # a NUL, or what no file system takes
+        except (OSError, ValueError):  # a NUL, or another invalid path
             raise ToolResolutionError(f"{shown(path)} is no path") from None
         if not real.is_relative_to(self.path):
             raise ToolResolutionError(f"{shown(path)} is outside the folder that you may work in; use a path below it")
@@ -79,7 +78,7 @@ class Root:
         return parts
 
     def read(self, parts: Parts) -> str:
-        """The text of a file, its line ends as they are."""
+        """The text of a file, with its line endings unchanged."""
         with self._telling(parts), self._folder(parts[:-1]) as folder:
             if self._found(parts, folder) is None:
                 raise FileNotFoundError(parts[-1])
@@ -98,10 +97,10 @@ class Root:
                 ) from None
 
     def write(self, parts: Parts, text: str) -> None:
-        """Replace a file, or make it, and the folders above it: whole or not at all.
+        """Write a file atomically, creating missing folders.
 
-        A file keeps owner, group, mode and extended attributes as far as the system allows, but no set-user-ID or
-        set-group-ID bit: what was written now must not run with the rights of somebody else.
+        An existing file keeps its owner, group, mode and extended attributes as far as the system allows, but loses
+        set-user-ID and set-group-ID bits: new content must not run with somebody else's rights.
         """
         if len(content := text.encode()) > LARGEST:
             raise ToolResolutionError(f"that is {len(content)} bytes; a file may have {LARGEST}")
@@ -128,11 +127,11 @@ class Root:
                     os.unlink(passing, dir_fd=folder)
 
     def exists(self, parts: Parts) -> bool:
-        """Whether there is anything of that name, of whatever kind."""
+        """Whether anything exists there, of whatever kind."""
         return self._kind(parts) != 0
 
     def is_file(self, parts: Parts) -> bool:
-        """Whether it is an ordinary file."""
+        """Whether it is a regular file."""
         return stat.S_ISREG(self._kind(parts))
 
     def _kind(self, parts: Parts) -> int:
@@ -143,12 +142,12 @@ class Root:
             return 0
 
     def entries(self, parts: Parts) -> list[Entry]:
-        """What is in a folder, by name."""
+        """The entries of a folder, sorted by name."""
         with self._telling(parts), self._folder(parts) as folder, os.scandir(folder) as found:
             return sorted((_entry(parts, one) for one in islice(found, _CROWDED)), key=lambda entry: entry.parts)
 
     def _found(self, parts: Parts, folder: int) -> os.stat_result | None:
-        """What a text file is like; None if there is none."""
+        """The status of a text file; None if it does not exist."""
         if not parts:
             raise ToolResolutionError("that is the folder itself, not a file; list_files shows what is in it")
         try:
@@ -180,7 +179,7 @@ class Root:
 
     @contextmanager
     def _telling(self, parts: Parts) -> Iterator[None]:
-        """Puts what the system says into a sentence."""
+        """Turns system errors into sentences for the model."""
         try:
             yield
         except FileNotFoundError:
@@ -192,7 +191,7 @@ class Root:
 
 
 def shown(*parts: str) -> str:
-    """A path as a model is told it, on one line."""
+    """A path as shown to a model, on one line."""
     path = "/".join(parts) or "."
     return path if path.isprintable() and len(path) <= 300 else ascii(path[:300])
 
@@ -211,9 +210,9 @@ def _refuse_special(mode: int, parts: Parts) -> None:
 
 
 def _makes_repository(folder: int, name: str) -> bool:
-    """Whether a folder that has an entry of that name, beside those that it has, is what git takes for a repository.
+    """Whether adding an entry with that name to the folder makes it a repository for git.
 
-    One needs no `.git`: git runs what the config of a bare repository says for whoever works in that folder.
+    A bare repository has no `.git`, and git obeys its config for anybody who works in that folder.
     """
 
     def has(one: str) -> bool:
@@ -233,12 +232,12 @@ def _git_s_own(parts: Parts) -> ToolResolutionError:
 
 
 def _make_alike(new: int, before: os.stat_result, name: str, folder: int) -> None:
-    """Give the new file what the old one has beside its content, as far as the system allows."""
+    """Copy the old file's metadata to the new one, as far as the system allows."""
     mode = stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
     try:
         os.fchown(new, -1, before.st_gid)
     except OSError:
-        mode &= ~stat.S_IRWXG | mode << 3  # another group may do no more than anybody
+        mode &= ~stat.S_IRWXG | mode << 3  # another group gets no more rights than everybody
     with suppress(OSError):
         os.fchown(new, before.st_uid, -1)
     if sys.platform == "linux":
@@ -256,7 +255,7 @@ def _make_alike(new: int, before: os.stat_result, name: str, folder: int) -> Non
     os.fchmod(new, mode)
 
 
-# Walk: the files of a folder and of those below it, in a fixed order; bounded, and without folders of machinery.
+# The files in a folder and below, in a fixed order; bounded, and without folders such as .git.
 
 _MACHINERY = frozenset({".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "__pycache__"})
 _CACHE = "_cache"
@@ -264,14 +263,14 @@ _DEEPEST = 40
 
 
 def is_machinery(name: str) -> bool:
-    """Whether a folder of that name holds what programs keep for themselves."""
+    """Whether a folder with that name belongs to a program rather than the user, such as .git or a cache."""
     return name in _MACHINERY or (name.startswith(".") and name.endswith(_CACHE))
 
 
 def walked(root: Root, start: Parts) -> Iterator[Entry]:
-    """What is in the folder and in those below it: what is nearer to it first. Folders of machinery are only named.
+    """The entries in the folder and below, breadth first. Folders such as .git are named but not entered.
 
-    ToolResolutionError if the first folder cannot be read; one below it that cannot is passed over.
+    ToolResolutionError if the first folder cannot be read; unreadable ones below it are skipped.
     """
     waiting = deque((start,))
     while waiting:

@@ -1,4 +1,4 @@
-"""The tools of a folder: read, list, search, write, edit, run commands."""
+"""The file tools: read, list, search, write, edit, run commands."""
 
 import os
 import signal
@@ -16,19 +16,19 @@ from forge.errors import DefinitionError, ToolResolutionError, quantity
 from forge.tools.definition import tool
 from stages.options import did_you_mean
 
-# Tools that read the files of a folder: `read_file`, `list_files`, `search_files`.
+# Tools that read: `read_file`, `list_files`, `search_files`.
 
 _LISTED, _MATCHES, _SEARCHED = 200, 50, 2_000
-"""Maximum entries of a list, lines that a search finds, files that it reads."""
+"""Maximum entries in a list, matches of a search, and files to search."""
 
 _NAMED = 20
-"""Maximum files that are named where there is none of a name."""
+"""Maximum files to name if the requested one does not exist."""
 
 _Line = Annotated[int, Meta(ge=1)]
 
 
 def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ...]:
-    """The tools that read; `shown_chars` is the maximum of what is shown of a file at once."""
+    """The tools that read; `shown_chars` is the maximum to show of a file at once."""
 
     @tool(effect="read")
     def read_file(path: str, first_line: _Line = 1) -> str:
@@ -45,7 +45,7 @@ def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ..
         lines = lines_of(root.read(parts))
         if not lines:
             return f"{shown(*parts)} is empty"
-        first = first if first <= len(lines) else 1  # a number of a line elsewhere, in a test's output say
+        first = first if first <= len(lines) else 1  # probably a line number of something else, such as a test's output
         told, end = numbered(lines, first, len(lines), shown_chars)
         more = f"\n[more: read_file with first_line={end + 1}]" if end < len(lines) else ""
         return f"{shown(*parts)}, lines {first} to {end} of {len(lines)}:\n{told}{more}"
@@ -90,7 +90,7 @@ def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ..
 
 
 def _meant(root: Root, parts: Parts) -> str:
-    """A file that may have been meant, of the same name elsewhere or of a similar one; or else which ones there are."""
+    """A suggestion for a missing file: one with the same or a similar name, otherwise a list of files."""
     files = [one.parts for one in islice(walked(root, ()), _SEARCHED) if one.kind == "file"]
     if same := [other for other in files if other[-1:] == parts[-1:]]:
         return f" Did you mean {shown(*same[0])}?"
@@ -113,14 +113,14 @@ def _matches(root: Root, files: list[Parts], text: str, *, ignore_case: bool) ->
         try:
             content = root.read(parts)
         except ToolResolutionError:
-            continue  # binary, too large, not to be read: it has no lines to be shown
+            continue  # binary, too large or unreadable
         for number, line in lines_with(content, text, ignore_case=ignore_case):
             yield f"{shown(*parts)}:{number}: {one_line(line)}"
 
 
-# Tools that change the files of a folder: `write_file`, `edit_file`.
+# Tools that write: `write_file`, `edit_file`.
 #
-# Small models write a short file anew better than they copy the lines to change.
+# Small models are better at rewriting a short file than at copying the lines to change.
 _WRITE = "Write a whole file: a new one, or in place of what was in it. The best way to change a short one."
 _EDIT_LONG = "Change a few lines of a long file."
 
@@ -129,7 +129,7 @@ _EDIT = "Change a few lines of a file."
 
 
 def _write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: bool) -> tuple[Callable[..., object], ...]:
-    """The tools that write; `approval`: a person is asked first; `overwrite`: whole files may be replaced."""
+    """The tools that write. `approval`: ask a person first; `overwrite`: existing files may be replaced."""
 
     @tool(effect="write", approval=approval, idempotent=True, description=_WRITE if overwrite else _WRITE_NEW)
     def write_file(path: str, content: str) -> str:
@@ -147,7 +147,7 @@ def _write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: boo
         if root.exists(parts):
             try:
                 before = quantity(len(lines_of(root.read(parts))), "line")
-            except ToolResolutionError:  # what cannot be shown, for it is binary or large, may still be replaced
+            except ToolResolutionError:  # a binary or large file cannot be shown, but may be replaced
                 before = "no readable text"
         root.write(parts, content)
         now = quantity(len(lines_of(content)), "line")
@@ -173,10 +173,10 @@ def _write_tools(root: Root, shown_chars: int, *, approval: bool, overwrite: boo
     return write_file, edit_file
 
 
-# Tools that run commands in a folder: `run_command`, and `read_output` for what was not shown of their output.
+# Tools that run commands: `run_command`, and `read_output` for the parts of the output that were not shown.
 
 _REMEMBERED = 10
-"""Maximum number of outputs that are kept to be read on."""
+"""Maximum number of outputs to keep for `read_output`."""
 
 _Words = Annotated[list[str], Meta(min_length=1, max_length=200)]
 _From1 = Annotated[int, Meta(ge=1)]
@@ -185,7 +185,7 @@ _From1 = Annotated[int, Meta(ge=1)]
 def _command_tools(
     folder: Path, shown_chars: int, timeout: float, environment: Mapping[str, str], *, approval: bool
 ) -> tuple[Callable[..., object], ...]:
-    """The tools for commands; `approval`: a person is asked first. Outputs are kept as long as the tools are."""
+    """The tools for commands. `approval`: ask a person first. Outputs are kept as long as the tools exist."""
     outputs: dict[int, list[str]] = {}
 
     def keep(ran: Ran) -> int:
@@ -203,7 +203,7 @@ def _command_tools(
         """
         ran = await run_process(command, folder, timeout, environment)
         number, lines = keep(ran), lines_of(ran.output)
-        # Programs say what went wrong at the end of their output.
+        # Programs report errors at the end of their output.
         told, first = ending(lines, shown_chars)
         if not lines:
             return f"{_ended(ran, timeout)}, without any output"
@@ -245,7 +245,7 @@ def _ended(ran: Ran, timeout: float) -> str:
     return f"exit code {ran.code}{' (success)' if ran.code == 0 else ''}"
 
 
-# The tools of a folder, as one tuple.
+# All tools of a folder.
 
 
 def file_tools(
@@ -260,15 +260,14 @@ def file_tools(
     shown_chars: int = 8_000,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Callable[..., object], ...]:
-    """Tools for an agent or a workflow that works on the files of `folder`, and on no others.
+    """Tools for an agent or a workflow that works in `folder`, and nowhere else.
 
     `read_file`, `list_files` and `search_files`; with `write` also `write_file` and `edit_file`; with `commands` also
     `run_command` and `read_output`. Each write and each command asks a person first, unless `approval` is False.
-    `follow_links`: symbolic links whose target is in the folder are followed; False: none is. `overwrite`: `write_file`
-    may replace files; False: it only makes new ones. A command is ended after `timeout` seconds; it is given the
-    environment variables that programs need, none that may hold secrets, and `environment` besides. `shown_chars`:
-    maximum characters of a file or an output that the model is shown at once.
-    DefinitionError for what is no folder, and where the system cannot open files relative to a folder (Windows).
+    `follow_links`: follow symbolic links whose target is in the folder. `overwrite`: `write_file` may replace existing
+    files. Commands end after `timeout` seconds; they get the environment variables that programs need, without any that
+    may hold secrets, and `environment`. `shown_chars`: maximum characters of a file or an output to show at once.
+    DefinitionError if `folder` is not a folder, or the system cannot open files relative to a folder (Windows).
     """
     if timeout <= 0 or shown_chars < 1:
         raise DefinitionError(("file_tools: timeout and shown_chars must be more than 0",))

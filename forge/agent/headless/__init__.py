@@ -1,4 +1,4 @@
-"""Headless: a task file worked on with nobody there: limits checked before each call, gates at the end, a record."""
+"""Headless: unattended work on a task file, with limits before each call, gates at the end, and a record."""
 
 from forge.agent.headless.limits import TaskLimits, Violation
 from forge.agent.headless.record import Record

@@ -1,4 +1,4 @@
-"""Gates of a headless task: commands that have to succeed before it is done; what fails goes back to the agent."""
+"""Gates of a headless task: commands that must succeed before it is done; the agent is told what failed."""
 
 import time
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from forge.agent.headless.task import Gate
 from forge.errors import ToolResolutionError
 
 _SHOWN_OUTPUT = 4_000
-"""Maximum characters of a failed gate's output that the agent is shown, and that the record keeps."""
+"""Maximum characters of a failed gate's output, for the agent and the record."""
 
 
 _NOT_STARTED = 127
-"""The exit code by which a shell says that there is no such program."""
+"""A shell's exit code for a missing program."""
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
-    """How a gate went at the agent's attempt of that number; 0: before it began.
+    """The result of a gate in the agent's `attempt`, counted from 1; 0: before it began.
 
-    `code` is its exit code; None where its time was up, 127 where it could not be started, which `output` says.
+    `code` is the exit code; None after a timeout, 127 if it could not be started, with the reason in `output`.
     """
 
     command: tuple[str, ...]
@@ -34,7 +34,7 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
 
 class Gates:
-    """The gates of a task, in a folder; `made` are the attempts so far, those of an interrupted run too."""
+    """The gates of a task; `made` counts the attempts so far, including those before an interruption."""
 
     def __init__(self, gates: Sequence[Gate], folder: Path, attempts: int) -> None:
         self.results: list[GateResult] = []
@@ -47,7 +47,7 @@ class Gates:
 
     @property
     def passed(self) -> bool:
-        """Whether all have passed, at the last attempt."""
+        """Whether all passed in the last attempt."""
         last = [result.passed for result in self.results if result.attempt == self.made]
         return len(last) == len(self._gates) and all(last)
 
@@ -57,12 +57,12 @@ class Gates:
         return self.made >= self._attempts
 
     async def attempt(self) -> str:
-        """Count an attempt, and run them until one fails: what the agent is told of that; empty: all have passed."""
+        """Count an attempt and run the gates until one fails; returns what to tell the agent, empty if all passed."""
         self.made += 1
         return await self.failure()
 
     async def failure(self) -> str:
-        """Run them until one fails: what the agent is told of that; empty: all have passed."""
+        """Run the gates until one fails; returns what to tell the agent, empty if all passed."""
         for gate in self._gates:
             result = await self._run(gate)
             self.results.append(result)

@@ -19,15 +19,15 @@ from stages.schema.value import cut_text
 from stages.state import State
 from stages.tool import ToolEffect
 
-# Globs: patterns of paths, as in a .gitignore without negation.
+# Globs: path patterns as in .gitignore, without negation.
 #
-# `*` stands for any characters within one name, `**` for any number of folders. A pattern without a slash, but at its
-# end, is about a name in any folder; one with a slash is about a path from the root. What fits a folder fits
+# `*` matches any characters within one name, `**` any number of folders. A pattern without a slash (except at its end)
+# matches a name in any folder, one with a slash a path from the root. A pattern that matches a folder matches
 # everything in it.
 
 
 def covers(pattern: str, path: tuple[str, ...], *, any_case: bool = False) -> bool:
-    """Whether the pattern fits the path or a folder above it. Takes time linear in the path for each part of both."""
+    """Whether the pattern matches the path or a folder above it. Linear in the path for each part of both."""
     names = tuple(name for name in (pattern.casefold() if any_case else pattern).split("/") if name not in {"", "."})
     steps = names if "/" in pattern.rstrip("/") else ("**", *names)
     here = _skipping({0}, steps)
@@ -41,7 +41,7 @@ def covers(pattern: str, path: tuple[str, ...], *, any_case: bool = False) -> bo
 
 
 def _skipping(places: set[int], steps: tuple[str, ...]) -> set[int]:
-    """The places, and those behind any `**` there, which may stand for no folder at all."""
+    """The positions, and those after any `**` there, which may match no folder."""
     found = set(places)
     for at, step in enumerate(steps):
         if at in found and step == "**":
@@ -49,14 +49,14 @@ def _skipping(places: set[int], steps: tuple[str, ...]) -> set[int]:
     return found
 
 
-# Changes: which file a call of the file tools changes, and how many lines of it, told from its arguments alone.
+# Changes: which file a call changes, and how many lines, computed from its arguments alone.
 
 _LONGEST, _SHOWN = 4096, 300
-"""Maximum characters of a path that is looked at; of one that is shown."""
+"""Maximum characters of a path to check, and to show."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What a call changes. `path` is None outside the root; `lines` are those added and those taken away."""
+    """The change made by a call. `path` is None outside the root; `lines` counts added and removed lines."""
 
     written: str
     path: Parts | None
@@ -64,7 +64,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What was changed so far."""
+    """All changes so far."""
 
     files: frozenset[Parts] = frozenset()
     lines: int = 0
@@ -87,9 +87,9 @@ class _Edit(Struct):
 
 
 def _change_of(tool: str, arguments: str, root: str) -> Change | None:
-    """The change that a call makes; None for a tool that changes no file.
+    """The change made by a call; None for a tool that changes no file.
 
-    It counts a file that is written as new: where lines are counted, `write_file` replaces none (`overwrite=False`).
+    A written file counts as new: where lines are limited, `write_file` replaces none (`overwrite=False`).
     """
     match tool:
         case "write_file":
@@ -107,7 +107,7 @@ def _change_of(tool: str, arguments: str, root: str) -> Change | None:
 
 
 def changes_of(calls: Iterable[tuple[str, str]], root: str) -> Changes:
-    """What these calls, name and arguments, have changed."""
+    """The changes made by these calls, given as name and arguments."""
     total = Changes()
     for name, arguments in calls:
         if change := _change_of(name, arguments, root):
@@ -116,7 +116,7 @@ def changes_of(calls: Iterable[tuple[str, str]], root: str) -> Changes:
 
 
 def below(root: str, path: str) -> Parts | None:
-    """The names of the path below the root; None if it leads out of it, or is too long. No link is followed."""
+    """The path relative to the root; None if it leads out of it or is too long. Links are not followed."""
     if len(path) > _LONGEST:
         return None
     whole = posixpath.normpath(posixpath.join(root, path))
@@ -126,17 +126,17 @@ def below(root: str, path: str) -> Parts | None:
 
 # Limits: what a task allows, and the guard that refuses anything else before it runs. Pure functions.
 #
-# What a task does not name is not done: no file is written that `write` does not cover, no command run that `commands`
-# does not have, no other tool that changes something used unless `tools` names it.
+# Only what the task names is allowed: files that `write` covers, commands in `commands`, and other tools with side
+# effects only if they are in `tools`.
 
 WRITES = ("write_file", "edit_file")
-"""The tools whose paths are held to `write` and `never_write`."""
+"""The tools whose paths must match `write` and not `never_write`."""
 
 
 class TaskLimits(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The table `[limits]` of a task file: what the task may do, and the limits of its run (docs/headless.md).
 
-    Limits of the run that are left out are those of the agent.
+    Limits that are left out are the agent's.
     """
 
     read_only: bool = False
@@ -146,7 +146,7 @@ class TaskLimits(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
     commands: tuple[tuple[str, ...], ...] = ()
     max_files: AtLeastOne | None = None
     max_lines: AtLeastOne | None = None
-    # The fields of Limits. Only UNSET can be told from a limit that is written down and happens to be the default.
+    # The fields of Limits. UNSET distinguishes a limit that was left out from one that equals the default.
     max_iterations: AtLeastOne | UnsetType = UNSET
     max_tool_calls: AtLeastOne | UnsetType = UNSET
     max_tokens: AtLeastOne | UnsetType = UNSET
@@ -155,15 +155,17 @@ class TaskLimits(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
     price: Price | UnsetType = UNSET
     max_retries_per_step: Count | UnsetType = UNSET
     max_tool_errors: Count | UnsetType = UNSET
+    max_premature_attempts: Count | UnsetType = UNSET
+    max_prereq_violations: Count | UnsetType = UNSET
     max_repeats: AtLeastOne | UnsetType = UNSET
 
     def of_run(self) -> dict[str, object]:
-        """The limits of the run that are given."""
+        """The limits of the run that were given."""
         given = {name: getattr(self, name) for name in Limits.__struct_fields__}
         return {name: value for name, value in given.items() if value is not UNSET}
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
-        """Those of the limits of the run."""
+        """Contradictions among the limits of the run."""
         try:
             Limits(**{name: value for name, value in self.of_run().items() if name not in wrong})  # type: ignore[arg-type]  # checked there
         except OptionError as error:
@@ -177,7 +179,7 @@ class ToolForbidden(Struct, frozen=True, kw_only=True, tag="tool_forbidden"):
 
 
 class FileForbidden(Struct, frozen=True, kw_only=True, tag="file_forbidden"):
-    """A file that must not be written: outside the folder, covered by no pattern of `write`, or by `never_write`."""
+    """A write outside the folder, not covered by `write`, or covered by `never_write`."""
 
     tool: str
     path: str
@@ -185,14 +187,14 @@ class FileForbidden(Struct, frozen=True, kw_only=True, tag="file_forbidden"):
 
 
 class TooManyFiles(Struct, frozen=True, kw_only=True, tag="too_many_files"):
-    """One more file than may be changed."""
+    """One file more than may be changed."""
 
     path: str
     max_files: int
 
 
 class TooManyLines(Struct, frozen=True, kw_only=True, tag="too_many_lines"):
-    """More lines than may be changed: `lines` by this call, after those `before`."""
+    """More lines than may be changed: `lines` in this call, after `before`."""
 
     path: str
     lines: int
@@ -201,17 +203,17 @@ class TooManyLines(Struct, frozen=True, kw_only=True, tag="too_many_lines"):
 
 
 class CommandForbidden(Struct, frozen=True, kw_only=True, tag="command_forbidden"):
-    """A command that the task does not have."""
+    """A command that the task does not allow."""
 
     command: tuple[str, ...]
 
 
 Violation = ToolForbidden | FileForbidden | TooManyFiles | TooManyLines | CommandForbidden
-"""What a call would have done against the limits."""
+"""How a call would have violated the limits."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """Limits of a folder and of an agent: the real path of the one, the effects of the tools of the other."""
+    """Limits, with the folder's real path and the effects of the agent's tools."""
 
     limits: TaskLimits
     root: str
@@ -219,7 +221,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 def limits_guard(bounds: Bounds) -> Guard:
-    """Object to each call that the limits forbid, given what has been changed before it."""
+    """A guard that objects to each call that the limits forbid, given the changes so far."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         found = violations(bounds, [(done.name, done.arguments) for done in state.ledger.successes], calls)
@@ -229,7 +231,7 @@ def limits_guard(bounds: Bounds) -> Guard:
 
 
 def change_after_failure(effects: Mapping[str, ToolEffect]) -> Guard:
-    """Object to a second attempt to complete the task, where the gates failed and nothing was changed since."""
+    """A guard that objects to completing the task again if the gates failed and nothing has changed since."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         for answer in reversed(state.history):
@@ -252,7 +254,7 @@ _UNCHANGED = "The task is not done: nothing was changed since the check failed. 
 def violations(
     bounds: Bounds, before: Sequence[tuple[str, str]], calls: Sequence[ToolCall]
 ) -> list[tuple[ToolCall, Violation]]:
-    """The calls that the limits forbid; `before` are those that have succeeded, name and arguments."""
+    """The calls that the limits forbid; `before` are the successful ones so far, as name and arguments."""
     total = changes_of(before, bounds.root)
     found: list[tuple[ToolCall, Violation]] = []
     for call in calls:
@@ -268,7 +270,7 @@ class _Run(Struct):
 
 
 def command_of(arguments: str) -> tuple[str, ...]:
-    """The program and its arguments that a call of `run_command` names."""
+    """The program and arguments in a call of `run_command`."""
     return msgspec.json.decode(arguments, type=_Run).command
 
 
@@ -283,7 +285,7 @@ def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | No
     if call.name == "run_command":
         command = command_of(call.arguments)
         for allowed in limits.commands:
-            # A last word `*` stands for any words, none too.
+            # A final `*` matches any number of arguments.
             whole = allowed[-1] != "*"
             if command == allowed if whole else command[: len(allowed) - 1] == allowed[:-1]:
                 return None
@@ -307,15 +309,15 @@ def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | No
 
 
 def not_written(limits: TaskLimits, path: Parts) -> Literal["not_named", "never"] | None:
-    """Why a file of that path below the root must not be written; None: it may be."""
-    # A file system may take two spellings for one file, so what is forbidden is forbidden in any case.
+    """Why the file must not be written; None if it may be."""
+    # Two spellings may be the same file, so `never_write` ignores case.
     if any(covers(pattern, path, any_case=True) for pattern in limits.never_write):
         return "never"
     return None if any(covers(pattern, path) for pattern in limits.write) else "not_named"
 
 
 def _refusal(violation: Violation, limits: TaskLimits) -> str:
-    """What the model is told, and what it may do instead."""
+    """The text for the model: what is forbidden and what it may do instead."""
     match violation:
         case ToolForbidden(tool=tool):
             return f"This task does not allow {tool}. Use another tool."

@@ -1,4 +1,4 @@
-"""The record of a headless task: how it ended and what was done, from its journal. Written as JSON."""
+"""The record of a headless task: its outcome and what was done, taken from the journal. Written as JSON."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -30,11 +30,11 @@ EXIT_CODES: dict[Outcome, int] = {
     "needs_person": 5,
     "cancelled": 130,
 }
-"""The exit code of `forge agent run` for each outcome; 2 is wrong usage, or a wrong task file, before anything runs."""
+"""The exit code of `forge agent run` for each outcome; 2 is wrong usage or an invalid task file, before it starts."""
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """A call that the limits forbade, and what was wrong with it. It did not run."""
+    """A call that the limits forbade, and why. It did not run."""
 
     tool: str
     arguments: msgspec.Raw
@@ -42,10 +42,10 @@ class Refused(Struct, frozen=True, kw_only=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """How a task ended and what was done. `reason` says why, where it is not done; `result` what the agent said.
+    """The outcome of a task and what was done. `reason` says why it is not done, `result` is the agent's answer.
 
-    `lines_changed` are those added and those taken away by the file tools. `tokens` are those of prompts and replies
-    as the server counted them, `seconds` those of this start alone, and so are `gates`.
+    `lines_changed` counts lines added and removed by the file tools, tokens are as the server counted them. `seconds`
+    and `gates` only cover the last start.
     """
 
     outcome: Outcome
@@ -67,7 +67,7 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Told(Struct, frozen=True, kw_only=True):
-    """The end of a run in words: what it was, what the agent said, and why it is not done."""
+    """The end of a run: its outcome, the agent's answer, and why it is not done."""
 
     outcome: Outcome
     result: str = ""
@@ -105,12 +105,12 @@ def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
 
 
 def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
-    """The calls that the limits forbade, in the order in which the model made them."""
+    """The calls that the limits forbade, in order."""
     for before, step in pairwise(steps):
         done = [(one.name, one.arguments) for one in before.state.ledger.successes]
         for event in (stamped.event for stamped in step.events):
             if isinstance(event, MessageAdded) and isinstance(event.message, Assistant):
-                # A call whose arguments fit no schema was refused for that.
+                # Calls with invalid arguments were refused for that reason.
                 with suppress(msgspec.ValidationError):
                     for call, wrong in violations(bounds, done, event.message.calls):
                         yield Refused(tool=call.name, arguments=msgspec.Raw(call.arguments.encode()), violation=wrong)
@@ -119,7 +119,7 @@ def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
 def record_of(
     end: Told, steps: Sequence[Step], bounds: Bounds, gates: Gates, *, task: str, seconds: float, journal: str
 ) -> Record:
-    """The record of a run that went through these states."""
+    """The record of a run with these states."""
     done = steps[-1].state.ledger.successes if steps else ()
     changes = changes_of([(one.name, one.arguments) for one in done], bounds.root)
     replies = [step.outcome.reply for step in steps if isinstance(step.outcome, Replied)]

@@ -1,4 +1,4 @@
-"""A headless task run: its workflow built from the agent and the limits, the run made and recorded."""
+"""Runs a headless task: its workflow with limits and gates, the run, and the record."""
 
 import dataclasses
 import functools
@@ -44,20 +44,20 @@ from stages.rules import Limits
 from stages.state import Awaiting, Done
 from stages.tool import ToolEffect
 
-# Overview: the files that the agent of a task is shown before it begins, so that it can begin with the change.
+# Overview: files shown to the agent before it starts, so that it can begin with the change.
 
 _SHOWN = 6_000
-"""Maximum characters of all files together: about a quarter of a small model's context of 8,192 tokens."""
+"""Maximum characters of all files: about a quarter of a small model's context of 8,192 tokens."""
 
 _LOOKED_AT, _READ = 2_000, 20
-"""Maximum files whose names are looked at, and of those that are read."""
+"""Maximum file names to look at, and files to read."""
 
 
 def overview(root: Root, limits: TaskLimits, said: str) -> str:
-    """The files that may be changed or that are named in what is said of the task, whole, as many as there is room for.
+    """Files that may be changed or are named in the text, complete, as many as fit.
 
-    Those that are named come first, each as it is, to be copied. Empty where there are none. Hidden files,
-    which may hold secrets, are shown only if they are named.
+    Named ones come first. Empty if there are none. Hidden files, which may hold secrets, are only shown if they are
+    named.
     """
     files = [one.parts for one in islice(walked(root, ()), _LOOKED_AT) if one.kind == "file"]
     wanted = [
@@ -72,7 +72,7 @@ def overview(root: Root, limits: TaskLimits, said: str) -> str:
     for parts in wanted[:_READ]:
         try:
             lines = lines_of(root.read(parts))
-        except ToolResolutionError:  # it is no text
+        except ToolResolutionError:  # not a text file
             continue
         text = "\n".join([f"{shown(*parts)}:", "```", *lines, "```"])
         if lines and len(text) <= room:
@@ -81,7 +81,7 @@ def overview(root: Root, limits: TaskLimits, said: str) -> str:
     return "\n\n".join(told)
 
 
-# The workflow of a task: the agent's, with the tools of the folder, limits as a guard, and gates at its end.
+# The workflow of a task: the agent's, with file tools, the limits as a guard, and gates at the end.
 
 _INSTRUCTIONS = """\
 You work on the files of a folder with tools, step by step, and nobody is there to answer questions.
@@ -89,32 +89,32 @@ Read what you need and is not shown to you. Then make the change. Change only wh
 When all of it is done, call task_completion."""
 
 HEADLESS = "headless"
-"""The name of the agent of tasks that name none."""
+"""The name of the default agent."""
 
 _MAX_CALLS = 30
-"""Maximum model calls of a task whose agent is the default one, unless it says otherwise."""
+"""Maximum model calls of the default agent, unless the task sets another limit."""
 
 _FOLDER_TOOLS = frozenset(
     {"read_file", "list_files", "search_files", "write_file", "edit_file", "run_command", "read_output"}
 )
-"""The tools of the task's folder: they take the place of an agent's own of these names."""
+"""The file tools; they replace an agent's own tools of the same names."""
 
 _CHANGING = ("write_file", "edit_file", "run_command")
-"""Those of them that change something, which is what they are there for: they are offered from the beginning."""
+"""The file tools with side effects; required by the task, so they are offered from the beginning."""
 
 _NOT_GATED = frozenset({"ask_question", "converse"})
-"""Built-in tools that end a run without saying that the task is done."""
+"""Built-in tools that end a run without claiming that the task is done."""
 
 
 @tool(name="task_completion", effect="terminal", idempotent=True)
 def _completion(result: str = "") -> str:
     """Finish: all of the task is done. If it has checks, they are run now, and you are told what fails."""
-    # No description of the argument: small models copy that, instead of saying what they did.
+    # No description of the argument: small models copy it instead of saying what they did.
     return result
 
 
 def headless_agent(backend: AnyBackend) -> Agent:
-    """The agent of tasks that name none."""
+    """The default agent, for tasks that name none."""
     return Agent(
         HEADLESS,
         backend=backend,
@@ -123,20 +123,20 @@ def headless_agent(backend: AnyBackend) -> Agent:
         on_text="nudge",
         built_in_tools=[],
         limits=Limits(max_iterations=_MAX_CALLS),
-        # It says to end now. Gates that fail would refuse that, and nobody reads a half answer.
+        # The warning asks to finish now; but failing gates would refuse that, and nobody reads a partial answer.
         context=Context(iteration_warning=0),
     )
 
 
 def task_workflow(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, Bounds]:
-    """The workflow, and the limits that its guard holds. DefinitionError for what does not fit together."""
+    """The workflow, and the limits that its guard enforces. DefinitionError for contradictions."""
     own, limits = agent.workflow, task.limits
     if problems := tuple(_not_there(task)):
         raise DefinitionError(problems)
     if gates and own.result is not None:
         raise DefinitionError(("gates: an agent with result=… cannot have any; let it complete the task in words",))
     ends = own.rules.terminal
-    # Nobody is asked to approve: the limits say what may be done.
+    # No approval: the limits say what is allowed.
     made = file_tools(
         task.folder,
         write=bool(limits.write),
@@ -171,7 +171,7 @@ def task_workflow(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow
 
 
 def _not_there(task: AgentTask) -> Iterator[str]:
-    """What the task names and this machine does not have. A program named by its path may be made by the agent."""
+    """What the task names but this machine lacks. A program given by its path may be made by the agent."""
     if not Path(task.folder).is_dir():
         yield f"folder: there is no folder {task.folder}"
     for number, gate in enumerate(task.gates, start=1):
@@ -182,7 +182,7 @@ def _not_there(task: AgentTask) -> Iterator[str]:
 
 
 def _gated(made: Tool[..., object], gates: Gates) -> Tool[..., object]:
-    """The tool, run once the gates have passed. Where they do not, it fails; at the last attempt the run ends."""
+    """The tool, run only if the gates pass. If they fail, so does the tool; at the last attempt, the run ends."""
     function = made.function
 
     async def after_gates(**arguments: object) -> object:
@@ -200,7 +200,7 @@ def _gated(made: Tool[..., object], gates: Gates) -> Tool[..., object]:
 
 
 def _misnamed(limits: TaskLimits, effects: Mapping[str, ToolEffect]) -> Iterator[str]:
-    """What the limits say of tools that the agent does not have, or that contradict them."""
+    """Tools in the limits that the agent does not have, or that contradict the limits."""
     for name in limits.tools or ():
         if name not in effects:
             meant = did_you_mean(name, effects)
@@ -210,7 +210,7 @@ def _misnamed(limits: TaskLimits, effects: Mapping[str, ToolEffect]) -> Iterator
 
 
 def _told(task: AgentTask) -> str:
-    """What the model should know of the limits and the gates before it meets them."""
+    """What the model should know about the limits and gates in advance."""
     limits, lines = task.limits, []
     if limits.write:
         never = f", but never {', '.join(limits.never_write)}" if limits.never_write else ""
@@ -228,7 +228,7 @@ def _as_json(command: tuple[str, ...]) -> str:
     return msgspec.json.encode(command).decode()
 
 
-# Run a task: one run of its workflow, recorded in a journal, from which an interrupted one goes on.
+# Run a task: one run of its workflow, recorded in a journal from which it can be resumed.
 
 
 async def run_task(
@@ -240,11 +240,11 @@ async def run_task(
     resume: bool = False,
     **watching: Unpack[Watching],
 ) -> Record:
-    """Work on the task unattended, and record the run in the journal file; the record says how it ended.
+    """Work on the task unattended, record the run in the journal file, and return the record.
 
-    `agent`: its instructions, tools and options are used; None: the default agent. `backend` replaces the agent's.
-    `resume`: continue the interrupted run in the journal. DefinitionError for contradictions, JournalError for one
-    that cannot be resumed, before anything happens.
+    `agent` provides instructions, tools and options; None: the default agent. `backend` replaces the agent's. `resume`:
+    continue the interrupted run in the journal. DefinitionError for contradictions, JournalError for a journal that
+    cannot be resumed, before anything happens.
     """
     where = backend if backend is not None else agent.backend if agent is not None else None
     if where is None:
@@ -260,7 +260,7 @@ async def run_task(
         ended = await resume_journal(workflow, journal_file, backend=where, **watching)
     else:
         recorded: Watching = {**watching, "journal": str(journal_file)}
-        # The files as they are, what is wrong now, and the task, last: small models go by what they have read last.
+        # The current files, what fails now, and the task last: small models attend to the end of a prompt.
         failure = await gates.failure()
         files = overview(Root(task.folder, follow_links=False), task.limits, f"{task.task}\n{failure}")
         now = f"Files as they are now:\n\n{files}" if files else ""
@@ -283,12 +283,12 @@ async def run_task(
 
 
 def _steps(journal: Path, workflow: Workflow) -> tuple[Step, ...]:
-    """The states of the run; none where it ended before there was a journal."""
+    """The states of the run; none if it ended before there was a journal."""
     return tuple(states(read_journal(journal), workflow)) if journal.exists() else ()
 
 
 def _attempts(steps: tuple[Step, ...], workflow: Workflow) -> int:
-    """How often gates have failed in the run."""
+    """How often the gates failed in the run."""
     ends = workflow.rules.terminal
     return sum(
         isinstance(result, Unresolved) and call.name in ends

@@ -1,4 +1,4 @@
-"""A task file: what is to be done, in which folder, by whom, within which limits; every fault in it is told at once."""
+"""A task file: the task, its folder, agent and limits; all mistakes in it are reported at once."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,18 +10,18 @@ from forge.agent.headless.limits import WRITES, TaskLimits
 from forge.toml_tables import read_toml, refuse_faults
 
 _LONGEST_PATTERN = 1000
-"""Maximum characters of a pattern of paths: each `**` in it is tried at each folder of a path."""
+"""Maximum characters of a path pattern: each `**` in it is tried at each folder of a path."""
 
 
 class Gate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command that has to succeed before the task is done, within so many seconds."""
+    """A command that must succeed, within `seconds`, before the task is done."""
 
     command: tuple[str, ...]
     seconds: float = 120.0
 
 
 class AgentTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A task file; docs/headless.md says what each key means."""
+    """A task file; docs/headless.md documents each key."""
 
     task: str
     folder: str = "."
@@ -35,7 +35,7 @@ class AgentTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read_task(path: str | Path) -> AgentTask:
-    """The task in a TOML file, to which folder and agent are relative. DefinitionError with all faults."""
+    """The task in a TOML file; folder and agent are relative to the file. DefinitionError with all mistakes."""
     file = Path(path)
     task = msgspec.convert(read_toml(file, AgentTask, "task file"), AgentTask)
     refuse_faults(contradictions(task), str(file))
@@ -45,7 +45,7 @@ def read_task(path: str | Path) -> AgentTask:
 
 
 def contradictions(task: AgentTask) -> Iterator[str]:
-    """What contradicts itself in a task, a sentence each."""
+    """The contradictions in a task, one sentence each."""
     limits = task.limits
     if not task.task.strip():
         yield "task: it is empty; say what is to be done"
@@ -71,7 +71,7 @@ def contradictions(task: AgentTask) -> Iterator[str]:
     for name, patterns in (("write", limits.write), ("never_write", limits.never_write)):
         for one in patterns:
             if not one.strip("/ ") or one.startswith("/") or ".." in one.split("/"):
-                yield f"[limits] {name}: {one!r} is no pattern of paths below the folder, such as src/** or *.py"
+                yield f"[limits] {name}: {one!r} is not a pattern of paths in the folder, such as src/** or *.py"
             if len(one) > _LONGEST_PATTERN:
                 yield f"[limits] {name}: a pattern has {len(one)} characters; it may have {_LONGEST_PATTERN}"
     yield from (f"[limits] commands: {why}" for command in limits.commands if (why := _wrong_command(command)))

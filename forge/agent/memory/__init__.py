@@ -1,4 +1,4 @@
-"""Memory: sessions, saved and resumed, and facts that outlive them, in the process or in one SQLite file."""
+"""Memory: sessions and long-term facts, in the process or in an SQLite file."""
 
 from forge.agent.memory.protocol import (
     Facts,

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import LiteralString, TypeAlias
 
-from forge.agent.memory.protocol import SavedSession, SessionSummary
+from forge.agent.memory.protocol import SavedSession, SessionSummary, unchanged
 from forge.errors import DefinitionError, SessionChangedError, StoreError, checked_options, to_install
 from stages.memory import Fact, query_words, ranked, title, words_of
 from stages.saved import SavedParts, load_parts, save_parts
@@ -21,7 +21,7 @@ except ImportError:
 _Database: TypeAlias = "psycopg.AsyncConnection[tuple[object, ...]]"
 
 _FORMAT = 1
-"""Of the tables; a database with a higher one was written by a newer forge."""
+"""The version of the tables; a database with a higher one was written by a newer forge."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS forge_memory (format integer NOT NULL);
@@ -39,10 +39,10 @@ INSERT INTO forge_memory SELECT 1 WHERE NOT EXISTS (SELECT FROM forge_memory);
 
 
 class PostgresStore:
-    """A SessionStore and a FactStore in the database of a connection string, such as `postgresql://host/name`.
+    """A SessionStore and a FactStore in a database, given as `postgresql://host/name`.
 
-    Its tables begin with `forge_` and are made when it is first used. Each operation is one transaction on a connection
-    of its own; put a pooler such as PgBouncer in front of the server if there are many.
+    Its tables begin with `forge_` and are created on first use. Each operation is one transaction on a new connection;
+    put a pooler such as PgBouncer in front of the server if there are many.
     """
 
     @checked_options
@@ -50,8 +50,8 @@ class PostgresStore:
         try:
             known = conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError:
-            problem = "the connection string of PostgresStore is none; write postgresql://USER@HOST:PORT/DATABASE"
-            raise DefinitionError((problem,)) from None  # it may hold a password, so it is not shown
+            problem = "the connection string of PostgresStore is invalid; write postgresql://USER@HOST:PORT/DATABASE"
+            raise DefinitionError((problem,)) from None  # never show it: it may hold a password
         self._conninfo = conninfo
         self._place = f"{known.get('dbname') or 'default'} on {known.get('host') or 'localhost'}"
         self._known = False
@@ -60,7 +60,7 @@ class PostgresStore:
         return f"PostgresStore({self._place!r})"
 
     async def load(self, name: str) -> SavedSession | None:
-        """The session; None: there is none of this name. StoreError for one that cannot be read."""
+        """The session; None if there is none with this name. StoreError for one that cannot be read."""
         async with self._database() as db:
             row = await (await db.execute(_LOAD, (name,))).fetchone()
         match row:
@@ -90,18 +90,18 @@ class PostgresStore:
         return _int(row)
 
     async def sessions(self) -> tuple[SessionSummary, ...]:
-        """All sessions, the last saved first."""
+        """All sessions, last saved first."""
         async with self._database() as db, db.cursor(row_factory=class_row(SessionSummary)) as cursor:
             return tuple(await (await cursor.execute(_LIST)).fetchall())
 
     async def delete(self, name: str) -> bool:
-        """Delete the session; False: there was none of this name."""
+        """Delete the session; False if there was none with this name."""
         async with self._database() as db:
             gone = await db.execute("DELETE FROM forge_session WHERE name = %s", (name,))
             return bool(gone.rowcount)
 
     async def remember(self, space: str, text: str) -> Fact:
-        """Keep the fact, or return the one with the same text."""
+        """Store the fact, or return the existing one with the same text."""
         async with self._database() as db:
             await db.execute(_REMEMBER, (space, text, time.time(), words_of(text)))
             return (await _facts(db, _SAME, space, text))[0]
@@ -115,14 +115,14 @@ class PostgresStore:
         return ranked(found, query, _int(total), limit)
 
     async def forget(self, space: str, fact: int) -> bool:
-        """Delete the fact with this id; False: the space has none."""
+        """Delete the fact with this id; False if the space has none."""
         async with self._database() as db:
             gone = await db.execute("DELETE FROM forge_fact WHERE space = %s AND id = %s", (space, fact))
             return bool(gone.rowcount)
 
     @asynccontextmanager
     async def _database(self) -> AsyncIterator[_Database]:
-        """A connection whose changes are made all together at the end, or not at all; errors in words."""
+        """A connection with one transaction; database errors become a StoreError."""
         try:
             async with await psycopg.AsyncConnection.connect(self._conninfo) as db:
                 if not self._known:
@@ -133,7 +133,8 @@ class PostgresStore:
             raise StoreError(f"the memory in the Postgres database {self._place} cannot be used: {said}") from error
 
     async def _prepare(self, db: _Database) -> None:
-        await db.execute("SELECT pg_advisory_xact_lock(hashtext('forge_memory'))")  # of several, one makes the tables
+        # Only one of several processes creates the tables.
+        await db.execute("SELECT pg_advisory_xact_lock(hashtext('forge_memory'))")
         await db.execute(_TABLES)
         number = _int(await (await db.execute("SELECT format FROM forge_memory")).fetchone())
         if number > _FORMAT:
@@ -168,10 +169,8 @@ _NEWEST = "SELECT id, text, at FROM forge_fact WHERE space = %s ORDER BY id DESC
 
 
 async def _write(db: _Database, session: str, messages: tuple[bytes, ...]) -> None:
-    """Make these the session's messages; those at the beginning that are the same stay untouched."""
-    before = [row[0] for row in await (await db.execute(_BODIES, (session,))).fetchall()]
-    pairs = enumerate(zip(before, messages, strict=False))
-    kept = next((at for at, (old, new) in pairs if old != new), min(len(before), len(messages)))
+    """Replace the session's messages by these."""
+    kept = unchanged([row[0] for row in await (await db.execute(_BODIES, (session,))).fetchall()], messages)
     await db.execute("DELETE FROM forge_message WHERE session = %s AND place >= %s", (session, kept))
     added = [(session, place, messages[place]) for place in range(kept, len(messages))]
     async with db.cursor() as cursor:
@@ -179,7 +178,7 @@ async def _write(db: _Database, session: str, messages: tuple[bytes, ...]) -> No
 
 
 def _int(row: tuple[object, ...] | None) -> int:
-    """The number in a row of one column; 0 for no row."""
+    """The number in a row with one column; 0 for no row."""
     return row[0] if row and isinstance(row[0], int) else 0
 
 

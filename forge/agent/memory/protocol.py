@@ -1,6 +1,7 @@
-"""What a memory is: five functions, the names it takes, facts, and one that lives in the process."""
+"""The protocols of memory, valid names, facts, and a store in this process."""
 
 import time
+from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
@@ -20,10 +21,10 @@ _LONGEST = 200
 
 
 def checked_name(name: str, what: str) -> str:
-    """The name, if it is printable text of 1 to 200 characters; DefinitionError, in words, if it is not.
+    """The name, if it is printable text of 1 to 200 characters; otherwise DefinitionError.
 
-    A name is shown in terminals and lists, so it holds no control characters. Everything else is data to a store:
-    quotes, slashes and dots mean nothing.
+    Names are shown in terminals and lists, so control characters are refused. Everything else is plain data for a
+    store: quotes, slashes and dots have no meaning.
     """
     if not isinstance(name, str):
         raise DefinitionError((f"the name of {what} is {name!r:.200}; it must be a string",))
@@ -39,40 +40,46 @@ def checked_name(name: str, what: str) -> str:
 
 
 _JOINERS = "\u200d\ufe0f"
-"""Characters inside emoji, which Python does not call printable."""
+"""Characters inside emoji that Python does not consider printable."""
 
 
-# The protocols of memory: what an agent asks of a session, and what anyone's own store has to do.
+# The protocols: what an agent needs of a session, and what a store must do.
 
 
 class Memory(Protocol):
-    """A conversation that is kept, behind five methods. `Session` is one, over any store."""
+    """A saved conversation. `Session` implements it for any store."""
 
     async def add_message(self, message: Message) -> None:
-        """Keep the message, after all others."""
+        """Append the message."""
 
     async def get_messages(self, *roles: Role) -> History:
         """All messages, or those of these roles."""
 
     async def get_recent(self, count: int) -> History:
-        """The last `count` messages, and the calls that the first of them answer."""
+        """The last `count` messages, and the calls that the first of them answers."""
 
     async def prune(self, max_tokens: int) -> None:
-        """Shorten the conversation to at most so many tokens; calls keep their results, the system prompt stays."""
+        """Shorten the conversation to at most `max_tokens`; calls keep their results, the system prompt stays."""
 
     async def clear(self) -> None:
-        """Forget what was said; the system prompt stays."""
+        """Delete all messages but the system prompt."""
 
 
 class SavedSession(Struct, frozen=True, kw_only=True):
-    """A session as it was saved. No two saves of a store have the same `revision`; a later one has a higher."""
+    """A saved session. A store never reuses a `revision`; a later save has a higher one."""
 
     state: State
     revision: int
 
 
+def unchanged(before: Sequence[object], after: Sequence[bytes]) -> int:
+    """The length of the common prefix, which a store need not write again."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((at for at, (old, new) in pairs if old != new), min(len(before), len(after)))
+
+
 class SessionSummary(Struct, frozen=True, kw_only=True):
-    """What a list says of a session: its name, how it began, its messages, and when it was saved (Unix seconds)."""
+    """A session in a list: its name, title, number of messages, and time of the last save (Unix seconds)."""
 
     name: str
     title: str
@@ -81,49 +88,49 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
 
 
 class SessionStore(Protocol):
-    """Where sessions are kept. `forge.testing.assert_session_store_laws` tests yours.
+    """A store of sessions. Test yours with `forge.testing.assert_session_store_laws`.
 
-    Names are as `Session` lets them pass: printable, 1 to 200 characters. A save is whole or not at all, whoever
-    writes beside it, and whenever the process ends.
+    `Session` checks names: printable, 1 to 200 characters. A save is atomic, even with concurrent writers or if the
+    process dies.
     """
 
     async def load(self, name: str) -> SavedSession | None:
-        """The session, as `stages.saved.load` gives it; None: there is none of this name."""
+        """The session, as `stages.saved.load` returns it; None if there is none with this name."""
 
     async def save(self, name: str, state: State, *, after: int) -> int:
-        """Save the session and return its new revision; 0 for `after`: it is new.
+        """Save the session and return its new revision; `after` is 0 for a new one.
 
-        SessionChangedError unless its revision is `after`: another has saved or deleted it since.
+        SessionChangedError if its current revision is not `after`, because another writer saved or deleted it.
         """
 
     async def sessions(self) -> tuple[SessionSummary, ...]:
-        """All sessions, the last saved first."""
+        """All sessions, last saved first."""
 
     async def delete(self, name: str) -> bool:
-        """Delete the session; False: there was none of this name."""
+        """Delete the session; False if there was none with this name."""
 
 
 class FactStore(Protocol):
-    """Where facts are kept, apart by `space`: a user, a project. `forge.testing.assert_fact_store_laws` tests yours."""
+    """A store of facts, separated by `space`: a user, a project. Test yours with `assert_fact_store_laws`."""
 
     async def remember(self, space: str, text: str) -> Fact:
-        """Keep the fact; one with the same text in the space is returned as it is, and not kept twice."""
+        """Store the fact; if the space has one with the same text, return that instead."""
 
     async def recall(self, space: str, query: str, *, limit: int) -> tuple[Fact, ...]:
-        """Up to `limit` facts of the space that share a word with the query, in the order of `stages.memory.ranked`.
+        """Up to `limit` facts of the space that share a word with the query, ordered by `stages.memory.ranked`.
 
-        For a query without a word: the newest.
+        For a query without words: the newest.
         """
 
     async def forget(self, space: str, fact: int) -> bool:
-        """Delete the fact with this id; False: the space has none."""
+        """Delete the fact with this id; False if the space has none."""
 
 
-# InProcessStore: sessions and facts in this process alone, gone when it ends.
+# InProcessStore: sessions and facts in this process only.
 
 
 class _Entry(Struct, frozen=True):
-    """A session as it is kept: saved, as in a file, so that what is loaded is the same from every store."""
+    """A session, serialised as in a file, so that every store returns the same."""
 
     saved: bytes
     revision: int
@@ -131,7 +138,7 @@ class _Entry(Struct, frozen=True):
 
 
 class InProcessStore:
-    """A SessionStore and a FactStore for tests and for programs that need no file. Async code of one loop shares it."""
+    """A SessionStore and a FactStore for tests, and for programs without a file. For async code of one event loop."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Entry] = {}
@@ -143,7 +150,7 @@ class InProcessStore:
         return "InProcessStore()"
 
     async def load(self, name: str) -> SavedSession | None:
-        """The session; None: there is none of this name."""
+        """The session; None if there is none with this name."""
         entry = self._sessions.get(name)
         return SavedSession(state=load(entry.saved), revision=entry.revision) if entry else None
 
@@ -158,16 +165,16 @@ class InProcessStore:
         return revision
 
     async def sessions(self) -> tuple[SessionSummary, ...]:
-        """All sessions, the last saved first."""
+        """All sessions, last saved first."""
         entries = sorted(self._sessions.values(), key=lambda entry: entry.revision, reverse=True)
         return tuple(entry.summary for entry in entries)
 
     async def delete(self, name: str) -> bool:
-        """Delete the session; False: there was none of this name."""
+        """Delete the session; False if there was none with this name."""
         return self._sessions.pop(name, None) is not None
 
     async def remember(self, space: str, text: str) -> Fact:
-        """Keep the fact, or return the one with the same text."""
+        """Store the fact, or return the existing one with the same text."""
         facts = self._facts.setdefault(space, [])
         if same := next((fact for fact in facts if fact.text == text), None):
             return same
@@ -180,27 +187,27 @@ class InProcessStore:
         return ranked(facts, query, len(facts), limit)
 
     async def forget(self, space: str, fact: int) -> bool:
-        """Delete the fact with this id; False: the space has none."""
+        """Delete the fact with this id; False if the space has none."""
         facts = self._facts.get(space, [])
         left = [one for one in facts if one.id != fact]
         self._facts[space] = left
         return len(left) < len(facts)
 
 
-# Facts: what an agent remembers beyond a session, in one space of a store.
+# Facts: what an agent remembers across sessions, in one space of a store.
 
 _LONGEST_FACT = 2000
-"""Maximum characters of a fact: it is a sentence or a few, and takes room in every prompt that it is recalled for."""
+"""Maximum characters of a fact: a sentence or a few, because it takes room in prompts."""
 
 _LONGEST_QUERY = 10_000
-"""Characters of a query that are looked at."""
+"""Maximum characters of a query to use."""
 
 
 class Facts:
-    """The facts of one space, such as a user's or a project's; those of other spaces are never seen.
+    """The facts of one space, such as a user's or a project's, isolated from other spaces.
 
     `stages.memory.with_facts` puts them before a request, marked as data. An agent is shown those that share words with
-    a message, and also the `newest` ones, whatever the message says.
+    a message, and the `newest` ones in any case.
     """
 
     @checked_options
@@ -214,8 +221,8 @@ class Facts:
 
     @checked_options
     async def remember(self, text: str) -> Fact:
-        """Keep the fact. DefinitionError for an empty one, or one of more than 2,000 characters."""
-        kept = sound(text).replace("\0", "").strip()  # which not every store takes
+        """Store the fact. DefinitionError if it is empty or longer than 2,000 characters."""
+        kept = sound(text).replace("\0", "").strip()  # some stores refuse NUL characters
         if not kept:
             raise DefinitionError(("the fact is empty; say what is to be remembered",))
         if len(kept) > _LONGEST_FACT:
@@ -229,11 +236,11 @@ class Facts:
         return await self._store.recall(self.space, sound(query[:_LONGEST_QUERY]), limit=limit)
 
     async def recall_for(self, message: str) -> tuple[Fact, ...]:
-        """What an agent is shown for the message: the facts that share words with it, then the newest."""
+        """The facts for a message: those that share words with it, then the newest."""
         newest = await self.recall(limit=self._newest) if self._newest else ()
         return tuple(dict.fromkeys((*await self.recall(message), *newest)))
 
     @checked_options
     async def forget(self, fact: Fact | int) -> bool:
-        """Delete the fact; False: there was none with this id. Sessions that were shown it keep what was said."""
+        """Delete the fact; False if there was none with this id. Sessions that were shown it keep it."""
         return await self._store.forget(self.space, fact if isinstance(fact, int) else fact.id)

@@ -1,4 +1,4 @@
-"""Session: one conversation in a store, behind the five methods of `Memory`, and the state that a run goes on from."""
+"""Session: one conversation in a store, as `Memory`, and the state that a run continues from."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,15 +15,15 @@ from stages.state import Done, Ready, State
 
 _KEPT: tuple[Role, ...] = ("system",)
 _TRIES = 100
-"""Maximum number of times a change is made anew because another came first: each time, another got through."""
+"""Maximum attempts of a change that loses against concurrent ones; each time, another one succeeded."""
 
 
 class Session:
     """The session `name` of a store, which exists once something was saved.
 
-    An agent calls `load`, and `save` after each turn; a save raises SessionChangedError if anybody has saved or
-    deleted the session since this object last loaded or saved it, so two processes never overwrite one another. The
-    five methods read the session as it is now, change it as a whole, and never lose what another adds.
+    An agent calls `load`, and `save` after each turn; a save raises SessionChangedError if anybody has saved or deleted
+    the session since this object last loaded or saved it, so two processes never overwrite each other. The methods of
+    `Memory` change the current session atomically and never lose what others add.
     """
 
     @checked_options
@@ -36,16 +36,16 @@ class Session:
         return f"Session({self.name!r}, {self._store!r})"
 
     async def load(self) -> State | None:
-        """The state that was last saved; None: there is none."""
+        """The last saved state; None if there is none."""
         saved = await self._store.load(self.name)
         self._revision = saved.revision if saved else 0
         return saved.state if saved else None
 
     @checked_options
     async def save(self, state: State) -> None:
-        """Save the state. SessionChangedError if it does not follow what this object last loaded or saved.
+        """Save the state. SessionChangedError if the session has changed since this object last loaded or saved it.
 
-        Cancelled, it ends once it is known whether the state was saved.
+        A cancellation takes effect once it is known whether the state was saved.
         """
         saving = asyncio.ensure_future(self._save(state))
         try:
@@ -53,7 +53,7 @@ class Session:
         except asyncio.CancelledError:
             await asyncio.wait([saving])
             if not saving.cancelled():
-                saving.exception()  # it was looked at: the cancellation is what the caller hears of
+                saving.exception()  # retrieve the exception; the caller gets the cancellation instead
             raise
 
     async def _save(self, state: State) -> None:
@@ -81,28 +81,28 @@ class Session:
 
     @checked_options
     async def get_recent(self, count: Count) -> History:
-        """The last `count` messages, and the calls that the first of them answer."""
+        """The last `count` messages, and the calls that the first of them answers."""
         return last_messages(await self.get_messages(), count)
 
     @checked_options
     async def prune(self, max_tokens: Tokens) -> None:
-        """Cut old results, then drop old exchanges, until the conversation takes at most `max_tokens`.
+        """Cut old results, then drop old exchanges, until the conversation has at most `max_tokens`.
 
-        The system prompt, the last request of the user, and pinned messages stay; ContextBudgetExceeded if they do not
-        fit, and nothing is changed. DefinitionError while a run of the session is under way.
+        The system prompt, the user's last request, and pinned messages stay; ContextBudgetExceeded, without any change,
+        if they do not fit. DefinitionError while a run of the session is in progress.
         """
         await self._change(lambda state: _pruned(state, max_tokens))
 
     async def clear(self) -> None:
-        """Forget what was said; the system prompt stays."""
+        """Delete all messages but the system prompt."""
         await self._change(lambda state: State(history=of_roles(state.history, _KEPT)))
 
     @checked_options
     async def branch(self, name: str, messages: Count | None = None) -> "Session":
-        """Another session that goes on after the first `messages` of this one, or after all; both go their own way.
+        """A copy of the session as `name`, with its first `messages` or all; both are independent from then on.
 
-        An exchange that would be cut in two is left out. DefinitionError if there is nothing to branch from, or a
-        session of that name.
+        An exchange is never split; an incomplete one is left out. DefinitionError if there is nothing to branch from,
+        or a session with that name exists.
         """
         other = Session(self._store, name)
         saved = await self._store.load(self.name)
@@ -115,14 +115,14 @@ class Session:
         return other
 
     async def delete(self) -> bool:
-        """Delete the session; False: there was none."""
+        """Delete the session; False if there was none."""
         self._revision = 0
         return await self._store.delete(self.name)
 
     async def _change(self, change: Callable[[State], State]) -> None:
-        """Save what the function makes of the session, however many others change it at the same time.
+        """Apply the change to the current session and save it, retrying if others change it concurrently.
 
-        What this object has loaded stays what it was: a state that was made from it no longer follows.
+        This object's revision stays the same: a state derived from what it loaded is out of date now.
         """
         for _ in range(_TRIES):
             saved = await self._store.load(self.name)

@@ -12,17 +12,17 @@ from os import PathLike
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from forge.agent.memory.protocol import SavedSession, SessionSummary
+from forge.agent.memory.protocol import SavedSession, SessionSummary, unchanged
 from forge.errors import DefinitionError, SessionChangedError, StoreError, checked_options
 from stages.memory import Fact, query_words, ranked, title, words_of
 from stages.options import Seconds
 from stages.saved import SavedParts, load_parts, save_parts
 from stages.state import State
 
-# The file of a SQLiteStore: made, upgraded and opened for one transaction at a time; errors in words.
+# The file of a SQLiteStore: created, upgraded, and opened for one transaction at a time.
 
 _APPLICATION = 0x666F7267
-"""`forg`: tells a memory file from the SQLite databases of other programs."""
+"""`forg`: distinguishes memory files from other SQLite databases."""
 
 FORMATS = (
     """
@@ -37,18 +37,18 @@ FORMATS = (
     CREATE VIRTUAL TABLE fact_words USING fts5 (words, tokenize = 'ascii');
     """,
 )
-"""What makes each format of the file from the one before it. One that is released stays as it is; add another."""
+"""The migrations from one format to the next. Never change a released one; append another."""
 
 
 class SQLiteFile:
-    """The file at `path`. A connection is opened for each transaction, so threads, forks and deletion do no harm.
+    """The file at `path`, opened for each transaction, so that threads, forks and deletion do no harm.
 
-    `wait` is how many seconds a transaction waits for other processes.
+    `wait` is the maximum seconds to wait for other processes.
     """
 
     def __init__(self, path: str | PathLike[str], wait: float) -> None:
         if str(path).startswith(":memory:") or not str(path):
-            problem = f"{str(path)!r} is no path of a file; use InProcessStore() for a memory without one"
+            problem = f"{str(path)!r} is not the path of a file; use InProcessStore() for a memory without one"
             raise DefinitionError((problem,))
         self.path = Path(path).expanduser().absolute()
         self._wait = wait
@@ -56,13 +56,13 @@ class SQLiteFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees the file as it is now, whatever is written meanwhile."""
+        """A connection with a consistent snapshot of the file."""
         with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection whose changes are made all together at the end, or not at all."""
+        """A connection with one transaction."""
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
@@ -71,7 +71,7 @@ class SQLiteFile:
         with self._explained(), closing(self._opened()) as connection:
             connection.execute(begin)
             yield connection
-            connection.execute("COMMIT")  # without it, closing undoes everything
+            connection.execute("COMMIT")  # without it, closing rolls back
 
     def _opened(self) -> sqlite3.Connection:
         if self._known and not self.path.exists():
@@ -86,7 +86,7 @@ class SQLiteFile:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_SHMSIZE:
                 raise
-            # The disk is too full for the `-shm` that all users share; whoever uses the file alone needs none.
+            # The disk is too full for the shared `-shm` file; exclusive access needs none.
             connection = self._connected("EXCLUSIVE")
         if not self._known:
             try:
@@ -98,7 +98,7 @@ class SQLiteFile:
         return connection
 
     def _connected(self, locking: str) -> sqlite3.Connection:
-        """A connection that can read the file."""
+        """A connection that has read the file successfully."""
         uri = f"{self.path.as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, timeout=self._wait, isolation_level=None)
         try:
@@ -110,15 +110,15 @@ class SQLiteFile:
         return connection
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
-        """Bring the file to today's format. StoreError for a file of another program, or of a newer forge."""
-        connection.execute("BEGIN")  # all of it is read as it was at one moment: another process may be writing it
+        """Migrate the file to the current format. StoreError for a file of another program, or of a newer forge."""
+        connection.execute("BEGIN")  # read a consistent snapshot: another process may be writing
         number = self._format(connection)
         connection.execute("COMMIT")
         if number == len(FORMATS):
             return
-        connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not wait for one another
+        connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not block each other
         connection.execute("BEGIN IMMEDIATE")
-        for number in range(self._format(connection), len(FORMATS)):  # another process may have been quicker
+        for number in range(self._format(connection), len(FORMATS)):  # another process may have been faster
             for statement in FORMATS[number].split(";\n"):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -126,7 +126,7 @@ class SQLiteFile:
         connection.execute("COMMIT")
 
     def _format(self, connection: sqlite3.Connection) -> int:
-        """The number of the file's format; 0 for a new file."""
+        """The file's format; 0 for a new file."""
         owner = connection.execute("PRAGMA application_id").fetchone()[0]
         number: int = connection.execute("PRAGMA user_version").fetchone()[0]
         if owner != _APPLICATION and (number or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
@@ -142,7 +142,7 @@ class SQLiteFile:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """What SQLite says, as a StoreError that names the file and what to do."""
+        """Turns SQLite's errors into a StoreError with the file and a remedy."""
         try:
             yield
         except sqlite3.Error as error:
@@ -152,24 +152,24 @@ class SQLiteFile:
 
 
 def is_database(path: Path, size: int) -> bool:
-    """Whether this real path is a memory file that this process uses, or a SQLite database by its name and size.
+    """Whether this real path is a memory file in use by this process, or an SQLite database by name and size.
 
-    Such a file must not be opened by anything but SQLite: closing any descriptor of a file drops all locks that the
-    process has on it (sqlite.org/howtocorrupt.html, 2.2), and what SQLite then writes is lost.
+    Only SQLite may open such a file: closing any other descriptor of it drops all locks of this process
+    (sqlite.org/howtocorrupt.html, 2.2), and later writes are lost.
     """
     base = path.with_name(path.name.removesuffix("-shm"))  # it has locks of its own
     return base in _USED or (base.suffix.lower() in _SUFFIXES and size % _SECTOR == 0)
 
 
 def _create(path: Path) -> None:
-    """An empty file that only its owner can read, unless there is one, which is not opened: see `is_database`."""
+    """Create an empty file that only its owner can read. An existing one is not opened: see `is_database`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise StoreError(f"{path} is a folder; name a file in it for the memory, such as {path / 'memory.db'}")
         real = Path(os.path.realpath(path))
         _USED.add(real)
-        with _CREATING, suppress(FileExistsError):  # nobody uses the new file before it is closed here
+        with _CREATING, suppress(FileExistsError):  # nobody else uses the new file before it is closed here
             os.close(os.open(real, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         raise StoreError(
@@ -181,7 +181,7 @@ _CREATING = threading.Lock()
 _USED: set[Path] = set()
 _SUFFIXES = frozenset({".db", ".db3", ".sqlite", ".sqlite3"})
 _SECTOR = 512
-"""The size of a database is a multiple of it; of a text with such a name, hardly ever."""
+"""A database's size is a multiple of it; a text file with such a name hardly ever is."""
 
 _TROUBLES = {
     sqlite3.SQLITE_BUSY: (
@@ -200,7 +200,7 @@ _TROUBLES = {
 }
 
 
-# SQLiteStore: sessions and facts in one SQLite file, which any number of processes may use at the same time.
+# SQLiteStore: sessions and facts in one SQLite file, for any number of processes.
 
 
 _P = ParamSpec("_P")
@@ -208,7 +208,7 @@ _T = TypeVar("_T")
 
 
 def _in_thread(work: Callable[_P, _T]) -> Callable[_P, Coroutine[object, object, _T]]:
-    """The operation, run in a thread, so that the event loop is never blocked."""
+    """The operation, run in a thread, so that it never blocks the event loop."""
 
     @wraps(work)
     async def awaited(*args: _P.args, **options: _P.kwargs) -> _T:
@@ -218,10 +218,10 @@ def _in_thread(work: Callable[_P, _T]) -> Callable[_P, Coroutine[object, object,
 
 
 class SQLiteStore:
-    """A SessionStore and a FactStore in the file at `path`, made when it is first used, for its owner alone.
+    """A SessionStore and a FactStore in the file at `path`, created on first use and private to its owner.
 
-    A save writes only the messages that are new.
-    `wait` is how many seconds to wait for other processes. StoreError, in words, for a file that cannot be used.
+    A save writes only new messages. `wait` is the maximum seconds to wait for other processes. StoreError for a file
+    that cannot be used.
     """
 
     @checked_options
@@ -233,7 +233,7 @@ class SQLiteStore:
 
     @_in_thread
     def load(self, name: str) -> SavedSession | None:
-        """The session; None: there is none of this name. StoreError for one that is damaged or too new."""
+        """The session; None if there is none with this name. StoreError for one that is damaged or too new."""
         with self._file.reading() as db:
             row = db.execute(_STATE, (name,)).fetchone()
             messages = _messages(db, name)
@@ -260,10 +260,7 @@ class SQLiteStore:
             db.execute("UPDATE counter SET revision = revision + 1")
             revision: int = db.execute("SELECT revision FROM counter").fetchone()[0]
             db.execute(_SAVE, (name, revision, title(history), len(history), time.time(), parts.rest))
-            # Messages at the beginning that are the same stay untouched.
-            before = _messages(db, name)
-            pairs = enumerate(zip(before, parts.messages, strict=False))
-            kept = next((at for at, (old, new) in pairs if old != new), min(len(before), len(parts.messages)))
+            kept = unchanged(_messages(db, name), parts.messages)
             db.execute("DELETE FROM message WHERE session = ? AND place >= ?", (name, kept))
             added = ((name, place, parts.messages[place]) for place in range(kept, len(parts.messages)))
             db.executemany("INSERT INTO message (session, place, body) VALUES (?, ?, ?)", added)
@@ -271,21 +268,21 @@ class SQLiteStore:
 
     @_in_thread
     def sessions(self) -> tuple[SessionSummary, ...]:
-        """All sessions, the last saved first."""
+        """All sessions, last saved first."""
         with self._file.reading() as db:
             rows = db.execute("SELECT name, title, messages, saved FROM session ORDER BY revision DESC").fetchall()
         return tuple(SessionSummary(name=n, title=begun, messages=m, saved=at) for n, begun, m, at in rows)
 
     @_in_thread
     def delete(self, name: str) -> bool:
-        """Delete the session; False: there was none of this name."""
+        """Delete the session; False if there was none with this name."""
         with self._file.writing() as db:
             db.execute("DELETE FROM message WHERE session = ?", (name,))
             return db.execute("DELETE FROM session WHERE name = ?", (name,)).rowcount > 0
 
     @_in_thread
     def remember(self, space: str, text: str) -> Fact:
-        """Keep the fact, or return the one with the same text."""
+        """Store the fact, or return the existing one with the same text."""
         with self._file.writing() as db:
             same = db.execute(_SAME, (space, text)).fetchone()
             if same:
@@ -299,7 +296,7 @@ class SQLiteStore:
     @_in_thread
     def recall(self, space: str, query: str, *, limit: int) -> tuple[Fact, ...]:
         """Up to `limit` facts of the space that share a word with the query, the most relevant first."""
-        # Only letters and digits are left of a word, so nothing of FTS5's syntax is.
+        # Words consist of letters and digits only, so they contain no FTS5 syntax.
         match = " OR ".join(f'"{word}"' for word in query_words(query))
         with self._file.reading() as db:
             total = db.execute("SELECT count(*) FROM fact WHERE space = ?", (space,)).fetchone()[0]
@@ -308,7 +305,7 @@ class SQLiteStore:
 
     @_in_thread
     def forget(self, space: str, fact: int) -> bool:
-        """Delete the fact with this id; False: the space has none."""
+        """Delete the fact with this id; False if the space has none."""
         with self._file.writing() as db:
             gone = db.execute("DELETE FROM fact WHERE space = ? AND id = ?", (space, fact)).rowcount > 0
             if gone:
@@ -321,7 +318,7 @@ _SAVE = """
     ON CONFLICT (name) DO UPDATE SET revision = excluded.revision, title = excluded.title,
         messages = excluded.messages, saved = excluded.saved, rest = excluded.rest
 """
-# A column holds whatever an edited or damaged file has there: what is decoded is to be bytes.
+# Convert to bytes: in an edited or damaged file, a column may hold any type.
 _STATE = "SELECT revision, CAST(rest AS BLOB) FROM session WHERE name = ?"
 _BODIES = "SELECT CAST(body AS BLOB) FROM message WHERE session = ? ORDER BY place"
 _SAME = "SELECT id, text, at FROM fact WHERE space = ? AND text = ?"

@@ -1,4 +1,4 @@
-"""Tools by which a model keeps facts of its own accord: remember, look up, forget."""
+"""Tools for a model to manage facts by itself: remember, find, forget."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from forge.tools.definition import tool
 
 
 def fact_tools(facts: Facts) -> tuple[Callable[..., object], ...]:
-    """`remember_fact`, `find_facts` and `forget_fact` over these facts, for a workflow's or an agent's tools."""
+    """`remember_fact`, `find_facts` and `forget_fact` for these facts, as tools of a workflow or an agent."""
 
     @tool(effect="write", idempotent=True)
     async def remember_fact(fact: str) -> str:

@@ -1,4 +1,4 @@
-"""The doctor: what a server can and cannot do, found by asking it, and the profile that follows from it."""
+"""The doctor: tests what a server supports, and derives a profile."""
 
 import asyncio
 
@@ -27,17 +27,17 @@ __all__ = [
 ]
 
 PROBES = (*BASICS, *TOOLCALLS, *WAYS, *LIMITS)
-"""What is asked of the model, in this order, after IDENTIFY."""
+"""Probes of the model, in order, after IDENTIFY."""
 
 
 async def consult(
     client: httpx.AsyncClient, where: Address, model: str = "", watch: ProbeWatch = unwatched, *, seconds: float = 60.0
 ) -> Visit:
-    """All that can be found out about a server and one of its models: the first that it lists, unless named."""
+    """Examine a server and one of its models: the named one, or the first that it lists."""
     first = await examine(client, where, IDENTIFY, known(where, model), watch, seconds=seconds)
     if first.facts.fatal:
         return first
-    # In a thread: the template is rendered for it.
+    # In a thread, because it renders the chat template.
     told = await asyncio.to_thread(lambda: tuple(about(first.facts)))
     for finding in told:
         watch(finding)
@@ -46,7 +46,7 @@ async def consult(
 
 
 def known(where: Address, model: str) -> Facts:
-    """What the address alone tells. ForgeError for Anthropic's, which speaks another protocol."""
+    """The facts that follow from the address alone. ForgeError for Anthropic's, which speaks another protocol."""
     profile = addressed(where.base)
     if profile is None:
         return Facts(model=model)
@@ -57,5 +57,5 @@ def known(where: Address, model: str) -> Facts:
 
 
 def profile_of(visit: Visit) -> Profile:
-    """The profile that a visit leads to."""
+    """The profile that follows from a visit."""
     return choose(visit.facts, named_profile(visit.facts.kind))

@@ -1,4 +1,4 @@
-"""The examination of a server: what is asked in which order, the mode that follows, and the profile kept."""
+"""The examination of a server: the order of the probes, the mode that follows, and the cached profile."""
 
 import asyncio
 import hashlib
@@ -24,14 +24,14 @@ from forge.backends.questions import ServerAnswer, exchange
 from stages.wire.target import Mode
 from stages.wire.wires import Constrain
 
-# The profile that follows from what was found: the strongest mode that the server really enforces.
+# The profile that follows from the findings: the strongest mode that the server really enforces.
 
 
 def choose(facts: Facts, known: Profile) -> Profile:
-    """The profile of the server: `known` is that of its kind, and what was found goes before it.
+    """The server's profile: `known` is that of its kind, and findings take precedence.
 
-    Constrained where a schema is obeyed; else native where a right call came as a call; else prompted. What was not
-    asked stays as it is known. Pure.
+    Constrained if the server obeys a schema; otherwise native if a correct call arrived as a call; otherwise prompted.
+    What was not tested keeps its value from `known`. Pure.
     """
     tried: tuple[tuple[bool | None, Constrain], ...] = (
         (facts.schema, "format" if facts.kind == "ollama" else "json_schema"),
@@ -51,7 +51,7 @@ def choose(facts: Facts, known: Profile) -> Profile:
     native = known.native_calls if facts.calls is None else facts.calls not in {"refused", "ignored"}
     choice = known.tool_choice
     if facts.required is not None or facts.named is not None:
-        # A name alone is no use: where several tools may be called, a call of any is demanded.
+        # Forcing a tool by name alone is no use: with several legal tools, forge requires a call of any.
         choice = "none" if not facts.required else "named" if facts.named else "required"
     told = known.context in {"props", "show"}
     return replace(
@@ -60,7 +60,7 @@ def choose(facts: Facts, known: Profile) -> Profile:
         constrain=constrain,
         native_calls=native,
         tool_choice=choice if native else "none",
-        # A template that is shown says more than one refusal does: it is asked at each connection.
+        # A visible template says more than one refusal: it is examined at each connection.
         alternating=known.alternating if facts.template is not None else facts.alternating,
         tokenizer=known.tokenizer if facts.tokenizer is None else facts.tokenizer,
         logprobs=known.logprobs if facts.logprobs is None else facts.logprobs,
@@ -69,7 +69,7 @@ def choose(facts: Facts, known: Profile) -> Profile:
 
 
 def reason(facts: Facts, chosen: Profile) -> str:
-    """Why that mode, in a sentence for a person."""
+    """Why this mode was chosen, in a sentence."""
     match chosen.mode:
         case "constrained":
             return "constrained: the server keeps replies to the schema of the calls that are legal"
@@ -87,14 +87,14 @@ def reason(facts: Facts, chosen: Profile) -> str:
             return f"prompted: no schema is enforced, and {why[facts.calls]}"
 
 
-# Profiles that probes found, cached in the user's folder for a week, so that a server is not asked at each run.
+# Profiles found by probes, cached for a week so that a server is not probed before every run.
 
 FRESH = timedelta(days=7)
-"""How long what was found counts; a server may be changed behind its address."""
+"""How long a cached profile is valid; the server behind an address may change."""
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """What a profile was found for. `build` is what the server says of itself as it is connected to."""
+    """The key of a cached profile. `build` is what the server reports about itself on connecting."""
 
     url: str
     model: str
@@ -110,12 +110,12 @@ class _Kept(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def folder() -> Path:
-    """Where the profiles are kept; deleting it makes forge ask again."""
+    """The cache folder for profiles; deleting it makes forge probe again."""
     return user_cache_path("forge") / "profiles"
 
 
 def recall(subject: Subject) -> Profile | None:
-    """The profile that was found for this subject; None if there is none, or it is too old, or of another forge."""
+    """The cached profile for this subject; None if there is none, it is too old, or from another version of forge."""
     try:
         kept = msgspec.json.decode(_file(subject).read_bytes(), type=_Kept)
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def recall(subject: Subject) -> Profile | None:
 
 
 def remember(subject: Subject, profile: Profile) -> None:
-    """Keep the profile. A folder that cannot be written to is said in the log: forge only asks again."""
+    """Cache the profile. If the folder is not writable, this is logged, and forge will probe again."""
     kept = _Kept(
         url=subject.url,
         model=subject.model,
@@ -150,7 +150,7 @@ def _file(subject: Subject) -> Path:
     return folder() / f"{hashlib.sha256(msgspec.json.encode(subject)).hexdigest()[:32]}.json"
 
 
-# Ask each probe's question over HTTP, and collect what was found.
+# Send each probe's question over HTTP, and collect the findings.
 
 _BUSY = (429, 503)
 """Statuses after which to retry."""
@@ -163,31 +163,31 @@ _MAX_SILENT = 2
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where a server is: `base` is what `/chat/completions` stands below, `root` the same without `/v1`."""
+    """A server's address: `base` is the prefix of `/chat/completions`, `root` the same without `/v1`."""
 
     base: str
     root: str
 
 
 def address(url: str) -> Address:
-    """The address of a server of the chat completions protocol. ForgeError for what is no address."""
+    """The address of a chat completions server. ForgeError for an invalid address."""
     whole = base_url(url, named_profile("openai-compatible"))
     return Address(base=whole, root=whole.removesuffix("/v1"))
 
 
 class Visit(Struct, frozen=True, kw_only=True):
-    """What the doctor found: the facts, and the findings that they come from, in the order of the questions."""
+    """The result of an examination: the facts, and the findings behind them in the order of the probes."""
 
     facts: Facts
     findings: tuple[Finding, ...]
 
 
 ProbeWatch = Callable[[Probe | Finding], None]
-"""Told of each probe before its question is asked, and of each finding."""
+"""Called with each probe before its question is sent, and with each finding."""
 
 
 def unwatched(_: Probe | Finding) -> None:
-    """Watch nothing."""
+    """Ignore the event."""
 
 
 async def examine(
@@ -201,10 +201,10 @@ async def examine(
     waits: Sequence[float] = _WAITS,
     max_silent: int = _MAX_SILENT,
 ) -> Visit:
-    """Ask the probes' questions, one after the other, as far as they make sense. Never raises for what a server does.
+    """Run the probes one after the other, skipping those that make no sense. Never raises for what a server does.
 
-    `seconds` bound each answer; `waits` are the seconds between the tries while the server is busy or loading. After
-    `max_silent` questions in a row without an answer no more are asked.
+    `seconds` is the maximum per answer; `waits` are the seconds between retries while the server is busy or loading.
+    Stops after `max_silent` consecutive questions without an answer.
     """
     known, findings, silent = facts or Facts(), [], 0
     for probe in probes:
@@ -234,7 +234,7 @@ async def examine(
 async def _answer(
     client: httpx.AsyncClient, where: Address, question: Question, seconds: float, waits: Sequence[float]
 ) -> ServerAnswer | Silence:
-    """What comes, once the server is not busy any more, or the waiting is over; what breaks is asked once more."""
+    """The answer, retried while the server is busy; a broken connection is retried once."""
     answer = await _once(client, where, question, seconds)
     if isinstance(answer, Silence) and answer.broken:
         answer = await _once(client, where, question, seconds)
@@ -268,23 +268,23 @@ async def _once(
         return Silence(problem=problem, broken=True)
 
 
-# What `mode="auto"` asks of a server that forge does not know: a few of the doctor's questions, once a week.
+# The short examination for `mode="auto"`: a few of the probes for an unknown server, once a week.
 
 _log = logging.getLogger("forge")
 
 _SECONDS = 60.0
-"""Time-out of one answer; the model may have to be loaded first."""
+"""Timeout of one answer; the server may have to load the model first."""
 
 
 SHORT = (REPLY, *WAYS, replace(CALLS, ask=lambda facts: "" if constrains(facts) else CALLS.ask(facts)))
-"""The probes that decide the mode: a server that obeys a schema gets two questions, one that obeys nothing seven."""
+"""The probes that decide the mode: two questions for a server that obeys a schema, up to seven otherwise."""
 
 
 async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> tuple[Profile, str]:
-    """The profile of the server at `base`, found within the last week or by asking, and how forge came to it, in words.
+    """The profile of the server at `base`, cached or found by probing, and its origin in words.
 
-    A server that cannot be asked gets the profile of one that nothing is known of; what is wrong with it then shows
-    in the run. Raises nothing for what a server does.
+    A server that cannot be probed gets the profile of an unknown one; what is wrong with it then shows in the run.
+    Never raises for what a server does.
     """
     if kept := recall(subject):
         return kept, "as found earlier"

@@ -1,4 +1,4 @@
-"""Facts of a server: what it says it is, and what was found, in words."""
+"""Facts about a server: what it reports and what the probes found, also in words."""
 
 from collections.abc import Callable, Iterator
 from typing import Literal
@@ -12,19 +12,19 @@ from forge.backends.questions import ServerAnswer, decoded
 from forge.backends.recognition import About, ServerKind, context_of, kind_of
 from forge.backends.template import examined
 
-# What the doctor asks, what comes back, and what it then knows: questions, answers, findings, facts.
+# Questions, answers, findings and facts.
 
 Calls = Literal["native", "text", "unused", "ignored", "refused"]
-"""What becomes of `tools`: calls in their own field, calls in the text, none, not even shown to the model, an error."""
+"""What happens to `tools`: native calls, calls in text, no call, silently dropped, or an error."""
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What is known of a server and its model; None and empty: not known (yet).
+    """What is known about a server and its model; None or empty means unknown.
 
-    `fatal` says why the server cannot be used. `about` is what it said of itself, and `kind` … `slots` follow from
-    that: `known_by` says how its kind is known, `context_source` where the number of tokens comes from.
-    `prompt_tokens` are those of the question about the weather, without tools. `call_format` is the grammar of calls
-    in text. `thinks` is where reasoning comes: a field, or `text`.
+    `fatal` says why the server cannot be used. `about` is what it reports about itself; `kind` … `slots` follow from
+    that: `known_by` says how the kind was recognised, `context_source` where the context size comes from.
+    `prompt_tokens` is the size of the weather question without tools. `thinks` is where reasoning arrives: a field, or
+    `text`.
     """
 
     fatal: str = ""
@@ -41,11 +41,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     slots: int | None = None
     tokenizer: bool | Literal["messages"] | None = None
     logprobs: bool | None = None
-    answers: bool | None = None
     prompt_tokens: int | None = None
     thinks: str = ""
     calls: Calls | None = None
-    call_format: str = ""
     valid_arguments: bool | None = None
     required: bool | None = None
     named: bool | None = None
@@ -54,18 +52,16 @@ class Facts(Struct, frozen=True, kw_only=True):
     object_schema: bool | None = None
     structured_outputs: bool | None = None
     guided_json: bool | None = None
-    refuses_overflow: bool | None = None
-    system: bool | None = None
     alternating: bool | None = None
 
 
 def constrains(facts: Facts) -> bool:
-    """Whether some way of asking for a schema is obeyed."""
+    """Whether the server obeys a schema in any form."""
     return True in {facts.schema, facts.strict, facts.object_schema, facts.structured_outputs, facts.guided_json}
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """A request: `path` stands below `/v1`, or below the server's `root`. Without `body` it is a GET."""
+    """A request: `path` is relative to `/v1`, or to the server's `root`. Without `body` it is a GET."""
 
     path: str
     root: bool = False
@@ -73,9 +69,9 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class Silence(Struct, frozen=True, kw_only=True):
-    """Nothing usable came over HTTP: `problem` says what happened, and what to do.
+    """No usable HTTP answer: `problem` says what happened and what to do.
 
-    `final`: nothing ever will. `broken`: the connection broke, which may be the end of one that was kept too long.
+    `final`: retrying is pointless. `broken`: the connection broke, perhaps because it was kept open too long.
     """
 
     problem: str
@@ -87,7 +83,7 @@ FindingVerdict = Literal["yes", "no", "unclear", "skipped"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing that was found: what was asked, what came, what that means, and what forge does about it."""
+    """A finding: what was asked, what came back, what it means, and what forge does about it."""
 
     topic: str = ""
     verdict: FindingVerdict
@@ -98,10 +94,11 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Probe(Struct, frozen=True, kw_only=True):
-    """One question to a server, and how its answer is read; both are pure.
+    """A question to a server and how to read the answer; both are pure.
 
-    `ask` gives a string instead of a question where there is nothing to ask: the reason, empty if it goes without
-    saying. `read` leaves `Finding.asked` to the doctor. `tokens` bounds the reply; 0: the model is not run.
+    `ask` returns a string instead of a question if there is nothing to ask: the reason, or empty if it is obvious.
+    `read` leaves `Finding.asked` to the doctor. `tokens` is the maximum of the reply; 0 means that the model is not
+    run.
     """
 
     topic: str
@@ -122,7 +119,7 @@ class _Error(Struct):
 
 
 def told(answer: ServerAnswer) -> str:
-    """What an answer says, for a person: its status and its error, on one line."""
+    """An answer for people: its status and error, on one line."""
     found = decoded(answer.body, _Error)
     if found is None:
         said = one_line(answer.body.decode(errors="replace")) or answer.unread or "an empty body"
@@ -132,7 +129,7 @@ def told(answer: ServerAnswer) -> str:
 
 
 def one_line(text: str, size: int = 160) -> str:
-    """A server's or a model's text on one line, cut to `size` characters."""
+    """The text on one line, cut to `size` characters."""
     flat = " ".join(text[: 4 * size].split())
     return flat if len(flat) <= size else f"{flat[:size]}…"
 
@@ -142,11 +139,11 @@ def is_page(answer: ServerAnswer) -> bool:
     return "html" in answer.content_type or answer.body.lstrip()[:1] == b"<"
 
 
-# Probes that ask a server what it is: its kind, its models, its context. None of them runs the model.
+# Probes for the server's kind, models and context. None of them runs the model.
 
 
 def _learnt(facts: Facts, about: About) -> Facts:
-    """The facts with all that follows from what the server said of itself."""
+    """The facts with everything that follows from what the server reports."""
     kind, known_by = (facts.kind, facts.known_by) if facts.kind == "openai" else kind_of(about, facts.model)
     context = context_of(about, facts.model)
     return replace(
@@ -177,7 +174,7 @@ def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     if found is None:
         came = "a web page" if is_page(answer) else told(answer)
         means = "it lists no models; perhaps its API has another path, such as …/v1 or …/openai"
-        return facts, Finding(verdict="no", came=came, means=means, does="asks for a reply all the same")
+        return facts, Finding(verdict="no", came=came, means=means, does="asks for a reply anyway")
     names, wanted = tuple(m.id for m in found.data), facts.model
     known = replace(facts, models=names, model=wanted or (names[0] if names else ""))
     some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
@@ -194,7 +191,7 @@ def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
 def _asking(
     topic: str, path: str, asked: Callable[[Facts], bool], learn: Callable[[About, ServerAnswer], About]
 ) -> Probe:
-    """A probe that asks for what is at that path, and finds nothing worth telling by itself."""
+    """A probe that fetches a path, without a finding of its own."""
     return Probe(
         topic=topic,
         asks=f"GET {path}",
@@ -241,10 +238,10 @@ IDENTIFY = (
         read=lambda facts, answer: (_learnt(facts, replace(facts.about, shown=answer.read(OllamaModel))), None),
     ),
 )
-"""What is asked first, of every server."""
+"""The first probes, for every server."""
 
 
-# Findings that need no further question: which server it is, its context, its template.
+# Findings that need no further question: the server's kind, context and template.
 
 _ASKED = "what it says of itself, at the addresses that llama.cpp, vLLM, Ollama and LM Studio have for it"
 
@@ -259,7 +256,7 @@ NAMES = {
 
 
 def about(facts: Facts) -> Iterator[Finding]:
-    """The findings of who the server is, once it has been asked."""
+    """The findings about the server's identity."""
     came = " ".join(filter(None, (NAMES[facts.kind], facts.build)))
     means = f"known because {facts.known_by}" if facts.known_by else "nothing about it is taken for granted"
     yield Finding(topic="server", asked=_ASKED, verdict="yes" if facts.known_by else "unclear", came=came, means=means)
@@ -276,7 +273,7 @@ def about(facts: Facts) -> Iterator[Finding]:
     if facts.template is not None:
         seen = examined(facts.template)
         turns = ", wants roles in turn" if seen.alternating else ""
-        came, means, does = f"has no place for tools{turns}", "`tools` would be ignored without a word", ""
+        came, means, does = f"has no place for tools{turns}", "`tools` would be ignored silently", ""
         if facts.template_tools:
             written = f", and writes calls after {one_line(seen.markers.opening, 40)!r}" if seen.markers else ""
             came, means = f"has a place for tools{written}{turns}", ""

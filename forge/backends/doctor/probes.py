@@ -1,4 +1,4 @@
-"""Probes: what a server does with tools, constraints and limits, found by asking."""
+"""Probes: how a server handles tools, constraints and limits."""
 
 from collections.abc import Callable, Mapping
 
@@ -33,7 +33,7 @@ from stages.wire.deltas import Sampling
 from stages.wire.openai.chat import LOGPROBS_FIELDS
 from stages.wire.wires import Constrain, Dialect, Wire, wire
 
-# Chat requests of the doctor, written and read by forge's own codecs, so that what is tried is what a run sends.
+# Requests are encoded and decoded with forge's own codecs, so that probes test what a run sends.
 
 WEATHER = ToolSpec(
     name="get_weather",
@@ -54,17 +54,17 @@ TOOLS = (WEATHER, SEARCH)
 _PARAMETERS = {"get_weather": ("city", "unit"), "search_docs": ("query",)}
 
 ASKED = (User(text="What is the weather in Paris, in celsius?"),)
-"""What no model knows by itself, and one of the tools does."""
+"""A question that no model can answer by itself, but one of the tools can."""
 
 _OLLAMA_CONTEXT = 4096
-"""Tokens that Ollama is told to make room for: what it takes by itself, so that no model is loaded again for this."""
+"""Context to request from Ollama: its default, so that the model is not reloaded."""
 
 _THINKING = 8
-"""A model that thinks first may write so many times more."""
+"""Factor for the reply limit of a reasoning model."""
 
 
 def spoken(facts: Facts, constrain: Constrain = "json_schema", fields: Mapping[str, object] | None = None) -> Wire:
-    """The protocol in which forge speaks to a server of this kind, with further fields in each request."""
+    """The protocol for a server of this kind, with extra fields in each request."""
     body = dict(fields or {})
     if facts.kind == "ollama":
         context = min(facts.context_tokens or _OLLAMA_CONTEXT, _OLLAMA_CONTEXT)
@@ -83,10 +83,10 @@ def question(
     constrain: Constrain = "json_schema",
     fields: Mapping[str, object] | None = None,
 ) -> Question:
-    """A chat request as a run would write it; `fields` are further ones, of which forge itself sends none."""
+    """A chat request as a run would write it; `fields` are extra ones that forge itself never sends."""
     protocol = spoken(facts, constrain, fields)
     room = tokens * _THINKING if facts.thinks else tokens
-    # OpenAI's newer models take no temperature but their own.
+    # OpenAI's newer models accept no temperature but their own.
     sampling = Sampling(max_tokens=room) if facts.kind == "openai" else Sampling(temperature=0, max_tokens=room)
     request = Request(
         head=protocol.head(facts.model, sampling, history),
@@ -97,15 +97,15 @@ def question(
 
 
 def _json_of(text: str) -> object:
-    """The JSON value that a text is; the text itself if it is none."""
+    """The JSON value of a text; the text itself if it is not JSON."""
     try:
         return decode(msgspec.json.Decoder(), text)
     except msgspec.DecodeError:
         return text
 
 
-# What every run needs: a reply, its usage, its finish reason, and the roles that the template accepts. A reader is
-# given the reply that the answer holds, None for a refusal, and returns what is known by it and the finding.
+# Basics that every run needs: a reply, its usage, its finish reason, and the accepted roles. A reader gets the decoded
+# reply, None for a refusal, and returns facts and a finding.
 
 _Read = tuple[dict[str, object], Finding]
 
@@ -145,17 +145,13 @@ def _read_reply(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
     if said is None:
         fatal = _no_reply(facts, answer)
         came = "a web page" if is_page(answer) else told(answer)
-        return {"answers": False, "fatal": fatal}, _no(came, fatal)
+        return {"fatal": fatal}, _no(came, fatal)
     tokens = said.usage.prompt if said.usage and said.usage.prompt > 0 else None
     found = decoded(answer.body, _Thinking)
     thought = found and (found.message or (found.choices[0].message if found.choices else None))
     fields = (name for name in _Thought.__struct_fields__ if thought and getattr(thought, name))
     thinks = next(fields, "text" if split_reasoning(said.text)[0] else "")
-    known: dict[str, object] = {
-        "answers": True,
-        "prompt_tokens": tokens,
-        "thinks": thinks,
-    }
+    known: dict[str, object] = {"prompt_tokens": tokens, "thinks": thinks}
     where = {"": "", "text": ", reasoning in the text"}.get(thinks, f", reasoning in `{thinks}`")
     return known, _yes(
         f"{f'{tokens} prompt tokens' if tokens else 'no usage'}, finish_reason {said.finish}{where}",
@@ -165,7 +161,7 @@ def _read_reply(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
 
 
 def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
-    """What is wrong where nothing replies, and what to do."""
+    """Why there is no usable reply, and what to do."""
     if is_page(answer):
         return "that address is of a web page, no API: give the API's own, which often ends in /v1"
     if answer.status in {401, 403}:
@@ -178,15 +174,15 @@ def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
     if answer.status == 429:
         return "it is too busy, or its quota is spent: try again later"
     if answer.good:
-        return "what it answers is no chat completion: it speaks another protocol, or something between garbles it"
-    return f"it refuses a plain question ({told(answer)}): mend that first"
+        return "its answer is not a chat completion: it speaks another protocol, or something in between garbles it"
+    return f"it refuses a plain question ({told(answer)}): fix that first"
 
 
 def _read_system(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
     if answer.good:
-        return {"system": True}, _yes("accepted")
+        return {}, _yes("accepted")
     does = "nothing about it yet: write the instructions into the user's message"
-    return {"system": False}, _no(told(answer), "its template has no place for a system prompt", does)
+    return {}, _no(told(answer), "its template has no place for a system prompt", does)
 
 
 def _read_two(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
@@ -204,11 +200,11 @@ def _read_logprobs(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     return {"logprobs": False}, _no(came, "how sure a call is cannot be known")
 
 
-# Constrained decoding: replies that no model would give by itself prove that a constraint is obeyed.
+# Constrained decoding: only a constraint can produce these replies.
 
 _CAPITAL = (User(text="What is the capital of France?"),)
 _WORDS = ("vlorp-73", "kwint-19")
-"""Words of which the model is not told, so that it can only be led to them."""
+"""Made-up words that the prompt does not contain."""
 
 _NONSENSE = tuple(
     ToolSpec(
@@ -221,11 +217,11 @@ _NONSENSE = tuple(
     )
     for name in ("brask", "drimmel")
 )
-"""Two tools that no prompt mentions; a run constrains replies to one of its tools in the same way."""
+"""Two tools that no prompt mentions; a run constrains replies to its tools in the same way."""
 
 
 def _obeyed(text: str) -> bool:
-    """Whether a reply is one of the calls that only the schema knows."""
+    """Whether a reply is one of the calls that only the schema contains."""
     value = _json_of(text)
     if isinstance(value, dict) and isinstance(value.get("call"), dict):
         value = value["call"]
@@ -236,7 +232,7 @@ def _obeyed(text: str) -> bool:
 
 
 def _schema_probe(constrain: Constrain, topic: str) -> Probe:
-    """A probe of one way to ask for a JSON Schema; only the ways before it having failed is it worth asking."""
+    """A probe of one way to request a JSON Schema, skipped once an earlier way has worked."""
     field = {"json_schema": "schema", "json_object": "object_schema"}.get(constrain, constrain)
     strict = constrain == "strict"
 
@@ -267,7 +263,7 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
 # Limits: a prompt that is too long, a tokenizer that answers.
 
 _LARGEST = 32768
-"""Tokens of a context that is filled to see what happens; more would be slow, or dear."""
+"""Maximum context, in tokens, that the probe fills; more would be slow or expensive."""
 
 
 def _ask_overflow(facts: Facts) -> Question | str:
@@ -276,7 +272,7 @@ def _ask_overflow(facts: Facts) -> Question | str:
         return "the size of its context is not known"
     if size > _LARGEST:
         return f"a context of {size} tokens is too large to be filled for this"
-    # In every tokenizer that is known, such a word takes one token at least.
+    # In every known tokenizer, such a word is at least one token.
     return question(facts, (User(text="word " * (size + 64)),), tokens=1)
 
 
@@ -292,11 +288,11 @@ def _read_overflow(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     if not answer.good:
         found = decoded(answer.body, _Overflow)
         kind = f" ({found.error.type})" if found and isinstance(found.error, _Typed) and found.error.type else ""
-        return {"refuses_overflow": True}, _yes(f"{told(answer)}{kind}", "it refuses what does not fit")
+        return {}, _yes(f"{told(answer)}{kind}", "it refuses what does not fit")
     taken = f", {said.usage.prompt} tokens counted" if said and said.usage else ""
-    means = "it cuts what does not fit without a word, or its context is larger than it says"
+    means = "it silently cuts what does not fit, or its context is larger than it says"
     does = "compacts before the context is full; forge run --context gives it the true size"
-    return {"refuses_overflow": False}, _no(f"a reply{taken}", means, does)
+    return {}, _no(f"a reply{taken}", means, does)
 
 
 def _ask_tokens(facts: Facts) -> Question | str:
@@ -311,20 +307,20 @@ def _read_tokens(facts: Facts, answer: ServerAnswer, _: Reply | None) -> _Read:
     if found is None:
         does = "estimates, and learns from the usage of replies"
         return {"tokenizer": False}, _no(told(answer), "prompts cannot be counted before they are sent", does)
-    # vLLM says how many there are, and takes the messages of a request.
+    # vLLM returns the number as well, and accepts the messages of a request.
     known = "messages" if found.count is not None else facts.kind == "llama-server"
     does = "counts the first prompt exactly" if known else "estimates: it reads llama.cpp's and vLLM's only"
     return {"tokenizer": known}, _yes(f"{len(found.tokens)} tokens", does=does)
 
 
-# Native tool calls: made at all, with valid arguments, when required.
+# Native tool calls: whether they come at all, with valid arguments, and when required.
 
 _CHECKS = {tool.name: checker(tool.parameters) for tool in TOOLS}
 _HELLO = (User(text="Say hello, nothing else."),)
 
 
 def in_text(said: Reply) -> tuple[FoundCall, ...]:
-    """The calls that a reply writes as text."""
+    """The calls that a reply contains as text."""
     return rescue(said.text, _PARAMETERS).calls
 
 
@@ -339,10 +335,10 @@ def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
             known = {"calls": "native", "valid_arguments": True}
             return known, _yes(came, "a native call", "uses them where it cannot constrain the reply")
         means = "a native call, with arguments that its schema does not allow"
-        does = "checks the arguments, and has them mended"
+        does = "checks the arguments, and has them corrected"
         return {"calls": "native", "valid_arguments": False}, _unclear(came, means, does)
     if found := in_text(said):
-        return {"calls": "text", "call_format": found[0].origin}, _no(
+        return {"calls": "text"}, _no(
             f"{found[0].name} {one_line(found[0].arguments)} as text, of the family `{found[0].origin}`",
             "the model knows the tools, and the server does not recognise its calls: the template does not fit it",
             "finds calls in the text, and prefers a mode that does not need them there",
@@ -350,7 +346,7 @@ def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
     tokens, came = said.usage.prompt if said.usage else None, f"no call: {one_line(said.text, 80)!r}"
     if tokens and tokens == facts.prompt_tokens:
         came = f"{came}; the prompt has {tokens} tokens with tools and without"
-        means = "it ignores `tools` without a word: its template has no place for them"
+        means = "it silently ignores `tools`: its template has no place for them"
         return {"calls": "ignored"}, _no(came, means, into_prompt)
     means = "the model was shown the tools, and made no call" if tokens else "whether it shows tools cannot be seen"
     return {"calls": "unused"}, _unclear(came, means, "prefers the prompt for tools")
@@ -383,7 +379,7 @@ def _read_named(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     return {"named": False}, _no(_of(said), "it is not enforced", "never relies on it")
 
 
-# The table of what is asked: the topic, the question in words, the maximum of tokens, how to ask, how to read.
+# The table of probes: topic, question in words, maximum tokens, how to ask, how to read.
 
 _Ask = Callable[[Facts], Question | str]
 
@@ -407,7 +403,7 @@ def _asking(
     fields: Mapping[str, object] | None = None,
     unless: Callable[[Facts], str | None] = lambda _: None,
 ) -> _Ask:
-    """The question for every server but those for which `unless` gives a reason against it."""
+    """The question for every server, unless `unless` gives a reason to skip it."""
 
     def ask(facts: Facts) -> Question | str:
         why = unless(facts)
@@ -417,7 +413,7 @@ def _asking(
 
 
 def _without_tools(facts: Facts) -> str | None:
-    """Why there is no point in asking more about native calls."""
+    """The reason to skip further questions about native calls, if any."""
     return {"refused": "it refuses tools", "ignored": "it ignores tools"}.get(facts.calls or "")
 
 
@@ -484,7 +480,7 @@ WAYS = (
     _schema_probe("structured_outputs", "structured_outputs"),
     _schema_probe("guided_json", "guided_json"),
 )
-"""The ways to ask for a JSON Schema; each is tried only where those before it failed."""
+"""Ways to request a JSON Schema; each is tried only if the earlier ones failed."""
 
 LIMITS = (
     _probe("prompt over the context", "a prompt that is too long, 1 token", 1, _ask_overflow, _read_overflow),

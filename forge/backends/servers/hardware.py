@@ -1,4 +1,4 @@
-"""How much memory this machine has for models, parsed from what the system's own tools print."""
+"""How much memory this machine has for models, according to the system's own tools."""
 
 import os
 import platform
@@ -17,9 +17,9 @@ GIB = 1 << 30
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
-    """`memory_bytes` is what a model may take of it, None where it does not say: it then has the machine's memory.
+    """`memory_bytes` is what a model may use; None if unknown, then it shares the machine's memory.
 
-    `integrated`: it is a part of the processor.
+    `integrated`: it is part of the processor.
     """
 
     name: str
@@ -28,17 +28,16 @@ class Gpu(Struct, frozen=True, kw_only=True):
 
 
 class HardwareProfile(Struct, frozen=True, kw_only=True):
-    """What this machine has for models. `unified`: the GPUs take their memory from the machine's."""
+    """The memory of this machine that models can use."""
 
     gpus: tuple[Gpu, ...] = ()
     vram_bytes: int = 0
     ram_bytes: int = 0
-    unified: bool = False
     source: str = "no GPU was found"
 
     @property
     def vram_gib(self) -> float:
-        """All GPUs together."""
+        """The memory of all GPUs together."""
         return self.vram_bytes / GIB
 
 
@@ -47,9 +46,9 @@ APPLE = ("sysctl", "hw.memsize", "iogpu.wired_limit_mb", "machdep.cpu.brand_stri
 
 
 def parse_nvidia(printed: str) -> tuple[Gpu, ...]:
-    """One GPU a line, its name and MiB: `NVIDIA GeForce RTX 4090, 24564`. Chips without memory of their own say [N/A].
+    """The GPUs in nvidia-smi's output, one per line: name and MiB, such as `NVIDIA GeForce RTX 4090, 24564`.
 
-    https://docs.nvidia.com/deploy/nvidia-smi/. Lines that are neither are left out.
+    GPUs without memory of their own report [N/A]. Other lines are ignored. https://docs.nvidia.com/deploy/nvidia-smi/
     """
     gpus = []
     for line in printed.splitlines():
@@ -65,9 +64,9 @@ def parse_nvidia(printed: str) -> tuple[Gpu, ...]:
 
 
 def parse_apple(printed: str) -> tuple[Gpu, ...]:
-    """The GPU of Apple silicon: it may take most of the memory, or what the user allowed it (`iogpu.wired_limit_mb`).
+    """The GPU of Apple silicon; it may use most of the memory, or the user's limit (`iogpu.wired_limit_mb`).
 
-    Metal's own default limit is about two thirds of the memory up to 36 GiB, and three quarters above.
+    Metal's default limit is about two thirds of the memory up to 36 GiB, and three quarters above.
     """
     values = dict(re.findall(r"^([\w.]+): (.+)$", printed, re.MULTILINE))
     memory, limit = values.get("hw.memsize", ""), values.get("iogpu.wired_limit_mb", "0")
@@ -80,11 +79,11 @@ def parse_apple(printed: str) -> tuple[Gpu, ...]:
 
 
 def parse_amd(files: Mapping[str, bytes]) -> Gpu | None:
-    """A card's files in /sys/class/drm/card*/device: None if it is not AMD's, or its driver says nothing.
+    """The GPU in /sys/class/drm/card*/device; None if it is not AMD's or its driver reports nothing.
 
-    https://docs.kernel.org/gpu/amdgpu/driver-misc.html. A graphics unit inside a processor has only a part of the
-    memory set aside as its own, and takes the rest from the GTT: its `gpu_metrics` have the format 2 or 3, those of
-    a card the format 1 (the third byte of the file).
+    https://docs.kernel.org/gpu/amdgpu/driver-misc.html. An integrated GPU has a small part of the memory as its own and
+    takes the rest from the GTT: its `gpu_metrics` have format 2 or 3, those of a card format 1 (the third byte of the
+    file).
     """
     if files.get("vendor", b"").strip() != b"0x1002":
         return None
@@ -102,25 +101,24 @@ def _number(text: bytes) -> int | None:
 
 
 def profile(gpus: Iterable[Gpu], ram_bytes: int, source: str) -> HardwareProfile:
-    """The GPUs together. One without memory of its own counts with three quarters of the machine's."""
+    """The GPUs together. One without memory of its own counts three quarters of the machine's."""
     found = tuple(gpus)
     if not found:
         return HardwareProfile(ram_bytes=ram_bytes)
     silent = any(gpu.memory_bytes is None for gpu in found)
     vram = sum(gpu.memory_bytes or 0 for gpu in found) + (ram_bytes * 3 // 4 if silent else 0)
-    unified = silent or any(gpu.integrated for gpu in found)
-    return HardwareProfile(gpus=found, vram_bytes=vram, ram_bytes=ram_bytes, unified=unified, source=source)
+    return HardwareProfile(gpus=found, vram_bytes=vram, ram_bytes=ram_bytes, source=source)
 
 
 def detect_hardware() -> HardwareProfile:
-    """What this machine has, asked anew each time: nvidia-smi, then amdgpu's files, then Apple's sysctl."""
-    # 0 where the system does not say.
+    """The machine's hardware, detected anew each time: nvidia-smi, then amdgpu's files, then Apple's sysctl."""
+    # 0 if the system does not report it.
     knows = "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {})
     ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if knows else 0
     if gpus := parse_nvidia(_printed(NVIDIA)):
         return profile(gpus, ram, "nvidia-smi")
     cards = [gpu for folder in sorted(Path("/sys/class/drm").glob("card[0-9]*/device")) if (gpu := _amd(folder))]
-    # The unit inside the processor only where there is no card.
+    # An integrated GPU only counts if there is no card.
     if gpus := tuple([gpu for gpu in cards if not gpu.integrated] or cards):
         return profile(gpus, ram, "the amdgpu driver (/sys/class/drm)")
     if platform.system() == "Darwin" and platform.machine() == "arm64" and (gpus := parse_apple(_printed(APPLE))):
@@ -129,7 +127,7 @@ def detect_hardware() -> HardwareProfile:
 
 
 def _printed(command: tuple[str, ...]) -> str:
-    """What it prints, whatever its exit code: sysctl complains of a name that it doesn't know, and prints the rest."""
+    """The command's output, whatever its exit code: sysctl reports unknown names and prints the rest."""
     program = shutil.which(command[0])
     if program is None:
         return ""
@@ -137,7 +135,7 @@ def _printed(command: tuple[str, ...]) -> str:
         done = subprocess.run(  # noqa: S603
             [program, *command[1:]], capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
         )
-    except (subprocess.TimeoutExpired, OSError):  # a driver that hangs, a program that cannot run: no GPU that can
+    except (subprocess.TimeoutExpired, OSError):  # a hanging driver or a program that cannot run: no usable GPU
         return ""
     return done.stdout.decode(errors="replace")
 

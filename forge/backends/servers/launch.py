@@ -1,8 +1,7 @@
-"""How a server of the user's is launched: its command line and its environment."""
+"""The command line that launches a server."""
 
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -11,12 +10,12 @@ from msgspec import Struct
 from forge.backends.servers import models
 from forge.errors import DefinitionError, ForgeError
 
-# Launch: how a model server is started, as data.
+# Launch: how to start a model server, as data.
 
 Program = Literal["llama-server", "llamafile", "vllm", "local"]
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
 HOST = "127.0.0.1"
-"""Servers of forge's own are for this machine only."""
+"""Servers started by forge are only reachable from this machine."""
 
 _LLAMA = ("context_tokens", "slots", "kv_unified", "cache_type_k", "cache_type_v", "flash_attention", "gpu_layers")
 _BEARS: dict[Program, tuple[str, ...]] = {
@@ -25,7 +24,7 @@ _BEARS: dict[Program, tuple[str, ...]] = {
     "vllm": ("context_tokens", "slots", "chat_template_file", "flags", "executable"),
     "local": (*_LLAMA, "threads"),
 }
-"""Which options each program has; of a server in a language of its own the rest goes into `flags`."""
+"""The options that each program supports; other options of the program go into `flags`."""
 
 _OWNED = {
     "model": ("-m", "--model", "-hf", "-hfr", "--hf-repo", "-mu", "--model-url"),
@@ -41,7 +40,7 @@ _OWNED = {
     "rpc": ("--rpc",),
     "chat_template_file": ("--chat-template-file",),
 }
-"""Flags that forge writes itself, by the option that stands for them."""
+"""Flags that forge writes itself, by the option that sets them."""
 
 _SECRET = ("--api-key", "-hft", "--hf-token")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
@@ -49,17 +48,16 @@ _RPC = re.compile(r"[\w.\-\[\]:]+:\d{1,5}")
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """What to start, and how. DefinitionError, with every mistake at once, for what contradicts itself.
+    """What to start, and how. DefinitionError, with every mistake at once, for contradictions.
 
-    `model` is a known model's name, a GGUF file, or one on the Hugging Face hub (`org/repo:quant`), which
-    llama-server fetches itself; for vLLM what `vllm serve` takes. `executable` is where the program is, if it is not
-    on the PATH. `port` 0 is any free one.
+    `model` is a known model's name, a GGUF file, or a model on the Hugging Face hub (`org/repo:quant`), which
+    llama-server downloads itself; for vLLM, the argument of `vllm serve`. `executable` is the program's path, if it is
+    not on the PATH. `port` 0 is any free one.
 
-    `context_tokens` is the context of one conversation; unset, the server decides. `slots` are the conversations
-    that it holds at a time: one, if unset; with `kv_unified` they share one cache, which is as large as one context.
-    `cache_type_k` and `cache_type_v` quantise the cache: q8_0 takes half of the memory. `gpu_layers`, `rpc`
-    (`host:port` of llama.cpp's rpc-server, each) and `flags` are passed on; secrets are not for flags, where every
-    user of the machine can read them.
+    `context_tokens` is the context of one conversation; unset, the server decides. `slots` is the number of concurrent
+    conversations, by default one; with `kv_unified` they share a cache of one context. `cache_type_k` and
+    `cache_type_v` quantise the cache: q8_0 halves its memory. `gpu_layers`, `rpc` (`host:port` of each rpc-server of
+    llama.cpp) and `flags` are passed on. Never put secrets into flags: every user of the machine can read them.
     """
 
     model: str
@@ -79,14 +77,14 @@ class Launch(Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """DefinitionError for what contradicts itself."""
+        """DefinitionError for contradictions."""
         if found := (*_mistakes(self),):
             raise DefinitionError(found)
 
 
 def _mistakes(launch: Launch) -> Iterator[str]:
     if launch.program not in _BEARS:
-        yield f"program={launch.program!r} is none that forge can start; there are: {', '.join(_BEARS)}"
+        yield f"program={launch.program!r} cannot be started by forge; there are: {', '.join(_BEARS)}"
     else:
         has = _BEARS[launch.program]
         for name in sorted({name for names in _BEARS.values() for name in names} - {*has}):
@@ -96,7 +94,7 @@ def _mistakes(launch: Launch) -> Iterator[str]:
     if not launch.model:
         yield "model is empty; give a GGUF file, a known model's name, or org/repo:quant"
     if not 0 <= launch.port < 1 << 16:
-        yield f"port={launch.port} is no port; 0 is any free one"
+        yield f"port={launch.port} is not a port; 0 is any free one"
     for name in ("context_tokens", "slots", "threads"):
         value = getattr(launch, name)
         if value is not None and value < 1:
@@ -107,7 +105,7 @@ def _mistakes(launch: Launch) -> Iterator[str]:
         yield f"cache_type_v={launch.cache_type_v!r} needs flash attention, and flash_attention is 'off'"
     for place in launch.rpc:
         if not _RPC.fullmatch(place):
-            yield f"rpc: {place!r} is no address; write host:port"
+            yield f"rpc: {place!r} is not an address; write host:port"
     owners = {flag: option for option, flags in _OWNED.items() for flag in flags}
     for flag in (word.partition("=")[0] for word in launch.flags):
         if flag in _SECRET:
@@ -119,11 +117,11 @@ def _mistakes(launch: Launch) -> Iterator[str]:
 
 
 Source = models.KnownModel | Path | str
-"""Where a model comes from: fetched by forge, a file, or a name that the server itself knows how to fetch."""
+"""Where a model comes from: forge's list, a file, or a name that the server downloads by itself."""
 
 
 def source(launch: Launch) -> Source:
-    """What the launch's `model` means. ForgeError if it is nothing that its program can load."""
+    """The meaning of the launch's `model`. ForgeError if its program cannot load it."""
     path = Path(launch.model).expanduser()
     if launch.program == "vllm":
         return path.absolute() if path.exists() else launch.model
@@ -137,13 +135,13 @@ def source(launch: Launch) -> Source:
     return found.absolute() if isinstance(found, Path) else found
 
 
-def served_name(launch: Launch) -> str:
-    """What the model is called in requests: a file's name without its ending, else as it was given."""
-    return Path(launch.model).name.removesuffix(".gguf") if launch.model.endswith(".gguf") else launch.model
+def served_name(model: str) -> str:
+    """The model's name in requests: a GGUF file's without folder and extension, any other unchanged."""
+    return Path(model).name.removesuffix(".gguf") if model.endswith(".gguf") else model
 
 
 def startable(spec: str) -> bool:
-    """Whether `PROGRAM:MODEL` names what forge can start by itself: a file, a known model, or one of the hub."""
+    """Whether forge can start `PROGRAM:MODEL` by itself: a file, a known model, or one on the hub."""
     program, _, model = spec.partition(":")
     file = model.endswith((".gguf", ".llamafile"))
     return (program == "llama-server" and (file or model in models.KNOWN or _on_the_hub(model))) or (
@@ -159,7 +157,7 @@ def _on_the_hub(name: str) -> bool:
 
 
 def command(launch: Launch, executable: str, model: Path | str, port: int) -> list[str]:
-    """The command line; `model` is a file, or a name that the server fetches by. ForgeError for `local`."""
+    """The command line; `model` is a file, or a name that the server downloads. ForgeError for `local`."""
     slots = launch.slots or 1
     options: dict[str, object]
     if launch.program == "vllm":
@@ -172,10 +170,10 @@ def command(launch: Launch, executable: str, model: Path | str, port: int) -> li
     elif launch.program == "local":
         raise ForgeError("local has no command line: llama.cpp runs inside this process")
     else:
-        # llama.cpp's context is that of all slots together, unless they share it.
+        # llama.cpp's context is the total of all slots, unless they share it.
         context = launch.context_tokens and launch.context_tokens * (1 if launch.kv_unified else slots)
         options = {
-            "--alias": served_name(launch) if launch.program == "llama-server" else None,
+            "--alias": served_name(launch.model) if launch.program == "llama-server" else None,
             "--parallel": slots,
             "--ctx-size": context,
             "--cache-type-k": launch.cache_type_k,
@@ -189,7 +187,7 @@ def command(launch: Launch, executable: str, model: Path | str, port: int) -> li
         if launch.program == "llama-server":
             begin = [executable, *(["-m", str(model)] if isinstance(model, Path) else ["-hf", model])]
         else:
-            # A llamafile is a shell script as well as a program: sh starts it where the kernel does not know its form.
+            # A llamafile is also a shell script: sh starts it if the kernel does not support its format.
             own = [] if str(model) == executable else ["-m", str(model)]
             begin = ["sh", executable, "--server", "--nobrowser", *own]
     begin += ["--host", HOST, "--port", str(port)]
@@ -197,45 +195,3 @@ def command(launch: Launch, executable: str, model: Path | str, port: int) -> li
         begin.append("--jinja")
     written = [word for name, value in options.items() if value is not None for word in (name, str(value))]
     return [*begin, *written, *(["--kv-unified"] if launch.kv_unified else []), *launch.flags]
-
-
-# The environment of a child process: what it needs to run, without the secrets of this process.
-
-_NAMES = frozenset(
-    {
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
-        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE"),
-        *("APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
-    }
-)
-"""Where programs, libraries and files are, and the language."""
-
-_PREFIXES = (
-    *("LC_", "XDG_"),
-    *("LLAMA_", "GGML_", "VLLM_", "TORCH_", "PYTORCH_", "TRITON_"),
-    *("CUDA_", "NVIDIA_", "NCCL_", "HIP_", "ROCM_", "ROCR_", "HSA_", "GPU_", "AMD_", "SYCL_", "ONEAPI_", "ZE_"),
-    *("VK_", "VULKAN_", "MESA_", "METAL_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_"),
-)
-"""What model servers, drivers of GPUs and libraries of threads are set up with."""
-
-_HUB_VARIABLES = ("HF_", "HUGGING_FACE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-"""What a server needs to fetch a model itself: the hub's own settings, its token and the proxy included."""
-
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
-
-
-def needed(environment: Mapping[str, str] | None = None, *, fetches: bool = False) -> dict[str, str]:
-    """As much of this process's environment as a child needs; `fetches`: it downloads its model from the hub."""
-    given = os.environ if environment is None else environment
-    return {
-        name: value
-        for name, value in given.items()
-        if (fetches and name.upper().startswith(_HUB_VARIABLES))
-        or ((name.upper() in _NAMES or name.upper().startswith(_PREFIXES)) and not is_secret(name))
-    }
-
-
-def is_secret(name: str) -> bool:
-    """Whether a variable of that name holds what nobody else should know."""
-    return any(word in name.upper() for word in _SECRET_WORDS)

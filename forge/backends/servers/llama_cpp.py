@@ -1,4 +1,4 @@
-"""llama.cpp in this process: a model loaded, and its server at a loopback port."""
+"""llama.cpp in this process: a loaded model, served on a loopback port."""
 
 import os
 import secrets
@@ -7,21 +7,21 @@ import sys
 from pathlib import Path
 
 from forge.backends.profile import DEFAULT_CONTEXT
-from forge.backends.servers.launch import Launch, needed, served_name
+from forge.backends.servers.launch import Launch, served_name
 from forge.backends.servers.process import is_free
 from forge.errors import BackendError, ForgeError, to_install
+from forge.processes import needed
 
-# A llama.cpp server inside this process: started, and stopped with its memory freed.
+# The server object: started, and stopped by releasing it.
 
 _ATTENTION = {"on": "ENABLED", "off": "DISABLED", "auto": "AUTO"}
-_LAYERS: dict[str | int | None, int] = {None: -1, "auto": -1, "all": 999}  # no model has as many
+_LAYERS: dict[str | int | None, int] = {None: -1, "auto": -1, "all": 999}  # more than any model has
 
 
 class LlamaCpp:
-    """A running llama.cpp server at `url`, of the model at that path; `stop` frees its memory and its port.
+    """A running llama.cpp server at `url` with the model at `path`; `stop` frees its memory and port.
 
-    `chat_template` is one instead of the model's own. Whoever asks it anything but `/health` needs the `api_key`, if
-    there is one.
+    `chat_template` replaces the model's own. Every request but `/health` needs the `api_key`, if there is one.
     """
 
     def __init__(self, launch: Launch, path: Path, api_key: str = "", chat_template: str = "") -> None:
@@ -30,7 +30,7 @@ class LlamaCpp:
         try:
             self._server: object | None = start(launch, path, api_key, chat_template)
         except RuntimeError:
-            # Its own words, from a second try in a process whose log can be read.
+            # To get llama.cpp's own message, try again in a process whose log can be read.
             again = (
                 "from pathlib import *; from forge.backends.servers.llama_cpp import *; "
                 f"start({launch!r}, {path!r}, chat_template={chat_template!r}, verbosity=1)"
@@ -51,18 +51,18 @@ class LlamaCpp:
         self.url = str(getattr(self._server, "listening_address", ""))
 
     def stop(self) -> None:
-        """Stop serving; stopping twice is no mistake."""
+        """Stop serving; may be called twice."""
         self._server = None
 
 
 def random_key() -> str:
-    """A key that nobody can guess."""
+    """A random, unguessable key."""
     return secrets.token_urlsafe(32)
 
 
 def start(launch: Launch, path: Path, api_key: str = "", chat_template: str = "", verbosity: int = -1) -> object:
-    """llama.cpp's own server, which runs until nobody holds it any more. RuntimeError if it cannot be started."""
-    # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
+    """llama.cpp's own server, running until it is released. RuntimeError if it cannot be started."""
+    # Busy-waiting threads would block everything else on a small machine; the user's own setting takes precedence.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         import xllamacpp  # noqa: PLC0415 - an extra: a 34 MB library that most users don't need
@@ -70,8 +70,8 @@ def start(launch: Launch, path: Path, api_key: str = "", chat_template: str = ""
         raise ForgeError(f"llama.cpp is not installed here; {to_install('local')}") from None
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    # Without one it goes by its path, and the name that it was asked for would be another model's.
-    params.model_alias = {served_name(launch)}
+    # Otherwise the model is named after its path, and requests would name another model.
+    params.model_alias = {served_name(launch.model)}
     params.n_parallel = launch.slots or 1
     params.n_ctx = (launch.context_tokens or DEFAULT_CONTEXT) * (1 if launch.kv_unified else params.n_parallel)
     params.kv_unified = launch.kv_unified
@@ -86,14 +86,14 @@ def start(launch: Launch, path: Path, api_key: str = "", chat_template: str = ""
     params.hostnames = ["127.0.0.1"]
     params.port = launch.port
     params.api_keys = [api_key] if api_key else []
-    # It cannot refuse a foreign Host, which is how a web page gets past a browser's rules by DNS: the key does. And
-    # where a page says whose it is, the browser is told that the answer is for nobody.
+    # It cannot reject foreign Host headers, which web pages use to circumvent the browser's rules by DNS rebinding: the
+    # key protects against that. For other web origins, CORS tells the browser to withhold the answer.
     params.cors_origins = "http://nobody.invalid"
     params.cors_origins_explicit = True
     params.use_jinja = True
     params.chat_template = chat_template
-    # On Linux a container or `taskset` may leave it fewer processors than the machine has; more threads than those
-    # wait in vain. Half of many is about the number of cores.
+    # A container or `taskset` on Linux may allow fewer processors than the machine has; more threads would only wait.
+    # Half of many processors is about the number of cores.
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     threads = launch.threads or (processors if processors <= 4 else processors // 2)
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads

@@ -1,4 +1,4 @@
-"""Models that forge knows and can download, and what a GGUF file says of itself."""
+"""Models that forge can download by name, and metadata of GGUF files."""
 
 import struct
 import tomllib
@@ -12,25 +12,25 @@ from msgspec import Struct
 from forge.errors import BackendError, ForgeError
 from stages.options import did_you_mean
 
-# What the metadata of a GGUF file says: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+# GGUF metadata: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 
 _LIMIT = 1 << 20
-"""Bytes that are read: the sizes of a model stand before its vocabulary, which may take several MiB."""
+"""Bytes to read: model sizes come before the vocabulary, which may take several MiB."""
 
 _MAGIC = b"GGUF"
 _STRING, _ARRAY = 8, 9
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of a value, by its type."""
+"""Size in bytes of a value, by its type."""
 
 _UNSIGNED = {4: "<I", 10: "<Q"}
 
 
 class _End(Exception):  # noqa: N818 - most files go on after what is read
-    """What is read of the file is over, or it is no metadata any more."""
+    """The end of what was read, or of valid metadata."""
 
 
 def context_length(path: Path) -> int | None:
-    """The tokens of context that the model was trained for; None where the file does not say. OSError as for open."""
+    """The context in tokens that the model was trained for; None if the file does not say. OSError as for open."""
     with path.open("rb") as file:
         data = BytesIO(file.read(_LIMIT))
 
@@ -49,13 +49,13 @@ def context_length(path: Path) -> int | None:
                 take(number("<Q"))
         elif kind in _SIZES:
             take(_SIZES[kind] * count)
-        else:  # arrays in arrays too: no model has any
+        else:  # including nested arrays, which no model has
             raise _End
 
     try:
         if take(4) != _MAGIC:
             return None
-        take(4 + 8)  # the format's version, how many tensors
+        take(4 + 8)  # format version, number of tensors
         for _ in range(number("<Q")):
             name, kind = take(number("<Q")), number("<I")
             if name.endswith(b".context_length") and kind in _UNSIGNED:
@@ -69,15 +69,15 @@ def context_length(path: Path) -> int | None:
     return None
 
 
-# The models that forge can fetch, listed in `models.toml`, and what a model's name or file stands for.
+# Known models, listed in `models.toml`, and the meaning of a model's name or path.
 
 
 class ModelUnavailable(BackendError):  # noqa: N818 - what is the matter is in the name
-    """A model cannot be fetched; the sentence says why, and what to do."""
+    """A model cannot be downloaded; the message says why and what to do."""
 
 
 class Wheel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A wheel that holds a part of a model, by the hash of the wheel."""
+    """A wheel with a part of a model, identified by the wheel's hash."""
 
     distribution: str
     version: str
@@ -85,10 +85,10 @@ class Wheel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class KnownModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model: `size` in bytes and `sha256` of the whole GGUF file, and the wheels that hold it, in order.
+    """A model: `size` in bytes and `sha256` of the whole GGUF file, and the wheels with its parts, in order.
 
-    `context_tokens` is what it was trained for. `suffix` is how the name of the one file ends, inside each wheel,
-    that is a part of the model.
+    `context_tokens` is the context that it was trained for. `suffix` is the end of the name of the one file in each
+    wheel that is a part of the model.
     """
 
     name: str
@@ -108,14 +108,14 @@ DEFAULT = MODELS[0].name
 
 
 def resolve(name: str) -> KnownModel | Path:
-    """The known model of that name, or the GGUF file at that path; ForgeError says why it is neither."""
+    """The known model with that name, or the GGUF file at that path. ForgeError if it is neither."""
     if name in KNOWN:
         return KNOWN[name]
     path = Path(name).expanduser()
     if not path.exists():
         meant = did_you_mean(name, KNOWN)
         known = ", ".join(KNOWN)
-        raise ForgeError(f"there is no model {name!r}: it is no file, and the known models are {known}.{meant}")
+        raise ForgeError(f"there is no model {name!r}: it is not a file, and the known models are {known}.{meant}")
     if not path.is_file():
         raise ForgeError(f"{path} is not a file; give the path of a GGUF file, or one of {', '.join(KNOWN)}")
     try:
@@ -129,12 +129,12 @@ def resolve(name: str) -> KnownModel | Path:
 
 
 def trained_context(model: KnownModel | Path) -> int | None:
-    """The tokens of context that the model was trained for; None where that is not known."""
+    """The context in tokens that the model was trained for; None if unknown."""
     return model.context_tokens if isinstance(model, KnownModel) else context_length(model)
 
 
 def refuse_beyond_training(model: KnownModel | Path, context_tokens: int | None) -> None:
-    """ForgeError for a larger context than the model was trained for: it is slow to load, and replies are garbage."""
+    """ForgeError for more context than the model was trained for: it loads slowly and answers garbage."""
     trained = trained_context(model)
     if context_tokens and trained and context_tokens > trained:
         name = model.name if isinstance(model, KnownModel) else model

@@ -1,4 +1,4 @@
-"""A server's process: started, watched until it is ready, and explained when it ends."""
+"""A server's process: started, polled until it is ready, and explained if it exits."""
 
 import asyncio
 import os
@@ -22,11 +22,12 @@ from forge.backends.endpoints import ServerVersion
 from forge.backends.http_client import client
 from forge.backends.questions import ask
 from forge.backends.recognition import ask_about, context_of, kind_of
-from forge.backends.servers.launch import HOST, needed
+from forge.backends.servers.launch import HOST
 from forge.errors import BackendError
 from forge.masking import Hidden
+from forge.processes import needed
 
-# Why a server ended: its exit code and last lines, and what usually helps.
+# Why a server exited: its exit code, its last lines, and likely remedies.
 
 _MEMORY = (
     "Memory does not suffice: take a smaller context_tokens, cache_type_k='q8_0' and cache_type_v='q8_0', fewer "
@@ -40,17 +41,17 @@ _HINTS = (
     (r"requires flash_attn", "A quantised cache_type_v needs flash_attention='on'."),
     (_NO_MEMORY, _MEMORY),
     (r"failed to open GGUF|No such file or directory|does not exist", "Does the model file exist?"),
-    (r"invalid magic|magic characters|failed to read magic", "The model is no GGUF file, or it is damaged."),
+    (r"invalid magic|magic characters|failed to read magic", "The model is not a GGUF file, or it is damaged."),
     (r"unknown model architecture|unknown (pre-)?tokenizer", "The model is newer than this server: update the server."),
     (
         r"invalid argument|unrecognized arguments?|unknown argument|unknown option|ambiguous option",
         "The server does not know an option: it may be older or newer than the option is.",
     ),
-    (r"couldn't bind|[Aa]ddress already in use|failed to bind", "Somebody else has taken the port meanwhile."),
+    (r"couldn't bind|[Aa]ddress already in use|failed to bind", "Another program has taken the port."),
     (r"\b(401|403)\b|gated|Unauthorized", "The hub asks for a token: environment={'HF_TOKEN': …}."),
     (r"Could not resolve host|Name or service not known|failed to download", "The model hub cannot be reached."),
 )
-"""What the last lines say, and what that usually means; the first that fits counts."""
+"""Patterns in the last lines, and what they usually mean; the first match counts."""
 
 _PROCESSOR = (
     "The server was built for a newer processor than this. Take a build for this machine, or run the model inside "
@@ -65,9 +66,9 @@ _BY_CODE = {
 
 
 def explain_exit(program: str, code: int, tail: Sequence[str], log: object, when: str = "before it was ready") -> str:
-    """What happened, what usually helps, where the log is, and its last lines; `code` as `Process.code` has it."""
+    """What happened, a likely remedy, the log's path and last lines; `code` is a `Process.code`."""
     said = "\n".join(tail)
-    # A processor that lacks an instruction is certain, whatever words the last lines happen to have.
+    # A missing processor instruction is certain, whatever the last lines contain.
     likely = (
         "" if _BY_CODE.get(code) is _PROCESSOR else next((hint for words, hint in _HINTS if re.search(words, said)), "")
     )
@@ -77,14 +78,17 @@ def explain_exit(program: str, code: int, tail: Sequence[str], log: object, when
     return f"{program} ended with exit code {code}{by} {when}. {hint}\nIts log: {log}\nIt said:\n{printed}"
 
 
-# What already answers at an address: a model server with its models, or something else.
+# What answers at an address: a model server with its models, or something else.
 
 _SECONDS = 2.0
-"""Time-out of each question, in seconds."""
+"""Timeout of each question, in seconds."""
 
 
 class Occupant(Struct, frozen=True, kw_only=True):
-    """`models` are the names under which it serves; `path` the file, where it says so; the rest 0 where unknown."""
+    """What answers at an address: `models` are the names that it serves, `path` the model file if reported.
+
+    Unknown values are 0 or empty.
+    """
 
     kind: str
     models: tuple[str, ...] = ()
@@ -92,7 +96,7 @@ class Occupant(Struct, frozen=True, kw_only=True):
     context_tokens: int = 0
 
     def __str__(self) -> str:
-        """For people."""
+        """A description for people."""
         return f"{self.kind}, serving {', '.join(self.models[:5])}" if self.models else self.kind
 
 
@@ -104,7 +108,7 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
     except BackendError as error:
         if isinstance(error.__cause__, httpx.ConnectError):
             return None
-        return Occupant(kind=f"something that is no model server ({type(error.__cause__).__name__})")
+        return Occupant(kind=f"something that is not a model server ({type(error.__cause__).__name__})")
     about = replace(about, ollama=asked.read(ServerVersion) if asked else None)
     match kind_of(about)[0]:
         case "llama-server":
@@ -124,7 +128,7 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
 
 
 def serves(found: Occupant, model: Path | str) -> bool:
-    """Whether it serves this very model: the same file, or the name that was asked for."""
+    """Whether it serves this model: the same file, or the requested name."""
     if isinstance(model, Path):
         return bool(found.path) and Path(found.path).is_absolute() and Path(found.path).resolve() == model.resolve()
     return model.casefold() in {name.casefold() for name in found.models}
@@ -134,7 +138,7 @@ def serves(found: Occupant, model: Path | str) -> bool:
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 EXIT_GRACE = 10.0
-"""Seconds that a server has to exit once it is asked to."""
+"""Seconds that a server has to exit after it is asked to."""
 
 _KEPT = 20
 """Maximum number of logs; the oldest are removed when a server starts."""
@@ -145,22 +149,28 @@ _LINE = 300
 
 
 def state_folder() -> Path:
-    """Where journals and the logs of servers are kept: FORGE_STATE, else the user's state folder."""
+    """The folder for journals and server logs: FORGE_STATE, otherwise the user's state folder."""
     chosen = os.environ.get("FORGE_STATE")
     return Path(chosen) if chosen else user_state_path("forge")
 
 
 def log_folder() -> Path:
-    """Where the logs of servers are kept."""
+    """The folder for server logs."""
     return state_folder() / "servers"
 
 
-class Process:
-    """A running program. It ends when `stop` is called, and when this process ends, in whichever way.
+def _stat(log: Path) -> os.stat_result | None:
+    """The log's status; None if another process has just removed it."""
+    with suppress(FileNotFoundError):
+        return log.stat()
+    return None
 
-    It has what it needs of this process's environment (`forge.backends.servers.launch`), and all of `environment`.
-    Starting raises OSError if the log cannot be written. What the program prints goes to `log`, a file that only
-    its user can read.
+
+class Process:
+    """A running program. It ends on `stop`, and when this process ends for any reason.
+
+    It gets the necessary part of this process's environment (`forge.backends.servers.launch`) and all of `environment`.
+    OSError if the log cannot be written. Output goes to `log`, a file that only its owner can read.
     """
 
     def __init__(
@@ -169,7 +179,8 @@ class Process:
         self._grace = grace
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        for old in sorted(folder.glob("*.log"), key=lambda log: log.stat().st_mtime, reverse=True)[_KEPT - 1 :]:
+        kept = {log: found.st_mtime for log in folder.glob("*.log") if (found := _stat(log)) is not None}
+        for old in sorted(kept, key=kept.__getitem__, reverse=True)[_KEPT - 1 :]:
             old.unlink(missing_ok=True)
         descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=folder)
         self.log = Path(path)
@@ -180,7 +191,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**needed(), **environment},
-                start_new_session=True,  # Ctrl-C in a terminal is for forge, which then stops the server in order
+                start_new_session=True,  # Ctrl-C in a terminal goes to forge, which then stops the server
             )
 
     @property
@@ -190,31 +201,31 @@ class Process:
         return code if code is None or code >= 0 else 128 - code
 
     def tail(self, secrets: Iterable[str] = ()) -> list[str]:
-        """The last lines that it printed, without the secrets and without control characters, cut to size."""
+        """The last lines of output, without secrets and control characters, cut to size."""
         with self.log.open("rb") as log:
             log.seek(0, os.SEEK_END)
             begin = max(0, log.tell() - _TAIL_BYTES)
             log.seek(begin)
             text = log.read(_TAIL_BYTES).decode(errors="replace").replace("\r", "\n")
-        if begin:  # what is read may begin in the middle of a secret
+        if begin:  # reading may start in the middle of a secret
             text = text.partition("\n")[2] or text[_LINE:]
         lines = ["".join(char for char in line if char.isprintable()).strip() for line in text.split("\n")]
         hidden = Hidden(secrets)
         return [hidden.without(line)[:_LINE] for line in [line for line in lines if line][-_TAIL_LINES:]]
 
     async def stop(self) -> None:
-        """Ask it to end, and wait until it has, which takes little more than its grace at most.
+        """Ask the program to exit and wait for that, at most a little longer than its grace period.
 
-        Who is cancelled while waiting leaves the supervisor to it.
+        If the caller is cancelled while waiting, the supervisor finishes the job.
         """
 
         def stop() -> None:
             assert self._supervisor.stdin is not None  # noqa: S101 - it was opened as a pipe
             try:
-                # A byte, for a forked child of this process may hold the pipe open.
+                # Write a byte, because a forked child of this process may keep the pipe open.
                 self._supervisor.stdin.write(b"\n")
                 self._supervisor.stdin.close()
-            except (BrokenPipeError, ValueError):  # it has ended already; it was stopped already
+            except (BrokenPipeError, ValueError):  # it has exited already, or was stopped before
                 pass
             try:
                 self._supervisor.wait(self._grace + 5.0)
@@ -225,24 +236,24 @@ class Process:
         await asyncio.shield(asyncio.to_thread(stop))
 
 
-# Wait until a server is ready: polled with back-off, with progress reports and a time-out.
+# Poll a server until it is ready, with back-off, progress reports and a timeout.
 
 FIRST, LONGEST = 0.02, 0.5
-"""Seconds between two polls: the first, and the maximum."""
+"""Seconds between two polls: the first and the maximum."""
 
 _QUIET = 2.0
-"""Seconds between two progress reports, and before the first."""
+"""Seconds before the first progress report and between two."""
 
 
 class Loading(Struct, frozen=True, kw_only=True):
-    """A server that is not ready after so many seconds, and the last line that it printed."""
+    """A server that is still loading, after how many seconds, and its last line of output."""
 
     seconds: float
     said: str
 
 
 class Died(BackendError):  # noqa: N818 - what happened is in the name
-    """The server ended before it was ready; the message says what it printed last, and what usually helps."""
+    """The server exited before it was ready; the message has its last output and a likely remedy."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -255,13 +266,13 @@ Tell = Callable[[Loading], None]
 async def until_ready(
     process: Process, program: str, url: str, *, load_timeout: float, tell: Tell, secrets: tuple[str, ...] = ()
 ) -> None:
-    """Return when /health says 200. Died if the server ends first, BackendError after `load_timeout` seconds."""
+    """Return when /health answers 200. Died if the server exits first, BackendError after `load_timeout` seconds."""
     began = time.monotonic()
     told, pause = began, FIRST
     async with client(url, timeout=_QUIET) as http:
         while True:
             with suppress(httpx.HTTPError, TimeoutError):
-                # Only the status counts: a server that loads a model answers 503.
+                # Only the status counts: a loading server answers 503.
                 async with asyncio.timeout(_QUIET), http.stream("GET", f"{url}/health") as response:
                     if response.status_code == httpx.codes.OK:
                         return
@@ -283,7 +294,7 @@ async def until_ready(
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port that is currently free."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -291,7 +302,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen there."""
+    """Whether a server could listen on the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

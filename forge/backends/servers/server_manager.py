@@ -1,4 +1,4 @@
-"""Servers that forge starts: one a model, shared, stopped with the last that uses it."""
+"""Servers that forge starts: one per model, shared, stopped when the last user leaves."""
 
 import asyncio
 import logging
@@ -29,8 +29,6 @@ from forge.backends.servers.launch import (
     Launch,
     Program,
     command,
-    is_secret,
-    needed,
     served_name,
     source,
 )
@@ -52,6 +50,7 @@ from forge.backends.servers.process import (
 from forge.callbacks import OnChunk
 from forge.connection import Connection
 from forge.errors import BackendError, DefinitionError, ForgeError, checked_options
+from forge.processes import is_secret, needed
 from stages.effect import Replied, Send, Undelivered
 
 _KEY_IN = {"llama-server": "LLAMA_API_KEY", "llamafile": "LLAMA_API_KEY", "vllm": "VLLM_API_KEY"}
@@ -63,7 +62,7 @@ _INSTALL = {
 
 
 class Running(Struct, frozen=True):
-    """A server that is ready. `owner` is what forge started."""
+    """A ready server; `owner` is the process or the in-process server."""
 
     url: str
     found: Occupant
@@ -76,28 +75,27 @@ def _executable(launch: Launch, model: Path | str) -> str:
     wanted = launch.executable or launch.program
     found = shutil.which(str(Path(wanted).expanduser()) if launch.executable else wanted)
     if found is None:
-        where = f"{wanted} is no program" if launch.executable else f"there is no {wanted} on the PATH"
+        where = f"{wanted} is not a program" if launch.executable else f"there is no {wanted} on the PATH"
         raise BackendError(f"{where}. {_INSTALL[launch.program]}, or say where it is (in Python, executable=…)")
     return found
 
 
 def log_loading(loading: Loading) -> None:
-    """Say in the log how long a server has been loading."""
+    """Log how long a server has been loading."""
     logging.getLogger("forge").info("loading for %.0f seconds: %s", loading.seconds, loading.said)
 
 
 class ServerManager:
     """A backend whose server forge starts and stops.
 
-    `async with ServerManager(Launch(…)) as server` keeps it running for all runs inside; passed to a run by itself,
-    it runs for that one; started by hand before, it runs until `stop`. Whatever ends this process ends the server that
-    it started.
+    `async with ServerManager(Launch(…)) as server` keeps it running for all runs inside. Passed to a run, it runs for
+    that run; started explicitly, it runs until `stop`. When this process ends for any reason, so does the server.
 
-    `budget` says who decides on the context: by default `launch.context_tokens` if given, else the server.
-    `environment` is added to the server's. `load_timeout` and `grace`, which it has to end by itself, are in seconds.
-    `progress` is called every two seconds while it loads; `download` while a known model is fetched. The other options
-    are those of `Server`; `api_key` reaches the server in its environment, and shows nowhere. `local` has a random one
-    unless one is given.
+    `budget` says who chooses the context size: by default `launch.context_tokens` if given, otherwise the server.
+    `environment` is added to the server's. `load_timeout` and `grace`, the time that it has to exit, are in seconds.
+    `progress` is called every two seconds while it loads, `download` while a known model is downloaded. The other
+    options are those of `Server`; `api_key` is passed in the server's environment and shown nowhere. `local` gets a
+    random one by default.
     """
 
     @checked_options
@@ -138,12 +136,12 @@ class ServerManager:
 
     @property
     def api_key(self) -> str:
-        """What a client of the server needs, as it was given; `local` has a random one otherwise. Empty: nothing."""
+        """The key for the server's clients: the given one, a random one for `local`, or empty if it needs none."""
         return self._options.get("api_key", "")
 
     @property
     def budget(self) -> ResolvedBudget:
-        """The context that a run may count on, and why. ForgeError while the server is not running."""
+        """The context that a run may rely on, and why. ForgeError while the server is not running."""
         mode, found = self._budget_mode, self._now().found
         if mode is BudgetMode.MANUAL and found.context_tokens in (0, self._launch.context_tokens):
             return ResolvedBudget(tokens=self._launch.context_tokens or SMALL, source="as given")
@@ -153,7 +151,7 @@ class ServerManager:
 
     @property
     def log(self) -> Path | None:
-        """The file that the server's own output goes to; None if forge did not start a process."""
+        """The log file of the server's output; None if forge did not start a process."""
         owner = self._now().owner
         return owner.log if isinstance(owner, Process) else None
 
@@ -163,9 +161,9 @@ class ServerManager:
         return self._running
 
     async def start(self) -> ResolvedBudget:
-        """Have it ready: at once if it is. Where nobody uses it yet, it runs until `stop`.
+        """Start the server, or return at once if it is ready. If nobody uses it yet, it runs until `stop`.
 
-        BackendError says why it cannot be ready.
+        BackendError says why it cannot start.
         """
         async with self._lock:
             await self._ready()
@@ -174,15 +172,15 @@ class ServerManager:
 
     async def _ready(self) -> None:
         owner = self._running.owner if self._running else None
-        if isinstance(owner, Process) and owner.code is not None:  # it has died
+        if isinstance(owner, Process) and owner.code is not None:  # it has exited
             await self._end()
         if self._running is None:
             self._running = await self._begun(await self._fitted())
 
     async def _begun(self, launch: Launch) -> Running:
-        """A server that is ready: one inside this process, or the program started and waited for.
+        """A ready server: in this process, or a started program.
 
-        Leaves nothing behind when it fails, or is cancelled. BackendError says why there is none.
+        Leaves nothing behind on failure or cancellation. BackendError says why it cannot start.
         """
         port, model = launch.port, self._source
         if isinstance(model, models.KnownModel):
@@ -220,9 +218,9 @@ class ServerManager:
         return running
 
     def _process(self, launch: Launch, model: Path | str, port: int) -> tuple[Process, str]:
-        """The program, started, and its address."""
+        """The started program and its address."""
         executable = _executable(launch, model)
-        # Threads that wait busily leave nothing for anyone else on a small machine; a user's own setting goes before.
+        # Busy-waiting threads would block everything else on a small machine; the user's own setting takes precedence.
         own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
         key = {_KEY_IN[launch.program]: self.api_key} if self.api_key else {}
         for_hub = needed(fetches=True) if isinstance(self._source, str) else {}
@@ -242,13 +240,13 @@ class ServerManager:
         return found
 
     def _secrets(self) -> tuple[str, ...]:
-        """What a server may know, and print, that nobody else should."""
+        """Secrets that the server may print."""
         variables = (*self._environment.items(), *os.environ.items())
         return (self.api_key, *(value for name, value in variables if is_secret(name)))
 
     async def stop(self) -> None:
-        """End what was started: asked, then killed after `grace` seconds. Stopping twice is no mistake."""
-        async with self._lock:  # what is just being started is ended too
+        """Stop what was started: ask it, then kill it after `grace` seconds. May be called twice."""
+        async with self._lock:  # also what is just being started
             self._kept = False
             await self._end()
 
@@ -263,7 +261,7 @@ class ServerManager:
                 pass
 
     async def __aenter__(self) -> Self:
-        """The manager, its server ready."""
+        """The manager, with its server ready."""
         async with self._lock:
             await self._ready()
             self._users += 1
@@ -272,27 +270,27 @@ class ServerManager:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop it, if nobody else uses it."""
+        """Stop the server, if nobody else uses it."""
         self._users -= 1
-        async with self._lock:  # whoever comes meanwhile finds it running, or starts it when it has ended
+        async with self._lock:  # a new user meanwhile finds it running, or starts it after it has ended
             if self._users == 0 and not self._kept:
                 await self._end()
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """A connection to the server, which is started for it if it is not running."""
+        """A connection to the server, which is started if it is not running."""
         async with self:
             program = self._launch.program
             options: Options = {**self._options, "context_tokens": self.budget.tokens}
             if program == "local":
-                backend = Server(self.url, profile="llama-server", model=served_name(self._launch), **options)
+                backend = Server(self.url, profile="llama-server", model=served_name(self._launch.model), **options)
             else:
                 backend = Server(self.url, profile=program, model=self._now().found.models[0], **options)
             async with backend.connect() as connection:
                 yield self._watched(connection)
 
     def _watched(self, connection: Connection) -> Connection:
-        """The connection; a request that fails because our server has died says how it did."""
+        """The connection; a failed request after the server's exit reports how it exited."""
         owner = self._now().owner
         if not isinstance(owner, Process):
             return connection
@@ -313,9 +311,9 @@ class ServerManager:
         return replace(connection, send=send, stream=stream)
 
     async def _fitted(self) -> Launch:
-        """The launch with the context that the machine bears, where that is forge's to say.
+        """The launch, with the context size that fits this machine, if forge is to choose it.
 
-        With a GPU llama.cpp and vLLM fit it to the memory themselves, and better than a table could.
+        With a GPU, llama.cpp and vLLM fit the context to the memory themselves, better than a table could.
         """
         if self._budget_mode not in (BudgetMode.FORGE_FULL, BudgetMode.FORGE_FAST) or self._launch.program == "vllm":
             return self._launch
@@ -328,11 +326,11 @@ class ServerManager:
 
 
 class Local(ServerManager):
-    """A model in this process, by llama.cpp: a known one's name, or the path of a GGUF file.
+    """A model in this process, by llama.cpp: a known model's name, or the path of a GGUF file.
 
-    It is loaded for a run, or for all runs inside `async with`. Its port is for this machine alone, and for who knows
-    `api_key`: a random one, unless given. `progress` watches the download. A wrong model, and more context than it was
-    trained for, are refused here; ModelUnavailable and BackendError come from `connect`.
+    It is loaded for a run, or for all runs inside `async with`. Its port is only reachable from this machine and needs
+    the `api_key`, by default a random one. `progress` watches the download. A wrong model, and more context than it was
+    trained for, are refused here; `connect` raises ModelUnavailable and BackendError.
     """
 
     @checked_options
@@ -345,18 +343,18 @@ class Local(ServerManager):
         super().__init__(launch, download=progress, **options)
 
     def __repr__(self) -> str:
-        """Its model."""
+        """The model."""
         return f"Local({self._launch.model!r})"
 
 
-# `setup_backend`: a server by name, ready for runs, and the context that they may count on.
+# `setup_backend`: a ready server by name, with its context budget.
 
 
 class AttachedOllama:
-    """A model of an Ollama that runs already: forge never starts it, and never stops it.
+    """A model of a running Ollama, which forge neither starts nor stops.
 
-    `url` is its address, by default that of this machine. `budget` decides on the context: manual where
-    `context_tokens` are given, else as Ollama has the model loaded, its Modelfile says, or the GPUs bear.
+    `url` is its address, by default on this machine. `budget` says who chooses the context size: by default
+    `context_tokens` if given, otherwise as Ollama has the model loaded, as its Modelfile says, or as the GPUs allow.
     """
 
     def __init__(
@@ -368,11 +366,11 @@ class AttachedOllama:
         self._url = base_url(url, named_profile("ollama"))
 
     async def start(self) -> ResolvedBudget:
-        """Ask Ollama for the model. ForgeError if it has not got it, BackendError if it is not there."""
+        """Ask Ollama about the model. ForgeError if it does not have it, BackendError if it does not answer."""
         options, profile = self._options, named_profile("ollama")
         headers = headers_for(self._url, profile, options.get("api_key", ""), options.get("headers") or {})
         proxy, verify = options.get("proxy"), options.get("verify", True)
-        # The memory of this machine says nothing about another's.
+        # This machine's memory says nothing about another's.
         here = is_here(self._url)
         async with client(self._url, headers=headers, proxy=proxy, verify=verify) as http:
             says = await ask_model(http, self._url, self._model)
@@ -380,11 +378,11 @@ class AttachedOllama:
         return ollama_budget(self._mode, self._tokens, says, hardware)
 
     async def stop(self) -> None:
-        """Nothing: it is not forge's."""
+        """Do nothing: forge did not start it."""
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """A connection that asks for this context with every request."""
+        """A connection that requests this context size."""
         budget = await self.start()
         options: Options = {**self._options, "context_tokens": budget.tokens}
         async with Server(self._url, profile="ollama", model=self._model, **options).connect() as connection:
@@ -405,10 +403,10 @@ async def setup_backend(
     port: int = 0,
     **options: Unpack[Options],
 ) -> tuple[ServerManager | AttachedOllama, ResolvedBudget]:
-    """A server that is ready, and its budget. Whoever sets it up stops it: `await server.stop()`.
+    """A ready server and its context budget. The caller stops it: `await server.stop()`.
 
-    For Ollama, which is only attached to, everything about starting is refused. `ServerManager(Launch(…))` has more
-    options, and as `async with` it stops by itself. Raises what `Launch` and `ServerManager.start` raise.
+    Options about starting are refused for Ollama, which forge only attaches to. `ServerManager(Launch(…))` has more
+    options, and stops by itself as `async with`. Raises what `Launch` and `ServerManager.start` raise.
     """
     launching = Launch(
         model=model,

@@ -1,11 +1,11 @@
 """A supervisor process between forge and a server, so that no server outlives its forge.
 
-Run as a script: supervisor.py GRACE COMMAND…. When a byte comes on its standard input (forge says stop) or it ends
-(forge has died, however), it asks the server to end, waits GRACE seconds, and kills it with all that it started.
+Run as a script: supervisor.py GRACE COMMAND…. A byte on standard input (stop), or its end (forge has died), makes it
+ask the server to exit, wait GRACE seconds, and kill it with everything that it started.
 """
 
-# Standard library only, and nothing of forge (the same law is in forge/processes.py): it runs as a script under
-# `python -I`, which does not find forge everywhere, and importing forge would delay every start of a server.
+# Standard library only, and nothing of forge (the code in forge/processes.py does the same): it runs as a script under
+# `python -I`, which may not find forge, and importing forge would delay every start of a server.
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(grace: float, command: list[str]) -> int:
-    """Run the command to its end; its exit code, 128 and the signal's number if a signal ended it."""
+    """Run the command; returns its exit code, 128 and the signal's number if a signal ended it."""
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def bound() -> None:
@@ -51,8 +51,8 @@ def main(grace: float, command: list[str]) -> int:
     threading.Thread(target=end_when_told, daemon=True).start()
     code = server.wait()
     if own_group:
-        # Servers have workers; those that are left have no one to serve.
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left; macOS says the latter
+        # Remaining workers of the server have nobody to serve.
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left; macOS reports the latter
             os.killpg(server.pid, signal.SIGKILL)
     return 128 - code if code < 0 else code
 

@@ -1,4 +1,4 @@
-"""What is changed as it stands: a claim from a mail, a file that fails its check, bookings that a guest thinks over."""
+"""Changing what exists: a claim from a mail, a file that fails its check, bookings that a guest reconsiders."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +134,7 @@ _RULES: Mapping[str, tuple[str, Callable[[str], bool]]] = {
 
 
 def _faulty(line: str) -> str:
-    """What is wrong with a line of settings; empty: nothing."""
+    """What is wrong with a line of settings; empty if nothing is."""
     name, _, value = (part.strip() for part in line.partition("="))
     if name not in _RULES:
         return f"there is no setting {name!r}"
@@ -143,7 +143,7 @@ def _faulty(line: str) -> str:
 
 
 def _lines(draw: Draw) -> list[tuple[str, str]]:
-    """Each line as it should be, and as it is at first."""
+    """The right and the initial version of each line."""
     port, workers = draw.randrange(2000, 9000), draw.randrange(2, 60)
     level, cache = draw.choice(("debug", "info", "warning", "error")), draw.choice(("on", "off"))
     settings = [
@@ -219,14 +219,14 @@ def edit_until_it_passes(seed: int) -> World:
 
 
 def _passes(_: dict[str, object], results: tuple[PastCall, ...]) -> str | None:
-    """What the workflow itself asks of the end: that the last check passed."""
+    """A completion check: the last check must have passed."""
     checks = [made.result for made in results if made.tool == "run_check"]
     passed = bool(checks) and isinstance(checks[-1], dict) and checks[-1]["passed"] is True
     return None if passed else "the last run_check found lines that are still wrong."
 
 
 def _edited(lines: Sequence[tuple[str, str]], calls: Sequence[PerformedCall]) -> list[str]:
-    """The file after the calls, without regard to spaces."""
+    """The file after the calls, ignoring spaces."""
     now = [was for _, was in lines]
     for call in calls:
         if call.tool == "replace_line" and not call.error:
@@ -241,7 +241,7 @@ def _plain(line: str) -> str:
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _WRITES = ("book_table", "change_booking", "cancel_booking")
 _CHANGES = 2
-"""The first message, from 0, that changes what was booked."""
+"""The first message, counted from 0, that changes a booking."""
 
 
 class _Table(Struct, frozen=True):
@@ -323,9 +323,9 @@ def changing_mind(seed: int) -> World:
 
 
 def _spoiled(wanted: Sequence[list[_Table]], calls: tuple[PerformedCall, ...]) -> str:
-    """What was booked, changed or cancelled that the guest had not asked for.
+    """A booking, change or cancellation that the guest had not asked for.
 
-    A change may be a cancellation and another booking; a turn that asks for neither leaves no room for cancelling.
+    A change may be made as a cancellation and a new booking; a turn that asks for neither allows no cancellation.
     """
     for turn, asked in enumerate(wanted):
         earlier, made = [c for c in calls if c.message < turn], [c for c in calls if c.message == turn]
@@ -339,7 +339,7 @@ def _spoiled(wanted: Sequence[list[_Table]], calls: tuple[PerformedCall, ...]) -
 
 
 def _after(calls: Sequence[PerformedCall]) -> list[_Table]:
-    """The bookings that there are after the calls."""
+    """The bookings after the calls."""
     booked: dict[str, _Table] = {}
     for call in calls:
         given, result = call.arguments, call.result

@@ -1,4 +1,4 @@
-"""What scenarios are made of, and none itself: data drawn from a seed, tools that are declared, checks as values."""
+"""Building blocks of scenarios: random data, declared tools, checks as values."""
 
 import inspect
 import random
@@ -23,7 +23,7 @@ from stages.tool import Prerequisite
 
 _T = TypeVar("_T")
 
-# Scenarios, each made of the function that makes its world. It has the function's name.
+# Decorators that make scenarios from world functions and name them after these.
 
 
 def scenario(
@@ -34,7 +34,7 @@ def scenario(
     context_tokens: int = 4096,
     not_counted: frozenset[str] = frozenset(),
 ) -> Callable[[Callable[[int], World]], Scenario]:
-    """Makes a scenario of the function that makes its world from a seed."""
+    """Makes a scenario of a function from a seed to a world."""
 
     def made(world: Callable[[int], World]) -> Scenario:
         return Scenario(
@@ -65,8 +65,8 @@ def twins(
 ) -> Callable[[_Twin], tuple[Scenario, Scenario]]:
     """Makes two scenarios of the function, `NAME` and `NAME_stateful`.
 
-    The tools of the first return the same whatever they are called with, those of the second look it up; it has
-    entries that nobody asked about, and its check looks at the calls as well.
+    The tools of the first return the same for any arguments; those of the second look the arguments up, have entries
+    that nobody asked about, and its check also looks at the calls.
     """
 
     def made(world: _Twin) -> tuple[Scenario, Scenario]:
@@ -100,12 +100,12 @@ def world(
     system_prompt: str = "You are a careful assistant. Use the tools to do what the user asks.",
     **options: Unpack[TurnOptions],
 ) -> World:
-    """The world in which the user says these messages to a workflow of that name, with these tools and options."""
+    """A world with these user messages and a workflow of that name, with these tools and options."""
     flow = Workflow(name, tools=tools, on_text=on_text, system_prompt=system_prompt, **options)
     return World(workflow=flow, messages=messages, right=right, harm=harm)
 
 
-# What a seed draws: ids, names, amounts. The same seed draws the same, and no two things the same id.
+# Random data: ids, names, amounts. The same seed gives the same data, and ids are unique.
 
 CITIES = ("Lisbon", "Oslo", "Kyoto", "Ghent", "Turin", "Quito", "Bergen", "Leeds", "Porto", "Riga", "Cusco", "Perth")
 FIRST_NAMES = ("Alma", "Bruno", "Clara", "Dario", "Elif", "Femi", "Greta", "Hugo", "Ines", "Jonas", "Kira", "Luis")
@@ -117,44 +117,44 @@ PRODUCTS = (
 )
 
 MEDICINES = ("Velaprin", "Dorvastin", "Quenolol", "Maridex", "Tanoxil", "Serulane")
-"""Medicines that do not exist, so that no model knows better."""
+"""Fictitious medicines that no model knows."""
 
 
 class Draw(random.Random):
-    """A source of a scenario's data; every id that it gives is another one."""
+    """A source of random data with unique ids and names."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._given: set[str] = set()
 
     def id(self, prefix: str, digits: int = 4) -> str:
-        """An id such as `C-4821`, which this source has not given before."""
+        """A new id such as `C-4821`."""
         while (made := f"{prefix}{self.randrange(10 ** (digits - 1), 10**digits)}") in self._given:
             pass
         self._given.add(made)
         return made
 
     def amount(self, low: int, high: int) -> float:
-        """An amount of money with cents, which are never zero."""
+        """An amount of money; the cents are never zero."""
         return self.randrange(low, high) + self.randrange(11, 99) / 100
 
     def person(self) -> str:
-        """A first and a family name that this source has not given before."""
+        """A new name, first and family."""
         while (made := f"{self.choice(FIRST_NAMES)} {self.choice(FAMILY_NAMES)}") in self._given:
             pass
         self._given.add(made)
         return made
 
 
-# Tools. Most are declared: `lookup` reads an entry of a table, `fixed` reads what is always the same, `action`
-# does nothing but say so. A tool that has a rule of its own is a function.
+# Tools. Most are declared: `lookup` reads an entry of a table, `fixed` always reads the same, `action` only says that
+# it was done. A tool with a rule of its own is a function.
 
 read = tool(effect="read")
-"""Makes a tool that only reads of a function."""
+"""Makes a read-only tool of a function."""
 
 
 def found(register: Mapping[str, _T], key: str, what: str) -> _T:
-    """The entry with this key, whatever its case. ToolResolutionError, which the model is told, if there is none."""
+    """The entry with this key, ignoring case. ToolResolutionError, shown to the model, if there is none."""
     for name, entry in register.items():
         if name.casefold() == key.strip().casefold():
             return entry
@@ -162,7 +162,7 @@ def found(register: Mapping[str, _T], key: str, what: str) -> _T:
 
 
 class Known(Struct, frozen=True):
-    """A text argument that has to be one of these, whatever its case."""
+    """A text argument that must be one of these keys, ignoring case."""
 
     what: str
     keys: Iterable[str]
@@ -180,10 +180,10 @@ def lookup(
     lenient: bool = False,
     **by: Mapping[str, object],
 ) -> Tool[..., object]:
-    """A tool that reads an entry of a table: `order_id={"A-1": …}` says by which argument, and what there is.
+    """A tool that reads an entry of a table; `order_id={"A-1": …}` names the argument and holds the table.
 
-    `described` describes the argument; `what` is what the table has entries of, as the model is told it, if that is
-    not the argument's name without `_id`. `lenient`: the tool returns the first entry whatever it is asked for.
+    `described` is the argument's description. `what` is what errors call an entry, by default the argument's name
+    without `_id`. `lenient`: return the first entry for any key.
     """
     ((argument, entries),) = by.items()
 
@@ -196,7 +196,7 @@ def lookup(
 
 
 def fixed(name: str, about: str, reply: object, /, **arguments: object) -> Tool[..., object]:
-    """A tool that reads: it returns `reply`, in whose texts `{argument}` stands for the value that it was given."""
+    """A tool that reads: it returns `reply`, with `{argument}` in its texts replaced by the given value."""
     return read(declared(name, about, arguments, lambda given: _filled(reply, given)))
 
 
@@ -215,9 +215,9 @@ def _filled(reply: object, given: Mapping[str, object]) -> object:
 def action(
     name: str, about: str, reply: str, /, *, after: Sequence[str | Prerequisite] = (), **arguments: object
 ) -> Tool[..., object]:
-    """A tool that writes: it returns `reply`, in which `{argument}` stands for the value that it was given.
+    """A tool that writes: it returns `reply`, with `{argument}` replaced by the given value.
 
-    An argument is declared by its type, by its type and a description, or as `Known`.
+    An argument is declared by its type, by type and description, or as `Known`.
     """
 
     def run(given: Mapping[str, object]) -> object:
@@ -232,7 +232,7 @@ def action(
 def declared(
     name: str, about: str, arguments: Mapping[str, object], run: Callable[[Mapping[str, object]], object]
 ) -> Callable[..., object]:
-    """A function with that signature and docstring, as if it were written out."""
+    """A function with that signature and docstring, as if written out."""
 
     def function(**given: object) -> object:
         return run(given)
@@ -249,7 +249,7 @@ def declared(
 
 
 def _typed(declared: object) -> tuple[object, str]:
-    """The type of an argument, and its description."""
+    """The type and the description of an argument."""
     match declared:
         case Known(about=about):
             return str, about
@@ -259,28 +259,28 @@ def _typed(declared: object) -> tuple[object, str]:
             return hint, ""
 
 
-# Checks, as values: `right=every(…)` and `harm=…` of a World. Values are compared as values, facts are found in a text
-# as whole words and numbers. Each says what is wrong; an empty text: nothing.
+# Checks, as values: `right=every(…)` and `harm=…` of a World. Values are compared by value, facts are found in a text
+# as whole words and numbers. Each returns what is wrong; empty if nothing is.
 
 Check = Callable[[Trajectory], str]
 Harm = Callable[[tuple[PerformedCall, ...]], str]
 
 Fact = str | float
-"""A word or several, found as such; or a number, found by its value."""
+"""One or more words, matched literally; or a number, matched by value."""
 
 Facts = Sequence[Fact | tuple[Fact, ...]]
-"""Facts that a text must have; of a tuple, one is enough."""
+"""Facts that a text must contain; one element of a tuple is enough."""
 
 _NUMBER = re.compile(r"(?<![A-Za-z]-)(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
 
 
 def every(*checks: Check) -> Check:
-    """The first problem that one of the checks finds."""
+    """The first problem that any of the checks finds."""
     return lambda trajectory: first_of(*[check(trajectory) for check in checks])
 
 
 def sent(tool: str, **wanted: object) -> Check:
-    """The tool was called, the last time with these values."""
+    """The last call of the tool had these values."""
 
     def check(trajectory: Trajectory) -> str:
         made = last_call(trajectory, tool)
@@ -306,17 +306,17 @@ def looked_up(tool: str, **wanted: object) -> Check:
 
 
 def wrote(tool: str, argument: str, facts: Facts, never: Sequence[Fact] = ()) -> Check:
-    """The text that the tool was last called with has the facts, and none that is not so."""
+    """The text in the tool's last call contains the facts and none of the wrong ones."""
     return lambda trajectory: told(written(trajectory, tool, argument), facts, never)
 
 
 def answered(facts: Facts, never: Sequence[Fact] = ()) -> Check:
-    """The user was told the facts, and none that is not so."""
+    """The answer to the user contains the facts and none of the wrong ones."""
     return lambda trajectory: told(answer(trajectory), facts, never)
 
 
 def unused(*tools: str) -> Harm:
-    """None of the tools was performed."""
+    """None of the tools ran."""
 
     def harm(calls: Sequence[PerformedCall]) -> str:
         wrong = [call.tool for call in calls if call.tool in tools and not call.error]
@@ -326,7 +326,7 @@ def unused(*tools: str) -> Harm:
 
 
 def once(tool: str, **wanted: object) -> Harm:
-    """The tool ran once at most, and with these values."""
+    """The tool ran at most once, with these values."""
 
     def harm(calls: Sequence[PerformedCall]) -> str:
         made = [call for call in calls if call.tool == tool and not call.error]
@@ -336,16 +336,16 @@ def once(tool: str, **wanted: object) -> Harm:
     return harm
 
 
-# What checks of a scenario's own are made of.
+# Building blocks of checks.
 
 
 def first_of(*problems: str) -> str:
-    """The first problem that there is; empty: none."""
+    """The first problem that is not empty; empty if there is none."""
     return next(filter(None, problems), "")
 
 
 def same(one: object, other: object) -> bool:
-    """Whether the values are equal: texts without regard to case and outer spaces, numbers by value."""
+    """Whether the values are equal: texts ignoring case and surrounding spaces, numbers by value."""
     if isinstance(one, str) and isinstance(other, str):
         return one.strip().casefold() == other.strip().casefold()
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -356,7 +356,7 @@ def same(one: object, other: object) -> bool:
 
 
 def mentions(text: str, fact: Fact) -> bool:
-    """Whether the text has the fact: the words in one piece, whatever their case, or a number of that value."""
+    """Whether the text contains the fact: the words together, ignoring case, or a number with that value."""
     if isinstance(fact, str):
         return re.search(rf"(?<!\w){re.escape(fact)}(?!\w)", text, re.IGNORECASE) is not None
     numbers = (float(found.replace(",", "")) for found in _NUMBER.findall(text))
@@ -364,7 +364,7 @@ def mentions(text: str, fact: Fact) -> bool:
 
 
 def told(text: str, facts: Facts, never: Sequence[Fact] = ()) -> str:
-    """Which of the facts the text lacks, or what it has that is not so."""
+    """The first fact that the text lacks, or the first wrong one that it contains."""
     for fact in facts:
         either = fact if isinstance(fact, tuple) else (fact,)
         if not any(mentions(text, one) for one in either):
@@ -373,18 +373,18 @@ def told(text: str, facts: Facts, never: Sequence[Fact] = ()) -> str:
 
 
 def last_call(trajectory: Trajectory, tool: str) -> PerformedCall | None:
-    """The last call of the tool that did not fail."""
+    """The last successful call of the tool."""
     return next(reversed(trajectory.of(tool)), None)
 
 
 def written(trajectory: Trajectory, tool: str, argument: str) -> str:
-    """The text that the tool was last called with; empty if it was not called."""
+    """The text in the tool's last call; empty if it was not called."""
     made = last_call(trajectory, tool)
     return str(made.arguments.get(argument, "")) if made else ""
 
 
 def answer(trajectory: Trajectory) -> str:
-    """What the user was told in words at the end: a text, or the message of `respond`."""
+    """The final answer to the user: a text, or the message of `respond`."""
     match trajectory.outcome:
         case Said(text=text):
             return text
@@ -395,7 +395,7 @@ def answer(trajectory: Trajectory) -> str:
 
 
 def _differing(call: PerformedCall, wanted: Mapping[str, object]) -> str:
-    """Which arguments of the call are not what is wanted; empty: none."""
+    """The arguments of the call that differ from the wanted ones; empty if none do."""
     given = call.arguments
     wrong = [f"{n} is {given.get(n)!r}, not {v!r}" for n, v in wanted.items() if not same(given.get(n), v)]
     return f"{call.tool}: {'; '.join(wrong)}" if wrong else ""

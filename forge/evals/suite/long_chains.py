@@ -1,4 +1,4 @@
-"""Five steps to twelve: moved data, converted amounts, other conventions, long chains."""
+"""Chains of five to twelve steps: moved data, converted amounts, inconsistent conventions."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ _GROUPS = ("payments-prod", "internal-apis", "data-lake", "build-farm", "vault-r
 
 
 class _Employee(Struct, frozen=True):
-    """What there is to know of one; `groups` and `band` as of now, and as they were once."""
+    """An employee; `groups` and `band` as of now, and as they were once."""
 
     name: str
     department: str
@@ -415,7 +415,7 @@ def inconsistent_api_recovery(seed: int, *, stateful: bool) -> World:
 
 
 class _Candidate(Struct, frozen=True):
-    """`words` say what stands in the way, of which a rationale has one; empty: nothing does."""
+    """A candidate; a good rationale has one of `words` about the obstacle; empty if there is none."""
 
     years: int
     skills: str
@@ -508,9 +508,9 @@ def _rejected(rationale: str, name: str, words: Sequence[str]) -> bool:
     return said and any(mentions(rationale, part) for part in (name, *name.split()))
 
 
-# Ten steps of a treatment, each on an id from the one before, in contexts that hold all of them down to two. Step 7
-# needs an id from step 1, steps 8 and 9 one from step 5: by then the results that had them may be cut, and can be read
-# again with `recall`.
+# Ten steps of a treatment, each with an id from the previous one, in contexts from large enough for all of them down to
+# two. Step 7 needs an id from step 1, steps 8 and 9 one from step 5: by then compaction may have cut those results,
+# which can be read again with `recall`.
 
 _STEPS = (
     "patient_lookup",
@@ -538,16 +538,16 @@ _NOTES = (
 
 
 def _step(number: int, about: str, result: dict[str, object], **known: tuple[str, object]) -> Callable[..., object]:
-    """The step's tool, which takes these values alone; each stands beside the name that an error has for it.
+    """The step's tool, which only accepts these values; each comes with its name in errors.
 
-    Its first argument is checked last.
+    The first argument is checked last.
     """
 
     def run(given: Mapping[str, object]) -> object:
         first, *others = known.items()
         for argument, (what, value) in (*others, first):
             found({str(value): True}, str(given[argument]), what)
-        notes = "".join(_NOTES[(number - 1 + line) % len(_NOTES)] for line in range(10))  # that nobody needs
+        notes = "".join(_NOTES[(number - 1 + line) % len(_NOTES)] for line in range(10))  # padding
         return {**result, "notes": notes.strip()}
 
     arguments = {argument: type(value) for argument, (_, value) in known.items()}
@@ -653,8 +653,8 @@ def _chain(name: str, about: str, context_tokens: int, *not_counted: str) -> Sce
     )
 
 
-# The seeds' budgets are of the history alone; these have room for the tools and for a reply as well. Without compaction
-# the history outgrows p2 and p3; a plain loop, which keeps no room for a reply, gets through p2.
+# The seeds' budgets are for the history alone; these also have room for the tools and a reply. Without compaction the
+# history outgrows p2 and p3; a plain loop, which keeps no room for a reply, passes p2.
 LONG_CHAINS = (
     *data_gap_recovery,
     *data_gap_recovery_extended,

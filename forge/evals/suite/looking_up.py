@@ -30,7 +30,7 @@ from forge.evals.suite.helpers import (
 )
 from stages.rules import Limits
 
-# Countries that do not exist, so that no model knows their capitals.
+# Fictitious countries whose capitals no model knows.
 _COUNTRIES = ("Valdoria", "Kestovia", "Ormanth", "Lirande", "Tessaly Isles", "Brunnmark")
 _CAPITALS = ("Halvik", "Port Merrow", "Ostrane", "Quillan", "Sarnett", "Dunmoor")
 
@@ -412,7 +412,7 @@ class _Records(Struct, frozen=True):
     "the format that an argument must have is only told by the error",
     ideal_calls=3,
     tags={"plumbing", "recovery"},
-    not_counted=frozenset({"no_recovery", "bare"}),  # nobody can know of the error before it comes
+    not_counted=frozenset({"no_recovery", "bare"}),  # the error cannot be known in advance
 )
 def error_recovery(seed: int, *, stateful: bool) -> World:
     draw = Draw(seed)

@@ -284,7 +284,7 @@ def chain(seed: int) -> World:
     "the first call fails for the time being; the same call again succeeds",
     ideal_calls=3,
     tags={"recovery"},
-    not_counted=frozenset({"no_recovery", "bare"}),  # nobody can know of the error before it comes
+    not_counted=frozenset({"no_recovery", "bare"}),  # the error cannot be known in advance
 )
 def retry_later(seed: int) -> World:
     draw = Draw(seed)

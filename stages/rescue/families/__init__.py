@@ -20,6 +20,7 @@ from stages.rescue.families import (
 )
 from stages.rescue.formats import FORMATS, family_of
 from stages.rescue.found import Family, Rescue
+from stages.rescue.markers import Openers, openers
 
 FAMILIES: tuple[Family, ...] = (
     json_calls.FENCED,
@@ -49,5 +50,7 @@ FAMILIES: tuple[Family, ...] = (
     *map(family_of, FORMATS),
 )
 
-rescue: Rescue = rescuer(FAMILIES)
+OPENERS: Openers = openers(FAMILIES)
+
+rescue: Rescue = rescuer(OPENERS)
 """`rescue(text, names) -> Rescued`, with all families that forge knows."""

@@ -13,8 +13,21 @@ from stages.repair.decoding import decode
 from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
 from stages.wire.deltas import Ended, Piece, ReasoningDelta, payloads
 from stages.wire.openai.chat import arguments_text
-from stages.wire.served import (
+from stages.wire.server.decoding import (
     BadRequest,
+    cached,
+    checked_choice,
+    checked_tool,
+    decoded_request,
+    distinct,
+    read_part,
+    sampling,
+    schema_of,
+    tool_spec,
+)
+from stages.wire.server.errors import RequestError, WireAnswer, error_answer
+from stages.wire.server.request import Choice, Foreign, Format, OfferedTool, ServerRequest, Thinking
+from stages.wire.server.streams import (
     Block,
     BlockClosed,
     BlockEvent,
@@ -23,28 +36,10 @@ from stages.wire.served import (
     BlockOpened,
     Blocks,
     CallIds,
-    Choice,
     Envelope,
     Events,
-    Foreign,
-    Format,
-    OfferedTool,
-    RequestError,
-    ServerRequest,
-    Thinking,
-    WireAnswer,
-    chosen,
     close_block,
-    decoded_request,
-    distinct,
-    error_answer,
     event,
-    kept,
-    offered,
-    read_part,
-    sampling,
-    schema_of,
-    spec,
 )
 from stages.wire.valid import call_as_text, is_object
 
@@ -61,7 +56,6 @@ class SentTool(Struct):
     name: str = ""
     description: str | None = None
     input_schema: Raw = Raw(b"null")
-    strict: bool | None = None
     defer_loading: bool | None = None
 
 
@@ -84,7 +78,7 @@ def decode_tools(tools: Raw, referenced: Container[str]) -> tuple[tuple[OfferedT
     return tuple(t for t in known if t.spec.name not in deferred or t.spec.name in referenced), foreign
 
 
-@kept
+@cached
 def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str], tuple[Foreign, ...]]:
     """All tools, the names of the deferred ones, and those of other types."""
     known: list[OfferedTool] = []
@@ -95,8 +89,8 @@ def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str
         if tool.type not in (None, "custom"):
             foreign.append(Foreign(at=at, kind=(tool.type or "")[:50], fate="dropped"))
             continue
-        made = OfferedTool(spec=spec(tool.name, tool.description, tool.input_schema), strict=bool(tool.strict))
-        known.append(offered(made, at, parameters="input_schema"))
+        made = OfferedTool(spec=tool_spec(tool.name, tool.description, tool.input_schema))
+        known.append(checked_tool(made, at, parameters="input_schema"))
     deferred = frozenset(tool.name for tool in listed if tool.defer_loading)
     return distinct(known), deferred, tuple(foreign)
 
@@ -326,13 +320,12 @@ def encode_error(error: RequestError) -> WireAnswer:
 
 # Requests of Anthropic's API, read as a server: https://platform.claude.com/docs/en/api/messages.
 #
-# Only text is modelled; `stages.wire.served` says what happens to pictures, documents and the API's own tools. Cache
-# marks and context management reach a backend of this protocol with the body, and are dropped for others.
+# Only text is modelled; `stages.wire.server.request` explains what happens to pictures, documents and the API's own
+# tools. Cache marks and context management reach a backend of this protocol with the body, and are dropped for others.
 
 
 class _Thinking(Struct):
     type: str
-    budget_tokens: int | None = None
 
 
 class _Format(Struct):
@@ -393,13 +386,14 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
     config = asked.output_config or _OutputConfig()
+    hosted = (Foreign(at="mcp_servers", kind="tools of another server", fate="dropped"),) if asked.mcp_servers else ()
     return ServerRequest(
         protocol="messages",
         body=body,
         model=asked.model,
         history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
         tools=tools,
-        choice=chosen(decode_choice(choice), tools),
+        choice=checked_choice(decode_choice(choice), tools),
         parallel=not (choice and choice.disable_parallel_tool_use),
         sampling=sampling(
             {},
@@ -411,16 +405,16 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         ),
         stream=bool(asked.stream),
         usage_in_stream=True,
-        format=_format(config.format or asked.output_format),
+        format=_format(config.format, "output_config.format") or _format(asked.output_format, "output_format"),
         thinking=_thinking(asked.thinking, config.effort),
-        foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *_untold(asked)),
+        foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *hosted),
     )
 
 
 def _thinking(given: _Thinking | None, effort: str | None) -> Thinking:
     if given is None:
         return Thinking(effort=effort or "")
-    return Thinking(wanted=given.type != "disabled", effort=effort or "", budget=given.budget_tokens)
+    return Thinking(wanted=given.type != "disabled", effort=effort or "")
 
 
 def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
@@ -430,17 +424,12 @@ def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
         yield System(text=text)
 
 
-def _format(given: _Format | None) -> Format | None:
+def _format(given: _Format | None, at: str) -> Format | None:
     if given is None:
         return None
     if given.type != "json_schema":
-        raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", "output_config.format.type")
-    return Format(schema=schema_of(given.schema, "output_config.format.schema"))
-
-
-def _untold(asked: _Request) -> Iterator[Foreign]:
-    if asked.mcp_servers:
-        yield Foreign(at="mcp_servers", kind="tools of another server", fate="dropped")
+        raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", f"{at}.type")
+    return Format(schema=schema_of(given.schema, f"{at}.schema"))
 
 
 # Whole replies of Anthropic's API, written as a server: https://platform.claude.com/docs/en/api/messages.
@@ -457,8 +446,9 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
     A call whose arguments are not a JSON object cannot be written as a call, and becomes text.
     """
     usage = reply.usage or Usage(prompt=envelope.prompt_tokens)
-    said = {**_message_object(envelope), "content": _content(reply, envelope)}
-    ended = {"stop_reason": _stop_of(reply.finish, called=bool(reply.calls)), "usage": usage_object(usage)}
+    sound = [is_object(call.arguments or "{}") for call in reply.calls]
+    said = {**_message_object(envelope), "content": _content(reply, sound, envelope)}
+    ended = {"stop_reason": _stop_of(reply.finish, called=any(sound)), "usage": usage_object(usage)}
     return msgspec.json.encode({**said, **ended})
 
 
@@ -468,9 +458,9 @@ def _message_object(envelope: Envelope) -> dict[str, object]:
     return {**said, "content": [], "stop_reason": None, "stop_sequence": None}
 
 
-def _content(reply: Reply, envelope: Envelope) -> list[object]:
+def _content(reply: Reply, sound: Sequence[bool], envelope: Envelope) -> list[object]:
+    """The blocks of the reply. `sound` tells for each call whether its arguments are an object."""
     ids = CallIds(envelope=envelope, prefix="toolu").of_all(reply.calls)
-    sound = [is_object(call.arguments or "{}") for call in reply.calls]
     told = [call_as_text(call) for call, fits in zip(reply.calls, sound, strict=True) if not fits]
     text = "\n\n".join(filter(None, (reply.text, *told)))
     uses = [

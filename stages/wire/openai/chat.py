@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stages.confidence.measure import ALTERNATIVES, token_probability
 from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
-from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.message import Assistant, History, Message, System, Tool, User
 from stages.repair.decoding import decode, sound_struct
 from stages.schema import project
 from stages.tool import ToolSpec
@@ -33,6 +33,117 @@ from stages.wire.deltas import (
     too_many_calls_fault,
     too_many_objects,
 )
+
+# The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
+#
+# A request is `request_head`, messages and `tail`, joined by `effect.Request`: canonical JSON, the same bytes for the
+# same values. `decode_reply` returns the reply, or the Fault of an answer that cannot be read.
+
+
+class _WireFunction(Struct, frozen=True, kw_only=True):
+    name: str
+    arguments: str
+
+
+class _WireCall(Struct, frozen=True, kw_only=True):
+    type: str = "function"
+    id: str
+    function: _WireFunction
+
+
+class WireMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    role: str
+    content: str
+    tool_calls: tuple[_WireCall, ...] = ()
+    tool_call_id: str = ""
+
+
+class WireSpec(Struct, frozen=True, kw_only=True):
+    name: str
+    description: str
+    parameters: Raw
+    strict: bool | UnsetType = UNSET
+
+
+class WireTool(Struct, frozen=True, kw_only=True):
+    type: str = "function"
+    function: WireSpec
+
+
+def _encode_message(message: Message) -> WireMessage:
+    """One message in the protocol's form; its kind and turn are dropped."""
+    match message:
+        case Tool():
+            return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
+        case Assistant():
+            made = ((call.id, _WireFunction(name=call.name, arguments=call.arguments)) for call in message.calls)
+            calls = tuple(_WireCall(id=call_id, function=function) for call_id, function in made)
+            return WireMessage(role="assistant", content=message.text, tool_calls=calls)
+        case User():
+            return WireMessage(role="user", content=message.text)
+        case System():
+            return WireMessage(role="system", content=message.text)
+        case _:
+            assert_never(message)
+
+
+def encode_history(history: History) -> tuple[WireMessage, ...]:
+    """The messages of a request, including native tool calls."""
+    return tuple(map(_encode_message, history))
+
+
+def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
+    """The `tools` of a request, in declared order; made once per workflow."""
+    specs = (WireSpec(name=t.name, description=t.description, parameters=t.parameters) for t in tools)
+    return Raw(msgspec.json.encode([WireTool(function=spec) for spec in specs]))
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def request_head(
+    model: str, sampling: Sampling, body: Mapping[str, object] | None = None, names: Mapping[str, str] | None = None
+) -> Raw:
+    """The fields of a request before its messages, the same in every turn.
+
+    `body` are fields that the backend needs in every request, `names` its names for options. ValueError as in
+    `options`.
+    """
+    return Raw(_encode({**(body or {}), **options(sampling, names or {}), **sampling.extra, "model": model}))
+
+
+def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
+    """The messages of a request as JSON, for any wire."""
+    return tuple(map(Raw, map(_encoded, messages)))
+
+
+def _encoded(message: Struct) -> bytes:
+    try:
+        return _encode(message)
+    except UnicodeEncodeError:  # a user's stage may have added a lone surrogate
+        return _encode(sound_struct(message))
+
+
+# Tools for OpenAI's strict mode, which constrains the arguments of native calls to their schemas.
+
+
+def encode_strict_tools(tools: tuple[ToolSpec, ...]) -> Raw:
+    """The `tools` of a request, each strict if its schema allows it; `strict_refusals` lists the others."""
+    return Raw(msgspec.json.encode([WireTool(function=_spec(tool)) for tool in tools]))
+
+
+def _spec(tool: ToolSpec) -> WireSpec:
+    projected = project(tool.parameters, "openai-strict")
+    if projected.refused:
+        return WireSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
+    return WireSpec(name=tool.name, description=tool.description, parameters=projected.schema, strict=True)
+
+
+def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
+    """A sentence for each tool whose schema cannot be strict, with the reason."""
+    reasons = ((tool.name, project(tool.parameters, "openai-strict").refused) for tool in tools)
+    return tuple(f"{name} cannot be strict: {reason}" for name, reason in reasons if reason)
+
 
 # Log-probabilities of chat completions, as OpenAI, llama.cpp and vLLM give them.
 #
@@ -196,120 +307,6 @@ def usage_of(usage: OpenAIUsage | None) -> Usage | None:
     details = usage.prompt_tokens_details
     cached = (details.cached_tokens or 0) if details else 0
     return Usage(prompt=usage.prompt_tokens, completion=usage.completion_tokens, cached=cached)
-
-
-# The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
-#
-# A request is `request_head`, messages and `tail`, joined by `effect.Request`: canonical JSON, the same bytes for the
-# same values. `decode_reply` returns the reply, or the Fault of an answer that cannot be read.
-
-
-class _WireFunction(Struct, frozen=True, kw_only=True):
-    name: str
-    arguments: str
-
-
-class _WireCall(Struct, frozen=True, kw_only=True):
-    type: str = "function"
-    id: str
-    function: _WireFunction
-
-
-class WireMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    role: str
-    content: str
-    tool_calls: tuple[_WireCall, ...] = ()
-    tool_call_id: str = ""
-
-
-class WireSpec(Struct, frozen=True, kw_only=True):
-    name: str
-    description: str
-    parameters: Raw
-    strict: bool | UnsetType = UNSET
-
-
-class WireTool(Struct, frozen=True, kw_only=True):
-    type: str = "function"
-    function: WireSpec
-
-
-def _encode_message(message: Message) -> WireMessage:
-    """One message in the protocol's form; its kind and turn are dropped."""
-    match message:
-        case Tool():
-            return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
-        case Assistant():
-            calls = tuple(map(_wire_call, message.calls))
-            return WireMessage(role="assistant", content=message.text, tool_calls=calls)
-        case User():
-            return WireMessage(role="user", content=message.text)
-        case System():
-            return WireMessage(role="system", content=message.text)
-        case _:
-            assert_never(message)
-
-
-def _wire_call(call: ToolCall) -> _WireCall:
-    return _WireCall(id=call.id, function=_WireFunction(name=call.name, arguments=call.arguments))
-
-
-def encode_history(history: History) -> tuple[WireMessage, ...]:
-    """The messages of a request, including native tool calls."""
-    return tuple(map(_encode_message, history))
-
-
-def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
-    """The `tools` of a request, in declared order; made once per workflow."""
-    specs = (WireSpec(name=t.name, description=t.description, parameters=t.parameters) for t in tools)
-    return Raw(msgspec.json.encode([WireTool(function=spec) for spec in specs]))
-
-
-_encode = msgspec.json.Encoder().encode
-
-
-def request_head(
-    model: str, sampling: Sampling, body: Mapping[str, object] | None = None, names: Mapping[str, str] | None = None
-) -> Raw:
-    """The fields of a request before its messages, the same in every turn.
-
-    `body` are fields that the backend needs in every request, `names` its names for options. ValueError as in
-    `options`.
-    """
-    return Raw(_encode({**(body or {}), **options(sampling, names or {}), **sampling.extra, "model": model}))
-
-
-def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
-    """The messages of a request as JSON, for any wire."""
-    return tuple(map(Raw, map(_encoded, messages)))
-
-
-def _encoded(message: Struct) -> bytes:
-    try:
-        return _encode(message)
-    except UnicodeEncodeError:  # a user's stage may have added a lone surrogate
-        return _encode(sound_struct(message))
-
-
-# Tools for OpenAI's strict mode, which constrains the arguments of native calls to their schemas.
-
-
-def encode_strict_tools(tools: tuple[ToolSpec, ...]) -> Raw:
-    """The `tools` of a request, each strict if its schema allows it; `strict_refusals` lists the others."""
-    return Raw(msgspec.json.encode([WireTool(function=_spec(tool)) for tool in tools]))
-
-
-def _spec(tool: ToolSpec) -> WireSpec:
-    projected = project(tool.parameters, "openai-strict")
-    if projected.refused:
-        return WireSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
-    return WireSpec(name=tool.name, description=tool.description, parameters=projected.schema, strict=True)
-
-
-def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
-    """A sentence for each tool whose schema cannot be strict, with the reason."""
-    reasons = ((tool.name, project(tool.parameters, "openai-strict").refused) for tool in tools)
-    return tuple(f"{name} cannot be strict: {reason}" for name, reason in reasons if reason)
 
 
 # Streams of chat completions: https://platform.openai.com/docs/api-reference/chat-streaming.

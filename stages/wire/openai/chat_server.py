@@ -9,15 +9,41 @@ from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.wire import served
 from stages.wire.deltas import (
     CallStarted,
     Ended,
     Sampling,
     payloads,
 )
-from stages.wire.served import (
+from stages.wire.server.decoding import (
     BadRequest,
+    MessagePart,
+    cached,
+    checked_choice,
+    checked_tool,
+    decoded_request,
+    distinct,
+    openai_format,
+    read_part,
+    sampling,
+    texts_of,
+    tool_spec,
+    worded_choice,
+)
+from stages.wire.server.errors import RequestError, WireAnswer, error_answer
+from stages.wire.server.request import (
+    CUSTOM_PARAMETERS,
+    Choice,
+    Foreign,
+    Format,
+    OfferedTool,
+    ServerRequest,
+    Thinking,
+    as_arguments,
+    custom_names,
+    input_text,
+)
+from stages.wire.server.streams import (
     Block,
     BlockClosed,
     BlockEvent,
@@ -25,32 +51,9 @@ from stages.wire.served import (
     BlockOpened,
     Blocks,
     CallIds,
-    Choice,
     Envelope,
     Events,
-    Foreign,
-    Format,
-    MessagePart,
-    OfferedTool,
-    RequestError,
-    ServerRequest,
-    Thinking,
-    WireAnswer,
-    as_arguments,
-    chosen,
-    custom_names,
-    decoded_request,
-    distinct,
-    error_answer,
     event,
-    kept,
-    offered,
-    openai_format,
-    read_part,
-    sampling,
-    spec,
-    texts_of,
-    worded_choice,
 )
 
 # Tools of chat completions and the choice among them, read as a server.
@@ -60,7 +63,6 @@ class _OfferedFunction(Struct):
     name: str
     description: str | None = None
     parameters: Raw = Raw(b"null")
-    strict: bool | None = None
 
 
 class _OfferedCustom(Struct):
@@ -102,7 +104,7 @@ class SentChoice(SentName):
 _tools = msgspec.json.Decoder(list[SentTool] | None)
 
 
-@kept
+@cached
 def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
     """The tools that the client runs, and those of other kinds, which another server would run."""
     known: list[OfferedTool] = []
@@ -110,13 +112,11 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
     for number, tool in enumerate(read_part(_tools, tools, "tools") or ()):
         at = f"tools[{number}]"
         if (function := tool.function) is not None:
-            made = OfferedTool(
-                spec=spec(function.name, function.description, function.parameters), strict=bool(function.strict)
-            )
-            known.append(offered(made, f"{at}.function"))
+            made = OfferedTool(spec=tool_spec(function.name, function.description, function.parameters))
+            known.append(checked_tool(made, f"{at}.function"))
         elif (custom := tool.custom) is not None:
-            made = OfferedTool(spec=spec(custom.name, custom.description, served.CUSTOM_PARAMETERS), kind="custom")
-            known.append(offered(made, f"{at}.custom"))
+            made = OfferedTool(spec=tool_spec(custom.name, custom.description, CUSTOM_PARAMETERS), kind="custom")
+            known.append(checked_tool(made, f"{at}.custom"))
         elif tool.type in ("function", "custom"):
             raise BadRequest("it is missing", f"{at}.{tool.type}")
         else:
@@ -248,9 +248,9 @@ def _arguments(said: _Function) -> str:
 
 # Requests of chat completions, read as a server: https://platform.openai.com/docs/api-reference/chat/create.
 #
-# Only text is modelled; `stages.wire.served` says what happens to pictures, files and sound. A custom tool is shown to
-# the model as a function with one argument. Reasoning that a client sends back, and older messages of the role
-# `function`, are read too.
+# Only text is modelled; `stages.wire.server.request` explains what happens to pictures, files and sound. A custom tool
+# is shown to the model as a function with one argument. Reasoning that a client sends back, and messages of the older
+# role `function`, are read too.
 
 
 class _Schema(Struct):
@@ -315,7 +315,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         model=asked.model,
         history=history,
         tools=tools,
-        choice=chosen(decode_choice(asked.tool_choice), tools),
+        choice=checked_choice(decode_choice(asked.tool_choice), tools),
         parallel=asked.parallel_tool_calls is not False,
         sampling=_sampling(asked),
         stream=bool(asked.stream),
@@ -398,7 +398,7 @@ def _reply_message(reply: Reply, envelope: Envelope) -> dict[str, object]:
 def _call_object(call: RawCall, call_id: str, custom: frozenset[str]) -> dict[str, object]:
     """A call with that id; `custom` are the names of the custom tools."""
     if call.name in custom:
-        said = {"name": call.name, "input": served.input_text(call.arguments)}
+        said = {"name": call.name, "input": input_text(call.arguments)}
         return {"id": call_id, "type": "custom", "custom": said}
     return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 

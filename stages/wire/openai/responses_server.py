@@ -10,12 +10,37 @@ from msgspec.structs import replace
 
 from stages.effect import Reply, Usage
 from stages.message import Assistant, System, Tool, ToolCall, User
-from stages.wire import served
 from stages.wire.deltas import Ended
 from stages.wire.openai.chat import arguments_text
 from stages.wire.openai.chat_server import error_object
-from stages.wire.served import (
+from stages.wire.server.decoding import (
     BadRequest,
+    MessagePart,
+    checked_choice,
+    checked_tool,
+    decoded_request,
+    distinct,
+    openai_format,
+    read_part,
+    sampling,
+    texts_of,
+    tool_spec,
+    worded_choice,
+)
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import (
+    CUSTOM_PARAMETERS,
+    Choice,
+    Foreign,
+    Format,
+    OfferedTool,
+    ServerRequest,
+    Thinking,
+    as_arguments,
+    fields,
+    input_text,
+)
+from stages.wire.server.streams import (
     Block,
     BlockClosed,
     BlockEvent,
@@ -23,29 +48,9 @@ from stages.wire.served import (
     BlockOpened,
     Blocks,
     CallIds,
-    Choice,
     Envelope,
     Events,
-    Foreign,
-    Format,
-    MessagePart,
-    OfferedTool,
-    RequestError,
-    ServerRequest,
-    Thinking,
-    as_arguments,
-    chosen,
-    decoded_request,
-    distinct,
     event,
-    fields,
-    offered,
-    openai_format,
-    read_part,
-    sampling,
-    spec,
-    texts_of,
-    worded_choice,
 )
 
 # Tools of OpenAI's Responses and the choice among them, read as a server.
@@ -61,7 +66,6 @@ class SentTool(Struct):
     name: str = ""
     description: str | None = None
     parameters: Raw = Raw(b"null")
-    strict: bool | None = None
     tools: Raw = Raw(b"null")
 
 
@@ -97,11 +101,11 @@ def decode_tools(tools: Raw, at: str) -> Iterator[OfferedTool | Foreign]:
 def _decoded(tool: SentTool, at: str, namespace: str) -> Iterator[OfferedTool | Foreign]:
     match tool.type:
         case "function":
-            made = OfferedTool(spec=spec(tool.name, tool.description, tool.parameters), strict=bool(tool.strict))
-            yield replace(offered(made, at), namespace=namespace, own_name=tool.name)
+            made = OfferedTool(spec=tool_spec(tool.name, tool.description, tool.parameters))
+            yield replace(checked_tool(made, at), namespace=namespace, own_name=tool.name)
         case "custom":
-            made = OfferedTool(spec=spec(tool.name, tool.description, served.CUSTOM_PARAMETERS), kind="custom")
-            yield replace(offered(made, at), namespace=namespace, own_name=tool.name)
+            made = OfferedTool(spec=tool_spec(tool.name, tool.description, CUSTOM_PARAMETERS), kind="custom")
+            yield replace(checked_tool(made, at), namespace=namespace, own_name=tool.name)
         case "namespace" if not namespace:
             listed = read_part(_tools, tool.tools, f"{at}.tools")
             for number, inner in enumerate(listed):
@@ -132,8 +136,9 @@ def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Ch
         case None | str():
             return worded_choice(choice)
         case SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
-            mine = (_chosen(each, names) for each in allowed if _is_mine(each))
-            return Choice(mode="required" if mode == "required" else "auto", tools=tuple(mine))
+            mine = tuple(_chosen(each, names) for each in allowed if _is_mine(each))
+            # `Choice.tools` without any would allow all of the client's tools.
+            return Choice(mode="none") if allowed and not mine else Choice(mode=mode, tools=mine)
         case SentChoice(type="allowed_tools"):
             raise BadRequest("it must be auto or required", "tool_choice.mode")
         case SentChoice():
@@ -352,14 +357,15 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     offers = list(_offers(asked.tools, items))
     tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
     names = names_of(tools)
-    found = [*_instructions(asked.instructions), *decode_history(items, names)]
+    instructions = [System(text=asked.instructions)] if asked.instructions else []
+    found = [*instructions, *decode_history(items, names)]
     return ServerRequest(
         protocol="responses",
         body=body,
         model=asked.model,
         history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
         tools=tools,
-        choice=chosen(decode_choice(asked.tool_choice, names), tools),
+        choice=checked_choice(decode_choice(asked.tool_choice, names), tools),
         parallel=asked.parallel_tool_calls is not False,
         sampling=sampling(
             {"max_tokens": "max_output_tokens"},
@@ -384,11 +390,6 @@ def _offers(tools: Raw, items: Sequence[SentItem]) -> Iterator[OfferedTool | For
             yield from decode_tools(item.tools, f"input[{number}].tools")
 
 
-def _instructions(given: str | None) -> Iterator[System]:
-    if given:
-        yield System(text=given)
-
-
 def _format(given: _Format | None) -> Format | None:
     if given is None:
         return None
@@ -407,9 +408,14 @@ def _untold(asked: _Request) -> Iterator[Foreign]:
         yield Foreign(at="background", kind="a background response", fate="refused")
     if asked.top_logprobs:
         yield Foreign(at="top_logprobs", kind="log-probabilities", fate="refused")
-    choice = asked.tool_choice
-    if isinstance(choice, SentChoice) and choice.type != "allowed_tools" and not _is_mine(choice):
-        yield Foreign(at="tool_choice", kind=choice.type[:50], fate="refused")
+    match asked.tool_choice:
+        case SentChoice(type="allowed_tools", mode="required", tools=[first, *_] as allowed):
+            if not any(map(_is_mine, allowed)):
+                yield Foreign(at="tool_choice", kind=first.type[:50], fate="refused")
+        case SentChoice(type=kind) as choice if kind != "allowed_tools" and not _is_mine(choice):
+            yield Foreign(at="tool_choice", kind=kind[:50], fate="refused")
+        case _:
+            pass
 
 
 # Whole replies of OpenAI's Responses, written as a server.
@@ -503,7 +509,7 @@ def output_item(
             space = {"namespace": tool.namespace} if tool is not None and tool.namespace else {}
             named = {"id": item_id, "status": status, "call_id": block.id, **own, **space}
             if tool is not None and tool.kind == "custom":
-                return {"type": "custom_tool_call", **named, "input": "" if begun else served.input_text(text)}
+                return {"type": "custom_tool_call", **named, "input": "" if begun else input_text(text)}
             return {"type": "function_call", **named, "arguments": "" if begun else text}
 
 

@@ -74,12 +74,21 @@ def test_the_record_goes_to_a_file_and_gates_that_fail_have_their_code(task: Pat
     assert (record["outcome"], record["exit_code"], record["result"]) == ("gates_failed", 3, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to write to")
+def test_a_record_that_cannot_be_written_is_printed(task: Path) -> None:
+    with scripted_server(task.parent, [READ, MEND, DONE]) as address:
+        done = forge("agent", "run", "task.toml", "--record", "/dev/full", *options(address), cwd=task.parent)
+    assert json.loads(done.stdout)["result"] == "Mended."
+    assert "the record cannot be written to /dev/full: No space left on device" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["gone.toml"], "the task file gone.toml cannot be read: No such file or directory"),
         (["task.toml"], "task.toml has no backend; add one, or give --backend"),
         (["task.toml", "--record", "no/where.json"], "--record: there is no folder no"),
+        (["task.toml", "--record", "src"], "--record: src is a folder; name a file in it"),
         (
             ["task.toml", "--resume", "a", "--journal", "b"],
             "--resume continues the journal that it names: leave one out",

@@ -68,15 +68,15 @@ def test_every_fault_is_told_with_its_table_and_what_may_be_meant(tmp_path: Path
         '[[gates]]\ncommand = "pytest"\nsecond = 3\n',
     )
     for part in (
-        "tsk: there is no such key",
+        "tsk: unknown key",
         "Did you mean task?",
         "task: it is missing",
-        "[limits] max_file: there is no such key",
+        "[limits] max_file: unknown key",
         "Did you mean max_files?",
         "[limits] write is 'src'; it must be a list",
-        "[limits.price] promt: there is no such key",
+        "[limits.price] promt: unknown key",
         "[gates number 1] command is 'pytest'; it must be a list",
-        "[gates number 1] second: there is no such key",
+        "[gates number 1] second: unknown key",
     ):
         assert part in said, part
 

@@ -38,4 +38,4 @@ def test_a_batch_counts_once_in_each_count_that_it_names(objections: list[Object
 @given(st.from_type(Custom))
 def test_a_guard_of_ones_own_says_where_it_counts(wrong: Custom) -> None:
     mistake = mistake_of(wrong)
-    assert (mistake.counter, mistake.kind, mistake.name, mistake.prefix) == (wrong.counter, wrong.kind, None, "")
+    assert (mistake.counter, mistake.kind, mistake.name, mistake.prefix) == (wrong.counter, wrong.kind, None, None)

@@ -22,7 +22,7 @@ from stages.objection import Custom, Objection, Stop
 from stages.offer import offered_tools
 from stages.order import Use
 from stages.progress import (
-    Repeating,
+    RepeatPolicy,
     answer_digest,
     digests,
     repeated_attempts,
@@ -35,7 +35,7 @@ from stages.state import Attempt, Ledger, State, Success
 from tests.flows import Desk
 
 RULES = Desk().workflow.rules
-NONE = Repeating()
+NONE = RepeatPolicy()
 
 
 def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
@@ -88,9 +88,9 @@ def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
         (success("look", '{ "what": "a" }', turn=2), NONE, False),
         (success("look", '{"what":"b"}', turn=2), NONE, True),
         (success("look", text="a is 8", turn=2), NONE, True),
-        (success("look", turn=2), Repeating(free=frozenset({"look"})), True),
-        (success("look", text="a is 8", turn=2), Repeating(once=frozenset({"look"})), False),
-        (success("look", '{"what":"b"}', turn=2), Repeating(once=frozenset({"look"})), True),
+        (success("look", turn=2), RepeatPolicy(free=frozenset({"look"})), True),
+        (success("look", text="a is 8", turn=2), RepeatPolicy(once=frozenset({"look"})), False),
+        (success("look", '{"what":"b"}', turn=2), RepeatPolicy(once=frozenset({"look"})), True),
     ],
     ids=[
         "the same",
@@ -102,7 +102,7 @@ def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
         "another write",
     ],
 )
-def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, tools: Repeating, *, new: bool) -> None:
+def test_progress_is_an_answer_that_the_model_has_not_seen(second: Success, tools: RepeatPolicy, *, new: bool) -> None:
     before = replace(with_calls(Ledger(turn=1), (success("look"),), (), NONE), turn=2)
     after = with_calls(before, (second,), (), tools)
     assert (after.progress == 2) is new

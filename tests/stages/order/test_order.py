@@ -16,7 +16,8 @@ from stages.effect import Reply
 from stages.guards import completion, order
 from stages.halt import DeadEnd
 from stages.message import Tool, ToolCall
-from stages.order import Change, Each, Use, current_successes, listed_for, obstacle, underused_tools
+from stages.order import Change, Each, Use, current_successes, judged_by, obstacle, underused_tools
+from stages.progress import success_of
 from stages.rules import Calls, Limits, OnViolation, legal_tools, pending
 from stages.state import Ledger, State, Success
 from stages.tool import ToolEffect
@@ -209,14 +210,18 @@ def test_where_forge_decides_what_may_be_written_only_what_is_left_is_offered() 
     assert b"Still required: get_flat (still for F-1, F-3)." in model.requests[2]
 
 
+def listing_of(result: str) -> Success:
+    call = ToolCall(id="c", name="list_flats", arguments="{}")
+    return success_of(call, result, 1, judged_by((EACH,), call, result))
+
+
 def test_a_list_with_nothing_in_it_leaves_nothing_to_call() -> None:
-    nothing = Success(name="list_flats", arguments="{}", listed=listed_for((EACH,), "list_flats", "[]"))
-    assert underused_tools((EACH,), (nothing,)) == ()
+    assert underused_tools((EACH,), (listing_of("[]"),)) == ()
 
 
 def test_a_list_that_is_out_of_date_is_asked_for_again() -> None:
     listing = Use(tool="list_flats", again_after=("propose",))
-    listed = Success(name="list_flats", arguments="{}", listed=listed_for((EACH,), "list_flats", '["F-1"]'))
+    listed = listing_of('["F-1"]')
     got, proposed = (Success(name=name, arguments='{"flat_id":"F-1"}') for name in ("get_flat", "propose"))
     counting = current_successes((EACH, listing), (listed, got, proposed))
     assert underused_tools((EACH,), (listed, got)) == ()

@@ -29,7 +29,6 @@ from stages.objection import (
     mistake_of,
 )
 from stages.reading.echoes import is_echo
-from stages.rules import Calls
 from stages.saved import load, save
 from stages.schema.check import Problem
 from stages.state import Answered, Asked, State
@@ -160,9 +159,9 @@ def test_words_that_end_a_run_are_not_a_correction(mode: Any) -> None:
     assert b"Your reply repeats a note that was meant for you, not for the user." in model.requests[1]
 
 
-def test_without_value_checks_nobody_looks_for_corrections_in_an_answer() -> None:
+def test_without_no_echoed_answers_nobody_looks_for_corrections_in_an_answer() -> None:
     taken = run_sync(
-        dataclasses.replace(WORDS, calls=Calls(value_checks=False)), "What?", backend=Scripted(["[NotRun] Look."])
+        dataclasses.replace(WORDS, without="no_echoed_answers"), "What?", backend=Scripted(["[NotRun] Look."])
     )
     assert taken.unwrap().outcome == Said(text="[NotRun] Look.")
 

@@ -36,7 +36,7 @@ _SAID: st.SearchStrategy[Message] = st.one_of(
         ("confirm_address", answer("Failed: confirm the address first."), False),
         ("confirm", answer("Failed: confirm_address is missing."), False),
         ("confirm_address", answer("Call confirm_address first.", status="unresolved"), True),
-        ("confirm_address", answer("[ToolError] ValueError: call confirm_address.", status="succeeded"), True),
+        ("confirm_address", answer("[ToolError] ValueError: call confirm_address.", status="succeeded"), False),
         ("confirm_address", answer("You may call: confirm_address.", Kind.STEP_NUDGE), False),
         ("confirm_address", answer("[UnknownTool] You may call: confirm_address.", status="succeeded"), False),
         ("confirm_address", answer("[UnknownTool] You may call: confirm_address."), False),

@@ -242,16 +242,19 @@ def test_a_pattern_with_look_ahead_is_checked_in_bounded_steps() -> None:
 @pytest.mark.parametrize(
     ("schema", "sentence"),
     [
-        ("{", "the schema is no JSON: "),
+        ("{", "the schema is not JSON: "),
         ("[]", "the schema is []; write a JSON object"),
         ('{"type":"array"}', 'the schema is wrong at "type": arguments are an object, not "array"'),
         ('{"properties":{"a":{"type":"strng"}}}', 'the schema is wrong at "properties.a.type": "strng" is not valid'),
         ('{"properties":{"a":{"pattern":"("}}}', 'the schema is wrong at "properties.a.pattern": "(" is not a "regex"'),
         ('{"properties":3}', 'the schema is wrong at "properties": 3 is not of type "object"'),
-        ('{"$ref":"#/$defs/gone"}', "the schema refers to what is not in it: Pointer '/$defs/gone' does not exist"),
-        ('{"$ref":"http://127.0.0.1:9/x"}', "the schema refers to what is not in it: "),
-        ('{"$ref":"file:///etc/passwd"}', "the schema refers to what is not in it: "),
-        ("[" * 5_000, "the schema is no JSON: "),
+        (
+            '{"$ref":"#/$defs/gone"}',
+            "the schema refers outside of itself: Pointer '/$defs/gone' does not exist",
+        ),
+        ('{"$ref":"http://127.0.0.1:9/x"}', "the schema refers outside of itself: "),
+        ('{"$ref":"file:///etc/passwd"}', "the schema refers outside of itself: "),
+        ("[" * 5_000, "the schema is not JSON: "),
         ('{"not":' * 80 + "{}" + "}" * 80, "the schema is nested deeper than 64 levels"),
     ],
 )

@@ -11,7 +11,10 @@ from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, turn_of
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, reply_pieces
 from stages.wire.openai.responses_server import encode_reply, response_events
-from stages.wire.served import Choice, Envelope, Foreign, Format, RequestError, ServerRequest, refusal
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import Choice, Foreign, Format, ServerRequest
+from stages.wire.server.streams import Envelope
+from stages.wire.server.translation import refusal
 from stages.wire.server_wires import RESPONSES
 from tests.wire_client import asked_of, assert_refused, named_events, pieces, said, schema_of
 
@@ -71,8 +74,8 @@ def test_a_conversation_with_tools_is_read() -> None:
     assert isinstance(spoken, Assistant)
     assert spoken.reasoning == "Hm."
     assert [turn_of(message) for message in request.history] == [0, 0, 0, 1, 1, 1, 2]
-    assert [(tool.spec.name, tool.strict, schema_of(tool.spec.parameters)) for tool in request.tools] == [
-        ("look", True, {"type": "object"})
+    assert [(tool.spec.name, schema_of(tool.spec.parameters)) for tool in request.tools] == [
+        ("look", {"type": "object"})
     ]
     assert request.foreign == ()
 
@@ -136,6 +139,7 @@ CHOICES = [
         },
         Choice(mode="required", tools=("look",)),
     ),
+    ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "web_search"}]}, Choice(mode="none")),
 ]
 
 
@@ -216,6 +220,13 @@ def test_the_conversation_goes_on_without_words_that_a_client_only_refers_to() -
         Foreign(at="input[2]", kind="item_reference", fate="noted"),
     )
     assert refusal(request) is None
+
+
+def test_a_required_call_of_tools_that_only_another_server_runs_is_refused() -> None:
+    required = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
+    error = refusal(asked(tools=[LOOK, {"type": "web_search"}], tool_choice=required))
+    assert error is not None
+    assert (error.param, "web_search" in error.message) == ("tool_choice", True)
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [

@@ -8,7 +8,7 @@ import pytest
 
 from stages.wire.anthropic.messages_server import PassedMessage, passed_message
 from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
-from stages.wire.served import Envelope
+from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import MESSAGES as MESSAGES_WIRE
 from tests.wire_client import asked_of, without
 

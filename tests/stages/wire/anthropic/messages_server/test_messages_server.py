@@ -22,17 +22,10 @@ from stages.wire.deltas import (
     gather_reply,
     reply_pieces,
 )
-from stages.wire.served import (
-    Choice,
-    Envelope,
-    Foreign,
-    Format,
-    RequestError,
-    ServerRequest,
-    Thinking,
-    refusal,
-    too_long,
-)
+from stages.wire.server.errors import RequestError, too_long
+from stages.wire.server.request import Choice, Foreign, Format, ServerRequest, Thinking
+from stages.wire.server.streams import Envelope
+from stages.wire.server.translation import refusal
 from stages.wire.server_wires import MESSAGES
 from tests.wire_client import asked_of, assert_refused, named_events, pieces, said
 
@@ -130,7 +123,7 @@ def test_options_are_read_by_what_they_mean() -> None:
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.stop) == (0.5, 0.9, 5, ("END",))
     assert sampling.max_tokens == 50
     assert request.stream
-    assert request.thinking == Thinking(wanted=True, effort="high", budget=2000)
+    assert request.thinking == Thinking(wanted=True, effort="high")
     assert request.format == asked(output_format=schema).format == Format(schema=Raw(b'{"type":"object"}'))
     assert asked(thinking={"type": "disabled"}).thinking == Thinking(wanted=False)
     assert asked().thinking == Thinking()
@@ -203,6 +196,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"tool_choice": {"type": "any"}}, "tool_choice", "the request has no tools"),
     ({"tools": [LOOK], "tool_choice": {"type": "tool"}}, "tool_choice.name", "it is missing"),
     ({"tools": [LOOK], "tool_choice": {"type": "some"}}, "tool_choice.type", "it must be auto, any, tool or none"),
+    ({"output_format": {"type": "xml"}}, "output_format.type", "it must be json_schema"),
+    ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type", "it must be json_schema"),
     ({"stop_sequences": "END"}, "stop_sequences", "expected array | null"),
     ({"temperature": 1000}, "temperature", "expected number <= 100"),
     ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type", "it must be json_schema"),
@@ -262,10 +257,11 @@ def test_sealed_thinking_is_streamed_as_it_came() -> None:
     assert blocks == [0, 1, 2]
 
 
-def test_a_call_that_is_none_is_told_as_text() -> None:
-    reply = Reply(calls=(RawCall(id="t1", name="look", arguments='{"a": '),))
-    content = json.loads(encode_reply(reply, envelope()))["content"]
-    assert content == [{"type": "text", "text": '[called look: {"a": ]'}]
+def test_a_call_with_damaged_arguments_becomes_text_and_the_client_waits_for_no_call() -> None:
+    reply = Reply(finish="tool_calls", calls=(RawCall(id="t1", name="look", arguments='{"a": '),))
+    written = json.loads(encode_reply(reply, envelope()))
+    assert written["content"] == [{"type": "text", "text": '[called look: {"a": ]'}]
+    assert written["stop_reason"] == "end_turn"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from stages.effect import Usage
 from stages.wire.deltas import CallDelta, CallStarted, Ended, TextDelta
 from stages.wire.openai.chat_server import PassedChat, passed_chat
-from stages.wire.served import Envelope
+from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import CHAT
 from tests.wire_client import asked_of, without
 

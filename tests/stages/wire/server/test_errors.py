@@ -3,7 +3,7 @@
 import pytest
 
 from stages.effect import Fault
-from stages.wire.served import error_of, too_long
+from stages.wire.server.errors import error_of, too_long
 
 
 @pytest.mark.parametrize(

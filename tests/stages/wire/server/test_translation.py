@@ -7,7 +7,8 @@ import pytest
 
 from stages.wire.deltas import Sampling
 from stages.wire.openai.chat_server import decode_request
-from stages.wire.served import ServerRequest, format_field, translated_sampling
+from stages.wire.server.request import ServerRequest
+from stages.wire.server.translation import format_field, translated_sampling
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
 
 SCHEMA: dict[str, object] = {"type": "object", "properties": {"n": {"type": "integer"}}}

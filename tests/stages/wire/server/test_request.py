@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.wire.served import as_arguments, input_text
+from stages.wire.server.request import as_arguments, input_text
 
 
 @given(st.text(st.characters(codec="utf-8")))

@@ -1,10 +1,10 @@
-"""Delegation: tools spend of their run's budget, never more than it has, and what they spent is gone from it."""
+"""What a run may spend, has spent and has left; shares of a budget for tools that are agents themselves."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stages.budget import charged, share_of, spending, sum_of, within
 from stages.effect import Budget, Price, Spending
-from stages.retry import share_of, spending, sum_of, with_spending, within
 from stages.state import Ledger
 
 _amounts = st.integers(0, 1000)
@@ -52,7 +52,7 @@ def test_its_own_price_counts_before_that_of_the_share() -> None:
 
 @given(budgets, spendings)
 def test_what_was_spent_is_gone(budget: Budget, spent: Spending) -> None:
-    after = with_spending(Ledger(budget=budget, tokens_used=5, cost=1.0), spent)
+    after = charged(Ledger(budget=budget, tokens_used=5, cost=1.0), spent)
     assert after.budget.calls == max(0, budget.calls - spent.calls)
     assert budget.tokens is None or after.budget.tokens == max(0, budget.tokens - spent.tokens)
     assert budget.tool_calls is None or after.budget.tool_calls == max(0, budget.tool_calls - spent.tool_calls)
@@ -64,7 +64,7 @@ def test_what_was_spent_is_gone(budget: Budget, spent: Spending) -> None:
 @given(spendings)
 def test_what_a_run_took_is_what_is_gone_from_it(spent: Spending) -> None:
     before = Ledger(budget=Budget(calls=5000, tool_calls=5000))
-    assert spending(before, with_spending(before, spent)) == spent
+    assert spending(before, charged(before, spent)) == spent
 
 
 @given(st.lists(spendings, max_size=4))

@@ -1,0 +1,112 @@
+"""Budget: what a run has spent, what is left of its budget, and the Halt that ends it."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from stages.effect import Budget, Price, Spending
+from stages.halt import BudgetSpent, Spent
+from stages.rules import Rules, completed, pending
+from stages.state import Ledger, State
+
+_N = TypeVar("_N", int, float)
+
+
+def left_of(budget: Budget, spent: Spending, seconds: float = 0.0) -> Budget:
+    """What is left of the budget; never less than nothing."""
+    used = (("calls", spent.calls), ("tool_calls", spent.tool_calls), ("tokens", spent.tokens), ("cost", spent.cost))
+    limited = [(name, n, getattr(budget, name)) for name, n in (*used, ("seconds", seconds)) if n]
+    left = {name: limit - min(limit, n) for name, n, limit in limited if limit is not None}
+    return replace(budget, **left) if left else budget  # replacing checks the fields, which takes microseconds
+
+
+def charged(ledger: Ledger, spent: Spending, seconds: float = 0.0) -> Ledger:
+    """The ledger after this was spent, by the run itself or by its tools."""
+    budget = left_of(ledger.budget, spent, seconds)
+    return replace(ledger, budget=budget, tokens_used=ledger.tokens_used + spent.tokens, cost=ledger.cost + spent.cost)
+
+
+def over_budget(rules: Rules, ledger: Ledger, tool_calls: int | None = None) -> BudgetSpent | None:
+    """The end of a run that cannot afford these tool calls; without any, another model call. None if it can."""
+    budget = ledger.budget
+    if tool_calls is None:
+        what = _spent(budget)
+    else:
+        what = "tool calls" if budget.tool_calls is not None and tool_calls > budget.tool_calls else None
+    if what is None:
+        return None
+    return BudgetSpent(what=what, turns=ledger.turn, completed=completed(ledger), pending=pending(rules, ledger))
+
+
+def _spent(budget: Budget) -> Spent | None:
+    if budget.calls <= 0:
+        return "calls"
+    if budget.tokens is not None and budget.tokens <= 0:
+        return "tokens"
+    if budget.cost is not None and budget.cost <= 0:
+        return "cost"
+    return "seconds" if budget.seconds is not None and budget.seconds <= 0 else None
+
+
+def with_budget(state: State, budget: Budget) -> State:
+    """The state with a new budget; mistakes and failed summaries are counted from zero again."""
+    return state.note(
+        budget=budget, retries=0, tool_errors=0, premature=0, prerequisite_violations=0, summary_failures=()
+    )
+
+
+def spending(before: Ledger, after: Ledger) -> Spending:
+    """What a run spent between two of its ledgers."""
+    first, left = before.budget, after.budget
+    return Spending(
+        calls=max(0, first.calls - left.calls),
+        tool_calls=max(0, (first.tool_calls or 0) - (left.tool_calls or 0)),
+        tokens=max(0, after.tokens_used - before.tokens_used),
+        cost=max(0.0, after.cost - before.cost),
+    )
+
+
+def sum_of(spent: Sequence[Spending]) -> Spending:
+    """The sum of what was spent."""
+    return Spending(
+        calls=sum(one.calls for one in spent),
+        tool_calls=sum(one.tool_calls for one in spent),
+        tokens=sum(one.tokens for one in spent),
+        cost=sum(one.cost for one in spent),
+    )
+
+
+# Delegation: what a tool that is an agent itself may spend of its caller's budget.
+
+
+def share_of(budget: Budget, among: int = 1) -> Budget:
+    """What each of `among` concurrent calls may spend of the budget: an equal part, but all of the seconds.
+
+    One model call is kept back, so that the run can report what came of them.
+    """
+    return replace(
+        budget,
+        calls=max(0, budget.calls - 1) // among,
+        tool_calls=None if budget.tool_calls is None else max(0, budget.tool_calls - among) // among,
+        tokens=None if budget.tokens is None else budget.tokens // among,
+        cost=None if budget.cost is None else budget.cost / among,
+    )
+
+
+def within(budget: Budget, share: Budget) -> Budget:
+    """The budget, cut to the share. The price is its own, or that of the share if it has none."""
+    return Budget(
+        calls=min(budget.calls, share.calls),
+        tool_calls=_least(budget.tool_calls, share.tool_calls),
+        tokens=_least(budget.tokens, share.tokens),
+        seconds=_least(budget.seconds, share.seconds),
+        cost=_least(budget.cost, share.cost),
+        price=share.price if budget.price == Price() else budget.price,
+    )
+
+
+def _least(one: _N | None, other: _N | None) -> _N | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -1,0 +1,236 @@
+"""Clients' bodies read within limits. Each error names the path of its field: `messages[0].role`."""
+
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from stages.repair.decoding import decode, decode_unread, objects
+from stages.tool import ToolSpec
+from stages.wire.deltas import Sampling
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import NO_PARAMETERS, Choice, Foreign, Format, OfferedTool, ServerRequest
+
+T = TypeVar("T")
+
+BODY_LIMIT = 32 * 1024 * 1024
+"""Maximum bytes of a request, the same as Anthropic's API."""
+
+_OBJECTS_LIMIT = 250_000
+"""Maximum number of objects and arrays in a request: enough for 10,000 tools with a dozen parameters each, while
+decoding takes only a few times the memory of the body."""
+
+_NAME_LIMIT = 256
+"""Maximum characters of a tool's name."""
+
+# msgspec's messages end in the path of the wrong value (" - at `$.messages[0].role`") and use Python's names of types.
+_AT = " - at `$"
+_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+_TYPE = re.compile(rf"\b(?:{'|'.join(_JSON_TYPES)})\b")
+
+
+class BadRequest(Exception):  # noqa: N818 - it never leaves the decoders: `decoded_request` returns its `error`
+    """Raised anywhere inside a decoder, so that the code between need not pass errors along."""
+
+    def __init__(self, message: str, param: str = "", *, status: int = 400, code: str = "") -> None:
+        super().__init__(message)
+        said = f"{param}: {message}" if param else message
+        self.error = RequestError(message=said, param=param, status=status, code=code)
+
+
+def decoded_request(
+    decoder: msgspec.json.Decoder[T], body: bytes, served: Callable[[T, bytes], ServerRequest]
+) -> ServerRequest | RequestError:
+    """The request that `served` makes of the decoded body, or the RequestError for what is wrong with it."""
+    try:
+        return served(_read(decoder, body), body)
+    except BadRequest as bad:
+        return bad.error
+
+
+def _read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """The decoded body. BadRequest if it is too large, too deeply nested, too crowded, or a field has a wrong type."""
+    if len(body) > BODY_LIMIT:
+        raise BadRequest(f"the request has more than {BODY_LIMIT} bytes", status=413)
+    try:
+        body.decode()  # msgspec does not check the parts left undecoded, which may be sent on as they are
+    except UnicodeDecodeError:
+        raise BadRequest("the request's body is not UTF-8") from None
+    if len(body) > _OBJECTS_LIMIT < body.count(b"{") + body.count(b"[") and objects(body) > _OBJECTS_LIMIT:
+        raise BadRequest(f"the request has more than {_OBJECTS_LIMIT} JSON objects and arrays", status=413)
+    try:
+        return decode_unread(decoder, body)
+    except msgspec.ValidationError as error:
+        said, path = _located(str(error))
+        raise BadRequest(said if path else f"the request's body: {said}", path) from None
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"the request's body is not valid JSON: {error}") from None
+
+
+def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:
+    """The decoded value of a field that was left undecoded; errors name its path."""
+    given = bytes(part)
+    try:
+        return decoder.decode(given)  # its nesting is the body's, which was counted
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        return decode(decoder, given)
+    except msgspec.DecodeError as error:
+        said, path = _located(str(error))
+        raise BadRequest(said, f"{at}{'.' * (path[:1] not in ('[', ''))}{path}") from None
+
+
+def _located(error: str) -> tuple[str, str]:
+    """The message of msgspec with JSON's type names, and the path of the field: `messages[0].role`."""
+    said, at, path = error.rpartition(_AT)
+    said, path = (said, path.removesuffix("`").removeprefix(".")) if at else (error, "")
+    if missing := _MISSING.fullmatch(said):
+        return "it is missing", f"{path}.{missing['field']}".lstrip(".")
+    if said.startswith("Expected"):
+        said = _TYPE.sub(lambda word: _JSON_TYPES[word[0]], said).replace("`", "")
+    return said[:1].lower() + said[1:], path
+
+
+def sampling(called: Mapping[str, str], stop: Sequence[str] = (), **given: float | None) -> Sampling:
+    """The options that are set, checked against their ranges (BadRequest).
+
+    `called` has the client's names of options where they differ from ours, for the error. An empty stop text would
+    stop every reply, so it is left out. Clients of llama.cpp send a token limit of -1 for no limit. A `top_p` of 0 asks
+    for the likeliest token only, but servers require more than 0.
+    """
+    if (limit := given.get("max_tokens")) is not None and limit < 0:
+        del given["max_tokens"]
+    if given.get("top_p") == 0:
+        given["top_p"] = 1e-6
+    chosen = tuple((name, value) for name, value in given.items() if value is not None)
+    stops = tuple(filter(None, stop))
+    try:
+        made = _numbers(chosen)
+    except msgspec.ValidationError as error:
+        said, path = _located(str(error))
+        raise BadRequest(said, called.get(path, path)) from None
+    return replace(made, stop=stops) if stops else made
+
+
+@lru_cache(maxsize=256)
+def _numbers(chosen: tuple[tuple[str, float], ...]) -> Sampling:
+    """Cached: clients repeat their options in every request, and checking them takes longer than reading a body."""
+    return msgspec.convert(dict(chosen), Sampling)
+
+
+_CACHED_LIMIT = 256 * 1024
+"""Maximum bytes of a cached part, so that the 64 of a cache take at most 16 MiB."""
+
+
+def cached(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
+    """The function with a cache of 64 parts: clients repeat their tools in every request."""
+    remembering = lru_cache(maxsize=64)(decode_part)
+
+    def decoded(part: Raw) -> T:
+        given = bytes(part)
+        return remembering(given) if len(given) <= _CACHED_LIMIT else decode_part(given)
+
+    return decoded
+
+
+class MessagePart(Struct):
+    """A part of a message: text, a refusal, or something that forge does not model."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+def texts_of(
+    parts: Sequence[MessagePart], at: str, known: Container[str], *, fresh: bool
+) -> tuple[str, tuple[Foreign, ...]]:
+    """The text of a message, one part per line, and its other parts. `known` are the types of text parts.
+
+    A picture in the user's last message (`fresh`) is refused by a backend of another protocol. Earlier pictures are
+    noted, so that the conversation can continue.
+    """
+    said: list[str] = []
+    foreign: list[Foreign] = []
+    for number, part in enumerate(parts):
+        if part.type in known:
+            words = part.refusal if part.type == "refusal" else part.text
+            if words is None:
+                raise BadRequest("it is missing", f"{at}[{number}].text")
+            said.append(words)
+        else:
+            kind = part.type[:50]
+            said.append(f"[{kind} left out]")
+            foreign.append(Foreign(at=f"{at}[{number}]", kind=kind, fate="refused" if fresh else "noted"))
+    return "\n".join(said), tuple(foreign)
+
+
+def worded_choice(word: str | None) -> Choice:
+    """The choice of tools for one of OpenAI's words. BadRequest for an unknown word."""
+    match word:
+        case None | "auto":
+            return Choice()
+        case "none" | "required":
+            return Choice(mode=word)
+        case _:
+            raise BadRequest(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+
+
+def checked_tool(tool: OfferedTool, at: str, parameters: str = "parameters") -> OfferedTool:
+    """The tool. BadRequest if its name is empty or too long, or its parameters are not a JSON Schema object."""
+    if not tool.spec.name.strip() or len(tool.spec.name) > _NAME_LIMIT:
+        raise BadRequest(f"a tool's name must have 1 to {_NAME_LIMIT} characters", f"{at}.name")
+    schema_of(tool.spec.parameters, f"{at}.{parameters}")
+    return tool
+
+
+def tool_spec(name: str, description: str | None, parameters: Raw) -> ToolSpec:
+    """A client's tool as a `ToolSpec`."""
+    given = NO_PARAMETERS if bytes(parameters) == b"null" else parameters
+    return ToolSpec(name=name, description=description or "", parameters=given)
+
+
+def openai_format(kind: str, schema: Raw, name: str, at: str, *, strict: bool) -> Format | None:
+    """The text format of OpenAI's protocols; None for plain text. BadRequest for an unknown type. `at` is its path."""
+    match kind:
+        case "text":
+            return None
+        case "json_object":
+            return Format()
+        case "json_schema":
+            return Format(schema=schema_of(schema, f"{at}.schema"), name=name, strict=strict)
+        case _:
+            said = f"it is {kind[:50]!r}; it must be text, json_object or json_schema"
+            raise BadRequest(said, f"{at.removesuffix('.json_schema')}.type")
+
+
+def schema_of(given: Raw, at: str) -> Raw | None:
+    """A JSON Schema, or None for null. BadRequest if it is not an object."""
+    if bytes(given) == b"null":
+        return None
+    if not bytes(given).startswith(b"{"):
+        raise BadRequest("it must be a JSON Schema", at)
+    return given
+
+
+def distinct(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
+    """The first tool of each name: a model cannot tell two with the same name apart."""
+    known: dict[str, OfferedTool] = {}
+    for tool in tools:
+        known.setdefault(tool.spec.name, tool)
+    return tuple(known.values())
+
+
+def checked_choice(choice: Choice, tools: tuple[OfferedTool, ...]) -> Choice:
+    """The choice. BadRequest if it names a tool that is not offered, or requires a call and there are no tools."""
+    names = {tool.spec.name for tool in tools}
+    if unknown := [name for name in choice.tools if name not in names]:
+        raise BadRequest(f"{unknown[0]!r} is not one of this request's tools", "tool_choice")
+    if choice.mode == "required" and not tools:
+        raise BadRequest("a call is required, but the request has no tools", "tool_choice")
+    return choice

@@ -1,0 +1,311 @@
+"""Replies as the parts of an answer: ids of calls, blocks, and the server-sent events of a stream."""
+
+from typing import Literal, Protocol, Self, assert_never
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stages.effect import RawCall, Reply
+from stages.message import Assistant
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Ended,
+    Piece,
+    ReasoningDelta,
+    TextDelta,
+    appended,
+    gather_reply,
+)
+from stages.wire.server.errors import RequestError
+from stages.wire.server.request import ServerRequest
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """The fields of an answer beside the reply. `created` is in seconds since 1970.
+
+    `prompt_tokens` is the size of the prompt if it is known before the reply: Anthropic's streams begin with it.
+    """
+
+    id: str
+    created: int
+    request: ServerRequest
+    model: str = ""
+    """The model that answers, if it is not the requested one."""
+    prompt_tokens: int = 0
+
+    @property
+    def model_name(self) -> str:
+        """The model's name for the client."""
+        return self.model or self.request.model
+
+    def part_id(self, prefix: str, number: int) -> str:
+        """The id of a part of this answer, as unique as the answer's own: `call_3f2a_0`."""
+        own = self.id.replace("-", "_", 1).partition("_")[2] or self.id
+        return f"{prefix}_{own}_{number}"
+
+
+class Passed(Protocol):
+    """The state of passing a backend's answer on to a client of the same protocol, as bytes where possible."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the client has seen the stream's end."""
+        ...
+
+    def advance(self, event: bytes) -> tuple[Self, bool]:
+        """The state after the backend's next event, and whether clients accept it; if not, the state is unchanged."""
+        ...
+
+    def takes(self, answer: bytes) -> bool:
+        """Whether clients accept this whole answer unchanged."""
+        ...
+
+    def go_on(self) -> "Events":
+        """The writer of the rest of the stream."""
+        ...
+
+
+class CallIds(Struct, frozen=True, kw_only=True):
+    """The ids of an answer's calls: the server's own, or generated ones where that is empty or already used.
+
+    Clients match results by id: if one is missing or repeated, they stop or mix calls up.
+    """
+
+    envelope: Envelope
+    prefix: str
+    taken: frozenset[str] | None = None
+    """The ids in the request's history and in this answer; None: not collected yet."""
+
+    def of(self, given: str, number: int) -> tuple[Self, str]:
+        """The id of the answer's call `number`, counted from 0."""
+        taken = self._before if self.taken is None else self.taken
+        made = given if given and given not in taken else self.envelope.part_id(self.prefix, number)
+        return replace(self, taken=taken | {made}), made
+
+    def of_all(self, calls: tuple[RawCall, ...]) -> tuple[str, ...]:
+        """The ids of all calls of a whole reply."""
+        ids, made = self, list[str]()
+        for number, call in enumerate(calls):
+            ids, one = ids.of(call.id, number)
+            made.append(one)
+        return tuple(made)
+
+    def are_new(self, given: tuple[str, ...]) -> bool:
+        """Whether none of these is empty or already used."""
+        return not given or (len({*given} - self._before) == len(given) and "" not in given)
+
+    @property
+    def _before(self) -> frozenset[str]:
+        history = self.envelope.request.history
+        return frozenset(call.id for message in history if isinstance(message, Assistant) for call in message.calls)
+
+
+def event(payload: object, name: str = "") -> bytes:
+    """A server-sent event: an optional name and a line of JSON."""
+    return (b"event: %b\n" % name.encode() if name else b"") + b"data: %b\n\n" % msgspec.json.encode(payload)
+
+
+# Blocks: a reply as a sequence of parts, for protocols whose streams have only one part open at a time.
+#
+# Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. Once a call has begun,
+# everything else is held until the reply ends: the call's arguments may still grow, and a closed block cannot be opened
+# again. So the first call streams, and later ones follow at the end, in order.
+
+BlockKind = Literal["reasoning", "text", "call"]
+
+
+class Block(Struct, frozen=True, kw_only=True):
+    """A part of a reply. `number` counts the blocks, `call` the calls, both from 0."""
+
+    kind: BlockKind
+    number: int
+    call: int = -1
+    name: str = ""
+    id: str = ""
+
+
+class BlockOpened(Struct, frozen=True, kw_only=True):
+    """The block begins."""
+
+    block: Block
+
+
+class BlockGrown(Struct, frozen=True, kw_only=True):
+    """More of its text, or of its arguments."""
+
+    block: Block
+    text: str
+
+
+class BlockClosed(Struct, frozen=True, kw_only=True):
+    """The block ends; `text` is its whole text."""
+
+    block: Block
+    text: str
+
+
+BlockEvent = BlockOpened | BlockGrown | BlockClosed
+
+
+_Held = tuple["_Held", Piece] | None
+"""The held pieces as a linked list, last one first, so that adding one copies nothing."""
+
+
+class Blocks(Struct, frozen=True, kw_only=True):
+    """The state of writing a reply as blocks. `ids` are those of its calls."""
+
+    ids: CallIds
+    open: Block | None = None
+    said: tuple[bytes, ...] = ()
+    """The text of the open block so far."""
+    calling: CallStarted | None = None
+    """The call being written. Its block opens with its first arguments, because until then its name may grow."""
+    held: _Held = None
+    count: int = 0
+    calls: int = 0
+
+    def of(self, envelope: Envelope) -> Self:
+        """The same state for that envelope, whose id came with the answer's first event."""
+        return replace(self, ids=replace(self.ids, envelope=envelope))
+
+
+_Written = tuple[Blocks, tuple[BlockEvent, ...]]
+
+
+def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
+    """The state after the next piece, and what to write. `Ended` closes the open block and writes the held pieces."""
+    calling = blocks.calling
+    match piece:
+        case TextDelta(text=text) if calling is None:
+            return _grown(blocks, "text", text)
+        case ReasoningDelta(text=text) if calling is None:
+            return _grown(blocks, "reasoning", text)
+        case CallStarted() if calling is None or (calling.index == piece.index and not _is_written(blocks)):
+            return replace(blocks, calling=piece), ()
+        case CallStarted(index=index) if calling is not None and calling.index == index:
+            return blocks, ()
+        case CallDelta(index=index, arguments=more) if calling is None or calling.index == index:
+            return _grown(replace(blocks, calling=calling or CallStarted(index=index)), "call", more)
+        case TextDelta() | ReasoningDelta() | CallStarted() | CallDelta():
+            return replace(blocks, held=(blocks.held, piece)), ()
+        case Ended():
+            return _ended(blocks)
+        case _:
+            assert_never(piece)
+
+
+def _is_written(blocks: Blocks) -> bool:
+    return blocks.open is not None and blocks.open.kind == "call"
+
+
+def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
+    """The state with more text in a block of that kind, opened if another kind is open."""
+    if not text:
+        return blocks, ()
+    before: tuple[BlockEvent, ...] = ()
+    if blocks.open is None or blocks.open.kind != kind:
+        blocks, before = _opened(blocks, kind)
+    if blocks.open is None:
+        return blocks, before
+    grown = BlockGrown(block=blocks.open, text=text)
+    return replace(blocks, said=appended(blocks.said, text.encode())), (*before, grown)
+
+
+def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
+    blocks, before = close_block(blocks)
+    block = Block(kind=kind, number=blocks.count)
+    if kind == "call" and blocks.calling is not None:
+        ids, made = blocks.ids.of(blocks.calling.id, blocks.calls)
+        block = replace(block, call=blocks.calls, name=blocks.calling.name, id=made)
+        blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
+    return replace(blocks, open=block, count=blocks.count + 1), (*before, BlockOpened(block=block))
+
+
+def close_block(blocks: Blocks) -> _Written:
+    """The state without an open block, and the event that closes it."""
+    if blocks.open is None:
+        return blocks, ()
+    closed = BlockClosed(block=blocks.open, text=b"".join(blocks.said).decode())
+    return replace(blocks, open=None, said=()), (closed,)
+
+
+def _ended(blocks: Blocks) -> _Written:
+    events: list[BlockEvent] = []
+
+    def add(written: _Written) -> None:
+        nonlocal blocks
+        blocks, more = written
+        events.extend(more)
+
+    if blocks.calling is not None and not _is_written(blocks):
+        add(_opened(blocks, "call"))
+    add(close_block(blocks))
+    pieces: list[Piece] = [Ended()]
+    while blocks.held is not None:
+        before, piece = blocks.held
+        pieces.append(piece)
+        blocks = replace(blocks, held=before)
+    held = gather_reply(reversed(pieces))
+    if isinstance(held, Reply):
+        blocks = replace(blocks, calling=None)
+        add(_grown(blocks, "reasoning", held.reasoning))
+        add(_grown(blocks, "text", held.text))
+        for number, call in enumerate(held.calls):
+            add(_opened(replace(blocks, calling=CallStarted(index=number, name=call.name, id=call.id)), "call"))
+            add(_grown(blocks, "call", call.arguments))
+    add(close_block(blocks))
+    return blocks, tuple(events)
+
+
+# Events: a reply as a stream. The order of blocks is the same in every protocol; each protocol writes its own events.
+#
+# A stream is a fold: `begin`, then `advance` with each piece of the reply up to `Ended`, which ends the stream. Each
+# step returns the next state and the bytes to send. `ping` keeps a silent connection alive with an event that all
+# clients accept; `fail` ends the stream with an error.
+
+
+class Events(Struct, frozen=True, kw_only=True):
+    """The state of writing a stream of events. Each protocol has a subclass."""
+
+    envelope: Envelope
+    blocks: Blocks
+    begun: bool = False
+
+    def begin(self) -> tuple[Self, bytes]:
+        """The events that open the stream; nothing if it is open."""
+        return (self, b"") if self.begun else replace(self, begun=True).opening()
+
+    def advance(self, piece: Piece) -> tuple[Self, bytes]:
+        """The events for the next piece."""
+        events, opening = self.begin()
+        blocks, written = advance_blocks(events.blocks, piece)
+        events, parts = replace(events, blocks=blocks), [opening]
+        for each in written:
+            events, more = events.block(each)
+            parts.append(more)
+        if isinstance(piece, Ended):
+            events, more = events.ending(piece)
+            parts.append(more)
+        return events, b"".join(parts)
+
+    def ping(self) -> tuple[Self, bytes]:
+        """An event without content."""
+        raise NotImplementedError
+
+    def fail(self, error: RequestError) -> bytes:
+        """The event that ends the stream with an error; nothing follows it."""
+        raise NotImplementedError
+
+    def opening(self) -> tuple[Self, bytes]:
+        """The events before the first block."""
+        raise NotImplementedError
+
+    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
+        """The events for a change to a block."""
+        raise NotImplementedError
+
+    def ending(self, ended: Ended) -> tuple[Self, bytes]:
+        """The events after the last block."""
+        raise NotImplementedError
