@@ -30,7 +30,7 @@ and nothing comes of a torn call. *Exact*: text and reasoning too.
 """
 
 LISTS = """
-## Six lists that were scored before they were looked at
+## Seven lists that were scored before they were looked at
 
 Calls exactly as meant with tools that read; texts without a call from which no tool that writes runs at once. The \
 lists are in `tests/data/rescue`:
@@ -42,15 +42,16 @@ transcripts, exports, refusals, documentation in nine languages, tables, logs, f
 10 invented formats among them.
 - `fifth`: fourteen formats, each damaged in up to 45 ways.
 - `sixth`: 71 odd replies from the same issues and 10 invented formats.
-- `seventh`: 290 replies and texts from the tests and issues of this autumn, 10 invented formats among them, written \
-last.
+- `seventh`: 290 replies and texts from the tests and issues of this autumn, 10 invented formats among them.
+- `eighth`: 179 replies and texts from the issues of servers and agents that are in none of the others, and from what \
+LangChain, OpenHands, Cline, Roo, Continue, mlx-lm and LiteLLM read; 12 invented formats among them, written last.
 
 Of `fresh` and `fourth` one half was tuned on before the other was looked at; nobody has looked at what is missed of \
-the half of `seventh` that is held back.
+the halves of `seventh` and `eighth` that are held back.
 
 | right now | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth | seventh, \
-tuned | seventh, held back |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+tuned | seventh, held back | eighth, tuned | eighth, held back |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 KINDS = {
     "clean": "replies with calls",
@@ -62,31 +63,68 @@ KINDS = {
 BY_HAND = """
 Before anything was changed for them, which says what to expect of replies that nobody here has seen:
 
-| untouched | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth | seventh, \
-tuned | seventh, held back |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
-| replies with calls | 94.1 % | 98.1 % | 51 of 56 | 26 of 32 | 37 of 41 | | 21 of 30 | 38 of 46 | 54 of 60 |
-| damaged ones | 80.6 % | 80.2 % | 32 of 34 | 38 of 50 | 33 of 48 | 420 of 470 | 23 of 41 | 38 of 42 | 32 of 37 |
-| texts without a call | 77.0 % | 77.6 % | 76 of 77 | 47 of 47 | 43 of 43 | | | 72 of 75 | |
-| invented formats | 15 of 22 (both) | | 12 of 12 | 4 of 10 (both) | | | 8 of 10 | 18 of 18 | 6 of 12 |
+| untouched | fresh, tuned | fresh, held back | third | fourth, tuned | fourth, held back | fifth | sixth | \
+seventh, tuned | seventh, held back | eighth, tuned | eighth, held back |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| replies with calls | 94.1 % | 98.1 % | 51 of 56 | 26 of 32 | 37 of 41 | | 21 of 30 | 38 of 46 | 54 of 60 | 27 of \
+27 | 23 of 27 |
+| damaged ones | 80.6 % | 80.2 % | 32 of 34 | 38 of 50 | 33 of 48 | 420 of 470 | 23 of 41 | 38 of 42 | 32 of 37 | \
+29 of 31 | 27 of 30 |
+| texts without a call | 77.0 % | 77.6 % | 76 of 77 | 47 of 47 | 43 of 43 | | | 72 of 75 | | 26 of 26 | 25 of 26 |
+| invented formats | 15 of 22 (both) | | 12 of 12 | 4 of 10 (both) | | | 8 of 10 | 18 of 18 | 6 of 12 | 3 of 6 | 5 \
+of 6 |
 
-With only the other half tuned on, the half of `fourth` that was held back stood at 38 of 41 calls, 37 of 48 damaged \
-ones, all 43 texts, and 9 of its 12 replies in invented formats (6 before); then it was tuned on too. Of 1,250 texts \
-that show a call (25 formats in 25 kinds of text, `tests/stages/rescue/test_quoted.py`), 4 ran one, and now none does. \
-So a format's usual form is nearly always read, a new one in eight of ten cases, and odd damage is a long tail.
+With only the other half tuned on, the half of `fourth` that was held back stood at 38 of 41 calls, 37 of 48 \
+damaged ones, all 43 texts, and 9 of its 12 replies in invented formats (6 before); then it was tuned on too. Of \
+1,250 texts that show a call (25 formats in 25 kinds of text, `tests/stages/rescue/test_quoted.py`), 4 ran one, \
+and now none does. So a format's usual form is nearly always read, a new one in eight of ten cases, and odd damage \
+is a long tail.
 
-Of `seventh`, the half that is held back stands at 54 of 60 calls and 33 of 37 damaged ones, as before but for one: \
-what was widened for the other half read 14 more replies of the older lists instead. Its two invented formats that \
-were not read are now, by way of other formats that were tried (attributes and Python in tags and brackets of any \
-words); they are not proof, because the same hand wrote them. Of its 75 texts without a call, two are forms to fill \
-in (`<recipient>`, `{{account}}`): they are read as calls, and the guard of placeholders refuses them.
+Of `seventh`, the half that is held back stands at 54 of 60 calls and 33 of 37 damaged ones, as before but for \
+one: what was widened for the other half read 14 more replies of the older lists instead. Its two invented formats \
+that were not read are now, by way of other formats that were tried (attributes and Python in tags and brackets of \
+any words); they are not proof, because the same hand wrote them. Of its 75 texts without a call, two are forms to \
+fill in (`<recipient>`, `{{account}}`): they are read as calls, and the guard of placeholders refuses them.
+
+Of `eighth`, the calls of the half that is held back went from 23 to 25 of 27, its damaged ones stayed at 27 of \
+30; the one text of it that ran a call no longer does, by a rule (members with a structure beside the arguments) that \
+was thought of when looking for what it might be, so that it proves nothing. One kind of its invented formats (a list of steps in an \
+object of one key) is left: it is as often a plan.
+
+Most of the widening was done by a generator, not by the lists: 17 skeletons (elements, keys and values, own tags, \
+markers, JSON with any keys, Python, labels, YAML and TOML), random prefixes, words, brackets and fences, random \
+values, and 46 kinds of damage, one at a time. Of 4,000 replies with a seed that nobody had looked at:
+
+| generated replies, calls exact | before (c71639db) | now |
+|---|---:|---:|
+| all | 76.2 % | 95.3 % |
+| undamaged | 93.3 % | 99.4 % |
+| elements, usual words | 343 of 469 | 455 of 469 |
+| elements, any words | 254 of 459 | 414 of 459 |
+| keys and values, usual words / any | 201 of 223 / 117 of 256 | 211 of 223 / 213 of 256 |
+| a tag with the tool's name | 143 of 196 | 176 of 196 |
+| the name in an element | 224 of 279 | 251 of 279 |
+| a marker, a name, JSON | 308 of 323 | 323 of 323 |
+| JSON with usual keys / any | 308 of 318 / 175 of 322 | 317 of 318 / 313 of 322 |
+| JSON in markers | 371 of 392 | 385 of 392 |
+| a name before JSON | 168 of 250 | 246 of 250 |
+| labels (ReAct) | 190 of 223 | 220 of 223 |
+| YAML and TOML | 24 of 59 | 59 of 59 |
+| a value's closing tag missing, or of another name | 47 of 209 | 194 of 209 |
+| a bracket of the opening tag lost | 25 of 151 | 76 of 151 |
+| blanks in closing tags | 37 of 98 | 44 of 98 |
+| generated texts that show a call, of which one ran (4,837, tools that write) | 48 | 10 |
+
+The 10 that run have a whole sentence of a thought right before labels (`Error: I should look this up first.`, \
+then `Action: f`): so does a model that means it. Not read of the generated: an opening tag without `<` whose \
+words are not those of calls, blanks within closing tags of any words, a tool without parameters as the only text \
+of a tag of any word, nested `{"arguments": …}` under keys of any name.
 
 What is not read in the half that was looked at, and what else was tried and left: a name in brackets and nothing \
-else (`TOOL[f]()`); a tag with a name and lines of values that are no markup (`<tool_call>f`, then `command: x`, \
-`<tool_call>f command="x"</tool_call>`); keys and values without the name of a tool; Python that a server cut off, \
-or with values that are no literals; Python behind words after the first 160 characters; an object behind one that \
-only names the tool; a list of a name and an object; a name whose closing quotation mark is missing; inner quotes \
-with commas between. Most of these do not say where the call ends, or of which tool it is.
+else (`TOOL[f]()`); keys and values without the name of a tool; Python that a server cut off, or with values that \
+are no literals; Python behind words after the first 160 characters; an object behind one that only names the \
+tool; a list of a name and an object; a name whose closing quotation mark is missing; inner quotes with commas \
+between. Most of these do not say where the call ends, or of which tool it is.
 
 ## Measured once
 
@@ -101,13 +139,15 @@ In the loop (`on_text="accept"`, tools that write), of the 331 negatives of the 
 A real 0.5B model (Qwen2.5-Coder, temperature 0), given such a reply as its own, confirms what it is told to do. \
 Confirmed of calls that it had only shown, and of those that it had meant: 1 of 29 and 2 of 6 as the question is \
 worded now; 2 of 30 and 2 of 7 with 'If not, reply "no"'; 8 of 12 and 5 of 12 with "Otherwise, answer in words"; \
-10 of 11 and 10 of 12 with "To run it now, reply with the call". So it does not tell the two apart, and the question \
-is worded for safety. The 1.5B model was not asked.
+10 of 11 and 10 of 12 with "To run it now, reply with the call". So it does not tell the two apart, and the \
+question is worded for safety. The 1.5B model was not asked.
 
 Processor time of `rescue` in µs, the least of many runs, on a machine with other work (some 2.5 times as slow as \
-a quiet one). *Before* is 25086bc3, *now* is the night of 25 November; *peer* is the parser of forge-guardrails \
-0.10.0. All three are timed in turns in one process; the tools' names are prepared, as a reader of replies has them. \
-The texts are those of `benchmarks/test_rescue.py`; the peer's last figure is from an earlier run.
+a quiet one). *Before* is 25086bc3, *now* is the night of 25 November, for prose and the log 26 November (a name \
+before an object is looked for since then; the other rows have not changed); *peer* is the parser of \
+forge-guardrails 0.10.0. All three are timed in turns in one process; the tools' names are prepared, as a reader \
+of replies has them. The texts are those of `benchmarks/test_rescue.py`; the peer's last figure is from an earlier \
+run.
 
 | text | before | now | peer | now / peer |
 |---|---:|---:|---:|---:|
@@ -118,9 +158,9 @@ The texts are those of `benchmarks/test_rescue.py`; the peer's last figure is fr
 | Qwen3-Coder | 79 | 53 | 27 | 1.95 |
 | Mistral | 28 | 22 | 20 | 1.10 |
 | 20 kB of thought and a call | 195 | 61 | 249 | 0.25 |
-| 20 kB of prose | 248 | 254 | 2,540 | 0.10 |
+| 20 kB of prose | 280 | 315 | 2,614 | 0.12 |
 | 20 kB of code | 1,028 | 1,115 | 4,132 | 0.27 |
-| 20 kB of a log with an object in each line | 5,496 | 3,523 | 3,228 | 1.09 |
+| 20 kB of a log with an object in each line | 5,753 | 5,190 | 3,428 | 1.51 |
 | 20 kB of HTML | 2,008 | 1,732 | 2,583 | 0.67 |
 | 20 kB of lines of JSON with names that call nothing | 11,210 | 6,945 | 3,375 | 2.06 |
 | 20 kB of calls, Hermes, in lines | 5,938 | 2,749 | 2,318 | 1.19 |
@@ -132,12 +172,17 @@ The texts are those of `benchmarks/test_rescue.py`; the peer's last figure is fr
 | 4 kB of `{` | 192 | 194 | 685,684 | 0.0003 |
 
 So a clean call, after a thought too, takes at most twice what the peer takes. Of 20 kB, prose, code and a thought \
-take less than 1 ms on a quiet machine; calls, tags, HTML, `<` and JSON take 1 to 3 ms by that measure, so this aim is \
-not met for them. Where it goes is spread evenly. A Hermes call among others takes 16 µs: 1 to find the place, \
-2 to ask the families there, 2 to find the end of the JSON, 3 to tell the shape of a call, 3 for the markup around \
-it, 3 for the loop that keeps the budget, 2 to gather it. An element takes 41 µs, 8 of them for each parameter. An \
-object that calls nothing but has a name in it takes 23 µs: nearly all questions of what may be a call are asked of \
-it. Of the time that angle brackets take, three quarters are the search for openers.
+take less than 1 ms on a quiet machine; calls, tags, HTML, `<` and JSON take 1 to 3 ms by that measure, so this \
+aim is not met for them. Where it goes is spread evenly. A Hermes call among others takes 16 µs: 1 to find the \
+place, 2 to ask the families there, 2 to find the end of the JSON, 3 to tell the shape of a call, 3 for the markup \
+around it, 3 for the loop that keeps the budget, 2 to gather it. An element takes 41 µs, 8 of them for each \
+parameter. An object that calls nothing but has a name in it takes 23 µs: nearly all questions of what may be a \
+call are asked of it. Of the time that angle brackets take, three quarters are the search for openers.
+
+Against c71639db in turns on 26 November, the rows above are within 4 % of what they were, but for code (2 to 10 % \
+slower: a brace before a key without JSON's quotation marks is looked at now), the log (4 to 16 % quicker) and \
+lines of JSON (0 to 10 % slower). Not in the table, and slower: 20 kB of Python dicts, 0.7 ms then, 5 to 11 ms \
+now; 20 kB of broken JSON, up to twice.
 
 Time is linear for repeated calls of every format and damage in the lists, on one line and on many \
 (`tests/soak/test_rescue_cost.py`), and for runs of single signs.
@@ -158,6 +203,8 @@ def _list_rows() -> Iterator[str]:
             "sixth",
             "seventh-tune",
             "seventh-held",
+            "eighth-tune",
+            "eighth-held",
         ):
             right = [is_right(case) for case in CASES if case.kind == kind and case.half.startswith(half)]
             columns.append(f"{sum(right)} of {len(right)}" if right else "")

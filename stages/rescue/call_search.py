@@ -190,7 +190,7 @@ def _python(near: str, position: int, sought: WantedCall) -> _Attempts:
 def _grammars(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
     """What the families read wherever one may begin before the name."""
     for family in sought.families:
-        if family.name in _OTHERWISE:
+        if family.name in _OTHERWISE or family.whole:
             continue
         for opened in re.finditer(family.opener, layer):
             start = opened.start()

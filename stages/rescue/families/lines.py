@@ -8,17 +8,15 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import STEM_IN
 
-_LABEL = r"[^\w\n]{0,6}[\w. -]{1,60}+[^\w\n]{0,4}[ \t\r]*+\n"
-_BLANK_LINES = r"(?:[ \t\r]*+\n)*+"
-_HEAD = re.compile(
-    rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?(?P<head>[^\n]{{1,120}}+)\n{_BLANK_LINES}"
-    rf"(?P<label>{_LABEL}{_BLANK_LINES})?"
-)
+_LABEL = r"[^\w\s]{0,6}+[\w. -]{1,60}+[^\w\s]{0,4}+[ \t\r]*+\n"
+_TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?+")
+"""A line before it, as TOML has them."""
+_HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*+(?P<label>{_LABEL})?+")
 """The line that names the tool, and one that only says that its arguments follow."""
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _NAMED = re.compile(r"[\s-]{0,6}\w{1,30} ?[:=]")
 _LINE = re.compile(
-    r"(?P<margin>[ \t]{0,8})(?:[^\w\s\"'*`]{1,3} ?)?+(?:[A-Za-z]{1,12}[ :] ?)??"
+    r"(?:[ \t\r]*+\n)*+(?P<margin>[ \t]{0,8})(?:[^\w\s\"'*`]{1,3} ?)?+(?:[A-Za-z]{1,12}[ :] ?)??"
     r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3} ?(?:=>|->|[:=])[*`]{0,2}(?P<value>[^\n]*+)(?:\n|\Z)"
 )
 _MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*+"
@@ -37,7 +35,8 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
 
     `marked`: markup around it says that it is a call.
     """
-    head = _HEAD.match(text, position)
+    title = _TITLE.match(text, position)
+    head = _HEAD.match(text, title.end() if title else position)
     name = _named(head["head"], names, marked=marked) if head else ""
     if head is None or not name:
         return None

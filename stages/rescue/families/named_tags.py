@@ -49,6 +49,7 @@ _ANY_KEY = re.compile(
     rf"{GAP}<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
     r"[\"']?(?P<key>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
 )
+_OPENING = re.compile("[<\\[\u3010\u3014\u27e6\u300a\u25c1\u00ab]")
 _PAIRS_MARKER = re.compile(MARKER)
 _PAIRS_HEAD = re.compile(rf"(?P<open>{MARKER})\s{{0,8}}+(?P<name>[\w.:/-]{{1,120}}+){GAP}(?={MARKER})")
 _PAIRS_KEY = re.compile(
@@ -127,8 +128,7 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
 
     def bound(begin: int, reach: int) -> int:
         end = text.find(closing, begin, reach)
-        keys = (key for key in _ANY_KEY.finditer(text, begin, end if end >= 0 else reach) if key["key"] in known)
-        return next((key.start() for key in keys), end)
+        return _next_key(_ANY_KEY, text, (begin, end if end >= 0 else reach), known, end)
 
     values = Values(text, bound)
     position = head.end()
@@ -163,8 +163,7 @@ def _any_pairs(text: str, start: int, names: Names) -> Read | None:
 
     def bound(begin: int, reach: int) -> int:
         end = text.find(closing, begin, reach)
-        keys = (key for key in _PAIRS_KEY.finditer(text, begin, end if end >= 0 else reach) if key["key"] in known)
-        return next((key.start() for key in keys), end)
+        return _next_key(_PAIRS_KEY, text, (begin, end if end >= 0 else reach), known, end)
 
     values = Values(text, bound)
     while (key := _PAIRS_KEY.match(text, position)) and key["key"] in known:
@@ -179,6 +178,12 @@ def _any_pairs(text: str, start: int, names: Names) -> Read | None:
         return Read(start=start, end=start, looked=position)
     claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=1)
     return Read(start=start, end=closed, claims=(claim,), keep="")
+
+
+def _next_key(grammar: re.Pattern[str], text: str, within: tuple[int, int], known: set[str], otherwise: int) -> int:
+    """Where the next of these keys begins."""
+    places = (found.start() for found in _OPENING.finditer(text, *within))
+    return next((at for at in places if (key := grammar.match(text, at)) and key["key"] in known), otherwise)
 
 
 def _pair_value(text: str, key: re.Match[str], values: Values) -> tuple[str, int] | None:

@@ -54,6 +54,9 @@ FORMATS = {
     "signs": ("%%CALL NAME(EACH)%%", "KEY='VALUE', "),
     "react": ("Thought: I need it.\nAction: NAME\nAction Input: JSON", ""),
     "label": ("Using tool: NAME\nJSON", ""),
+    "lines": ("#CALL NAME\nEACH#END", "#WITH KEY=VALUE\n"),
+    "key=value": ("<tool_call>NAME EACH</tool_call>", "KEY='VALUE' "),
+    "other keys damaged": ("{'fn': 'NAME', 'with': JSON,}", ""),
     "yaml": ("```yaml\ntool: NAME\narguments:\nEACH```", "  KEY: VALUE\n"),
 }
 """Formats: a call, and each of its arguments where they are not one JSON object."""
@@ -80,6 +83,7 @@ TEXTS: dict[str, Callable[[str], str]] = {
     "quotation": lambda call: f'He wrote "{call}" and nothing else, which was wrong.',
     "escaped": lambda call: f"{html.escape(call, quote=False)} is how it is written.",
     "escaped page": lambda call: f"<p>A call:</p>\n<pre>{html.escape(call, quote=False)}</pre>\n<p>It is answered.</p>",
+    "page": lambda call: f"<html><body><pre>{call}</pre></body></html>",
     "comment": lambda call: f"<!-- {call} -->\n<p>text</p>",
     "table": lambda call: f"| format | text |\n|---|---|\n| x | {call} |",
     "thought": lambda call: f"<think>I could write {call} but nobody asked.</think>The answer is 4.",
