@@ -98,8 +98,13 @@ def streamed(**options: object) -> object:
     return asyncio.run(read())
 
 
-@pytest.mark.parametrize("entry", [run_sync, run_or_raise, lambda **given: asyncio.run(run(**given)), streamed])
-@pytest.mark.parametrize(("options", "says"), RUNNING)
+EVERY_WAY: list[Entry] = [run_or_raise, lambda **given: asyncio.run(run(**given)), streamed]
+
+
+@pytest.mark.parametrize(
+    ("entry", "options", "says"),
+    [*((run_sync, *row) for row in RUNNING), *((entry, *RUNNING[0]) for entry in EVERY_WAY)],
+)
 def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str, object], says: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         entry(**{"workflow": FLOW, "message": "Go.", "backend": Scripted([]), **options})
