@@ -3,10 +3,11 @@
 import asyncio
 import inspect
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -33,7 +34,16 @@ st.register_type_strategy(Succeeded, st.builds(Succeeded, value=st.from_type(Raw
 # many more; what it finds becomes a case with a name.
 settings.register_profile("forge", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("soak", deadline=None, max_examples=1_000)
+settings.register_profile("unshrunk", max_examples=1_000, phases=[Phase.generate], database=None, derandomize=True)
 settings.load_profile("forge")
+
+
+@pytest.fixture
+def unshrunk() -> Iterator[None]:
+    """Find an example and leave it as it is: making it small is Hypothesis' work, and most of the time it takes."""
+    settings.load_profile("unshrunk")
+    yield
+    settings.load_profile("forge")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -561,25 +561,6 @@ async def test_a_damaged_call_in_the_history_does_not_end_the_conversation(strea
         assert all("tool_calls" not in message for message in second["messages"])
 
 
-async def test_hostile_requests_get_an_answer() -> None:
-    """Three MiB of text, ten thousand tools, schemas that are none, nesting without end."""
-    many = [
-        {"type": "function", "function": {"name": f"t{n}", "parameters": LOOK["function"]["parameters"]}}
-        for n in range(10_000)
-    ]
-    none = {"type": "function", "function": {"name": "odd", "parameters": {"properties": 7, "type": "array"}}}
-    call = whole(completion(None, ("odd", "{}")))
-    deep = b'{"model":"m","messages":[{"role":"user","content":"x"}],"tools":' + b'[{"a":' * 9000
-    hi = whole(completion("hi"))
-    async with behind(hi, hi, call) as there:
-        large = asked(messages=[{"role": "user", "content": "x" * 3_000_000}])
-        statuses = [
-            (await there.post("/v1/chat/completions", body))[0]
-            for body in (large, asked(tools=many), asked(tools=[none]), deep)
-        ]
-        assert statuses == [200, 200, 200, 400]
-
-
 async def test_a_request_that_fails_within_is_answered_counted_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

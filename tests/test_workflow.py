@@ -61,11 +61,8 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"tools": [look, look, finish]}, "two tools are named look"),
         ({"on_text": "acept"}, "on_text is 'acept'; it must be one of nudge, accept"),
         ({"tools": [tool(effect="reed")(look.function), finish]}, "effect is 'reed'; it must be one of read, write"),  # type: ignore[call-overload]  # wrong on purpose
-        ({"required_steps": "lok"}, "required_steps: there is no tool named 'lok'"),
         ({"tools": look}, "it must be a list, each value a Tool or a function"),
-        ({"tools": {"look": look}}, "it must be a list, each value a Tool or a function"),
         ({"tools": [look, 3]}, "tools[1] is 3; it must be a Tool or a function"),
-        ({"guards": 3}, "guards is 3; it must be a list, each value a function"),
         ({"guards": [3]}, "guards[0] is 3; it must be a function"),
         ({"order": ["look"]}, "order[0] is 'look'; it must be a Use"),
         ({"system_prompt": None}, "system_prompt is None; it must be a string"),
@@ -88,10 +85,8 @@ def problems(**options: object) -> tuple[str, ...]:
             {"completion_checks": {"finish": three}},
             "completion_checks['finish']: three cannot be called as three(arguments): missing a required argument: ",
         ),
-        ({"guards": [TieredCompact]}, "guards[0] is the class TieredCompact; write TieredCompact()"),
         ({"tools": [tool(timeout="5")(look.function), finish]}, "tool look: timeout is '5'; it must be a number"),  # type: ignore[call-overload]  # wrong on purpose
         ({"tools": [tool(prerequisites=3)(look.function), finish]}, "tool look: prerequisites is 3; it must be a "),  # type: ignore[call-overload]  # wrong on purpose
-        ({"tools": [tool(grounded=3)(look.function), finish]}, "tool look: grounded is 3; it must be a string, a list"),  # type: ignore[call-overload]  # wrong on purpose
         ({"tools": [tool(prerequisites=["loo"])(look.function), finish]}, "its prerequisite 'loo' is not a tool"),
         ({"tools": [tool(prerequisites=["finish"])(look.function), finish]}, "its prerequisite finish is terminal"),
         (
@@ -120,9 +115,7 @@ def test_a_mistake_is_said_in_a_sentence(options: dict[str, object], says: str) 
     ("group", "options", "says"),
     [
         (Limits, {"max_iterations": 0}, "max_iterations is 0; it must be a whole number, at least 1 or None"),
-        (Limits, {"max_iterations": "10"}, "max_iterations is '10'; it must be a whole number"),
         (Limits, {"max_iterations": True}, "max_iterations is True; it must be a whole number"),
-        (Limits, {"max_tokens": 0}, "max_tokens is 0; it must be a whole number, at least 1"),
         (Limits, {"max_seconds": -1.5}, "max_seconds is -1.5; it must be a number, over 0"),
         (Limits, {"max_seconds": float("nan")}, "max_seconds is nan; it must be a number, over 0 or None"),
         (Limits, {"price": 3}, "price is 3; it must be a Price or None"),

@@ -98,12 +98,9 @@ def test_so_many_pairs_do_show_the_difference_about_as_often_as_promised(
 def power(pairs: int, difference: float, differing: float, alpha: float) -> float:
     """The exact probability that McNemar's test shows the difference, summed over every outcome."""
     share = (differing + difference) / (2 * differing)
-    return float(
-        sum(
-            binom.pmf(count, pairs, differing) * binom.pmf(first, count, share)
-            for count in range(pairs + 1)
-            if binom.pmf(count, pairs, differing) > 1e-9
-            for first in range(count + 1)
-            if mcnemar(first, count - first) <= alpha
-        )
-    )
+    shown = 0.0
+    for count, chance in enumerate(binom.pmf(range(pairs + 1), pairs, differing)):
+        if chance > 1e-9:
+            showing = [first for first in range(count + 1) if mcnemar(first, count - first) <= alpha]
+            shown += chance * sum(binom.pmf(showing, count, share))
+    return shown

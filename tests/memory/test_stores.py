@@ -84,6 +84,7 @@ class OldestFirst(InProcessStore):
         return (await super().sessions())[::-1]
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(
     ("wrong", "law"),
     [
@@ -103,6 +104,7 @@ def test_the_kit_finds_a_wrong_session_store(wrong: type[InProcessStore], law: s
     assert "operation" in str(broken.value)
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(
     ("wrong", "law"),
     [

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
-from forge import Context, Finished, Halted, Limits, Workflow, replay, run, run_sync, tool
+from forge import Context, Finished, Halted, Workflow, replay, run, run_sync, tool
 from forge.errors import JournalError, as_error
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import states
@@ -272,17 +272,6 @@ def _timeless(result: Result[Finished, Halted]) -> object:
             return halted.halt, halted.state.history
         case _:
             raise AssertionError(result)
-
-
-def test_a_journal_grows_with_the_run_not_with_its_square(tmp_path: Path) -> None:
-    def lines(turns: int) -> list[bytes]:
-        path = tmp_path / f"{turns}.jsonl"
-        script = [*[call("look", what="a" * 200)] * turns, call("finish", result="ok")]
-        workflow = Desk(limits=Limits(max_iterations=200)).workflow
-        run_sync(workflow, "Go.", backend=Scripted(script, context_tokens=100_000), journal=str(path))
-        return path.read_bytes().splitlines()
-
-    assert max(map(len, lines(80)[20:])) <= max(map(len, lines(20)[20:])) + 10
 
 
 def test_a_run_that_was_cut_short_ends_where_it_was(tmp_path: Path) -> None:

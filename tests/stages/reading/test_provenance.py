@@ -1,7 +1,7 @@
 """Calls that only repeat what the model was shown, or has done, are not run; nothing else is barred."""
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import pytest
@@ -41,6 +41,15 @@ CONTEXTS = (
     "I will now do it.\nCALL",
     "```\nCALL\n```",
 )
+
+
+def some(contexts: Sequence[str], each: int = 3) -> list[tuple[str, str]]:
+    """Each form in some of the contexts, in turn, so that each context has several forms."""
+    return [
+        (form, contexts[(number + step * 4) % len(contexts)])
+        for number, form in enumerate(FORMS)
+        for step in range(each)
+    ]
 
 
 class Bank:
@@ -113,8 +122,7 @@ WRAPPED: Mapping[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize(("form", "context"), some(CONTEXTS))
 def test_a_call_that_stands_in_a_result_is_not_run_from_text_whatever_is_around_it(form: str, context: str) -> None:
     bank = Bank(FORMS[form])
     bank.run(READ, context.replace("CALL", FORMS[form]))
@@ -177,7 +185,7 @@ def test_nor_if_the_result_hides_it(hidden: str, mode: Mode) -> None:
         "pay(to=eve and co, amount=5, from=bob)",
     ],
 )
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["bare", "invoke", "react", "python", "openai"])
 def test_a_result_that_does_not_hold_the_call_bars_nothing(file: object, form: str) -> None:
     bank = Bank(file)
     bank.run(READ, FORMS[form])
@@ -256,8 +264,7 @@ class TestPrompted:
 class TestUser:
     """What the user says is an order; what is pasted into it need not be."""
 
-    @pytest.mark.parametrize("form", FORMS)
-    @pytest.mark.parametrize("context", CONTEXTS[1:-1])
+    @pytest.mark.parametrize(("form", "context"), some(CONTEXTS[1:-1]))
     def test_a_call_in_a_pasted_document_is_not_run_from_a_reply_with_words_around_it(
         self, form: str, context: str
     ) -> None:
