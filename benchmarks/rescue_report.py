@@ -88,8 +88,8 @@ fill in (`<recipient>`, `{{account}}`): they are read as calls, and the guard of
 
 Of `eighth`, the calls of the half that is held back went from 23 to 25 of 27, its damaged ones stayed at 27 of \
 30; the one text of it that ran a call no longer does, by a rule (members with a structure beside the arguments) that \
-was thought of when looking for what it might be, so that it proves nothing. One kind of its invented formats (a list of steps in an \
-object of one key) is left: it is as often a plan.
+was thought of when looking for what it might be, so that it proves nothing. One kind of its invented \
+formats (a list of steps in an object of one key) is left: it is as often a plan.
 
 Most of the widening was done by a generator, not by the lists: 17 skeletons (elements, keys and values, own tags, \
 markers, JSON with any keys, Python, labels, YAML and TOML), random prefixes, words, brackets and fences, random \
