@@ -130,18 +130,6 @@ def test_what_must_be_used_more_often(distinct: bool, made: list[str], left: tup
     assert underused_tools((Use(tool="look", at_least=2, distinct=distinct),), done) == left
 
 
-def test_a_call_out_of_order_is_corrected_and_not_run() -> None:
-    desk = Desk(order=[Use(tool="fail", after=("write",)), Use(tool="look", at_most=1)])
-    script = [call("fail", how="x"), call("look", what="a"), call("look", what="b"), call("finish", result="ok")]
-    state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
-    assert desk.log == ["look a", "finish"]
-    told = [m.text for m in state.history if isinstance(m, Tool) and m.text.startswith("[OrderError]")]
-    assert told == [
-        "[OrderError] fail was not run: it comes after write. You may call: look.",
-        "[OrderError] look was not run: already used its maximum of 1 time. You may call: write, finish.",
-    ]
-
-
 def test_at_least_is_a_step_like_others() -> None:
     desk = Desk(order=[Use(tool="look", at_least=2)], calls=Calls(on_violation="block_call"))
     early = calls(("look", {"what": "a"}), ("finish", {}))
