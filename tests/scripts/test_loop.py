@@ -199,12 +199,6 @@ def test_a_prerequisite_wants_the_same_argument_and_then_halts() -> None:
     assert desk.log == ["look a"]
 
 
-def test_a_met_prerequisite_lets_the_call_through() -> None:
-    desk = Desk()
-    finished(desk, [LOOK, call("write", what="a", text="t"), FINISH])
-    assert desk.log == ["look a", "write a", "finish"]
-
-
 def test_tools_that_raise_are_heard_counted_and_then_halt() -> None:
     run = halted(Desk(), [call("fail", how="x")] * 3)
     assert run.halt == halts.ToolsFailing(
