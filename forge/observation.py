@@ -101,7 +101,7 @@ class McpCalled(Struct, frozen=True, kw_only=True):
 Beginning = RunBegins | ModelAsked | ToolCalled | Requested | RunEnqueued | McpCalled
 
 Write = Callable[[Struct, Effect | Outcome | None], bytes]
-"""Writes a part of a run as JSON, redacted as in a journal (`forge.journal.redaction.Redactor.written`)."""
+"""Encodes a part of a run as JSON, redacted as in a journal (`forge.journal.redaction.Redactor.written`)."""
 
 Writer = Callable[["Redact | None"], Write]
 """Makes a Write for one run, which redacts by the run's own `redact` and the given one."""
@@ -200,7 +200,7 @@ class Observed:
 
 
 def tell(what: Stamped | Retry) -> None:
-    """Tell every observer."""
+    """Notify every observer."""
     for observer in _observers:
         _safely(lambda: observer.tell(what), None)  # noqa: B023 - called here
 

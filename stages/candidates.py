@@ -1,4 +1,4 @@
-"""Candidates: the values that are left to try for an argument, and texts that are nobody's value."""
+"""Candidates: values left to try for an argument, and texts that are only placeholders."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,21 +29,21 @@ from stages.seen import (
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import ToolSpec
 
-# Example forms: a refused value, written as the example in the refusal is.
+# Example forms: a refused value, rewritten like the example in the refusal.
 
 _PART = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
-"""Digits, letters, or what stands between them."""
+"""Digits, letters, or other characters."""
 
 _FRACTION = re.compile(r"\d+[.,]\d+")
-"""A number, which is another one if zeros are put before the digits of its fraction."""
+"""A decimal number; padding its fraction with zeros would make it another number."""
 
 
 def in_the_form_of(example: str, value: str) -> str | None:
-    """The value written like the example: `0019` for 19 like 0007, `2024-03-07` for 2024/3/7 like 2023-05-01.
+    """The value written like the example: 19 like 0007 as `0019`, 2024/3/7 like 2023-05-01 as `2024-03-07`.
 
-    Digits are filled up with zeros where the example's begin with one, letters (of ASCII) are in its case, and what
-    stands between them is the example's. None if the value has other parts, or is written like it already, and for an
-    example that is but a word, which may be any.
+    Digits are padded with zeros if the example's begin with one, ASCII letters take its case, and the characters in
+    between are the example's. None if the value has other parts, or already has this form, or if the example is just a
+    word, which may be any.
     """
     parts = _PART.findall(example)
     if not (example.isupper() or any(map(str.isdecimal, parts))) or _FRACTION.fullmatch(example):
@@ -61,19 +61,19 @@ def in_the_form_of(example: str, value: str) -> str | None:
 
 
 def _like(model: str, run: str) -> str | None:
-    """The digits, or the letters, like those of the example; None if they cannot be."""
+    """The digits or letters in the form of the example; None if they cannot have it."""
     if model.isdecimal() != run.isdecimal():
         return None
     if not model.isdecimal():
         if not run.isascii():
-            return run  # the other case of some letters is another letter
+            return run  # changing the case of some letters gives another letter
         return run.upper() if model.isupper() else run.lower() if model.islower() else run
     if len(run) < len(model) and model.startswith("0"):
         return run.zfill(len(model))
     return run if len(run) == len(model) else None
 
 
-# Placeholder values: arguments that only stand for a value, such as `<customer_id>`.
+# Placeholders: arguments that only stand for a value, such as `<customer_id>`.
 
 _WRAPPED = re.compile(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
 _PATH = re.compile(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
@@ -82,24 +82,24 @@ _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "prev
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
 _LINKS = frozenset({"of", "by", "in", "call", "calling", "tool", "returned"})
 _OPENS = "<{$[%"
-"""First characters of wrapped values; texts with any other are not matched against the longer pattern."""
+"""First characters of wrapped values; other texts need not be matched against the longer pattern."""
 _DOCUMENTS = frozenset(
     {"content", "contents", "code", "source", "template", "html", "markdown", "script", "snippet", "patch", "diff"}
 )
-"""Last words of the names of arguments that are documents, of which `{{name}}`, `<div>` or `f()` may be all."""
+"""Last words in the names of arguments that are documents, which may consist of `{{name}}`, `<div>` or `f()`."""
 
 _EXAMPLE = re.compile(
     r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
 )
-"""What a text gives as an example."""
+"""An example in a text."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 
 def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
-    """The arguments of a call that only stand for a value, with their texts: `<customer_id from get_order>`.
+    """The arguments of a call that are placeholders, with their texts: `<customer_id from get_order>`.
 
-    Whatever the user said, or the tool's schema lists, is a value, however it looks. So is a document, unless it
+    Whatever the user said, or the tool's schema lists, is a value, whatever it looks like. So is a document, unless it
     names the result of a tool: `<content from read_file>`.
     """
     found: list[tuple[str, str]] = []
@@ -115,7 +115,7 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     if not found:
         return ()
     schema = msgspec.json.decode(tools[call.name].parameters, type=_Schema).properties
-    # What the schema lists, as an enum or a default, is a value; so is what the user said.
+    # Texts in the schema, as an enum or a default, are values, and so are the user's words.
     found = [(n, text) for n, text in found if msgspec.json.encode(text) not in bytes(schema.get(n, Raw(b"")))]
     users = (m for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
     said = [normalized(m.text) for m in users] if found else []
@@ -123,7 +123,7 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
 
 
 def _examples_in(texts: Iterable[str]) -> tuple[str, ...]:
-    """What these texts give as examples: of `such as '0007'`, 0007."""
+    """The examples in these texts: 0007 from `such as '0007'`."""
     return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.findall(text))
 
 
@@ -132,7 +132,7 @@ def _is_document(name: str) -> bool:
 
 
 def _stands_for_a_result(text: str, tools: Mapping[str, ToolSpec]) -> bool:
-    """Whether the whole text, in brackets, names a tool and speaks of its result."""
+    """Whether the whole text is in brackets, names a tool and mentions its result."""
     wrapped = _WRAPPED.fullmatch(text) if text[:1] in _OPENS else None
     if wrapped is None:
         return False
@@ -144,13 +144,14 @@ def _stands_for_a_result(text: str, tools: Mapping[str, ToolSpec]) -> bool:
 
 def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
     plain = text.strip()
-    if len(plain) > 120:
+    # A longer text is content. The bound only spares it the patterns: halving it changes no recorded decision.
+    if len(plain) > _LONGEST_PLACEHOLDER:
         return False
     if plain[:1] in _OPENS and (wrapped := _WRAPPED.fullmatch(plain)):
         words = _words(next(group for group in wrapped.groups() if group is not None))
         named = any(_words(one) <= words for one in (name, *tools))
         return named or not words.isdisjoint(_SPEAKS_OF_RESULTS)
-    # Most values stand for nothing else, and a look at the first word shows it.
+    # Most values are no placeholders, which a look at the first word shows quickly.
     if _first_word(name) in plain.lower() and _words(plain) - _AROUND == _words(name):
         return True
     if not any(map(plain.__contains__, tools)):
@@ -160,7 +161,7 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
 
 
 def _says_only_where_it_is(plain: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
-    """Whether the text is `the customer id from get_order` and no more: a sentence about a result is a value."""
+    """Whether the text is like `the customer id from get_order` and no more; a sentence about a result is a value."""
     words = _words(plain)
     if words.isdisjoint(_SPEAKS_OF_RESULTS):
         return False
@@ -177,37 +178,44 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
+_LONGEST_PLACEHOLDER = 120
+"""Maximum characters of a placeholder."""
+
+
 class _Schema(msgspec.Struct):
     properties: dict[str, Raw] = {}
 
 
-# Untried values: what a model may try instead, if it keeps calling a tool with the same value.
+# Untried values: suggestions for a model that keeps calling a tool with the same value.
 
 _LONGEST = 80
-"""Maximum characters of a proposed value."""
+"""Maximum characters of a suggested value."""
 
 _MOST = 32
-"""Maximum number of proposed values, the latest ones."""
+"""Maximum number of suggested values, the latest ones."""
 
 _VALUE = re.compile(
     r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})\""""
     r"|(?<![\w.@/-])((?=[^\d\s]{0,40}\d|[\w-]{1,40}[._@/]\w)[\w-](?:[\w.@/-]{0,78}[\w-]))"
 )
-"""Quoted texts, and words with a digit or a point in them, as ids and file names have."""
+"""Quoted texts, and words with a digit or a point in them, like IDs and file names."""
 
 
 _RECENT = 256
-"""Calls that are looked through for values that were used, and texts for values to try, beside the user's first."""
+"""Maximum calls that are searched for used values, and texts that are searched for values to try (besides the opening).
+
+It keeps the cost of a stuck turn independent of the length of the run; a sixteenth of it changes no recorded decision.
+"""
 
 
 def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
-    """Values that were seen and may be meant instead, the latest first; empty for a tool that needs more than one text.
+    """Seen values that may be meant instead, the latest first; empty for a tool that needs more than one text.
 
-    No recent call of any tool has used them. A value that the tool has refused with an example of how to write it is
-    meant so, and no other is among them. Once this tool has succeeded with some values, they look like one of those
-    (`C-311` like `A-17`), or stand beside one: under the same name in the same result, as names of one list do.
-    Empty for a terminal tool, whose value is not to be guessed, and for one that has just failed for good: other values
-    do not help then, and a small model would go on with them.
+    No recent call of any tool has used them. If the tool rejected a value and showed the expected format, only the
+    reformatted value is returned. Once the tool has succeeded with some values, the others look like one of these
+    (`C-311` like `A-17`), or occur under the same name in the same result, like the names in one list. Empty for a
+    terminal tool, whose value must not be guessed, and for one that has just failed for good: a small model would go on
+    trying other values, which do not help.
     """
     argument = _needed_text(tool)
     if argument is None or tool.effect == "terminal" or _failed_for_good(tool, state):
@@ -227,20 +235,20 @@ def values_to_try(tool: ToolSpec, state: State) -> tuple[str, ...]:
 
 
 def _failed_for_good(tool: ToolSpec, state: State) -> bool:
-    """Whether the tool's last answer says that it is not to be tried again."""
+    """Whether the tool's last result is a failure that no retry can help."""
     own = (m for m in reversed(state.history) if isinstance(m, Tool) and m.name == tool.name)
     last = next((m for m in own if m.kind is Kind.TOOL_RESULT), None)
     return last is not None and last.status == "final"
 
 
 def _no_examples(given: Given, values: Iterable[str]) -> Iterator[str]:
-    """The values but those that a tool's text has as examples only: `such as '0007'` says what a value looks like."""
+    """The values without those that a tool's text only has as examples, such as `such as '0007'`."""
     examples = set(map(normalized, _examples_in((given.text,)))) if given.tool else set[str]()
     return (value for value in values if not examples or normalized(value) not in examples)
 
 
 def _recently_given(state: State) -> Iterator[Given]:
-    """The latest texts, the latest first, and what was given before the first reply: so the user's own ids."""
+    """The latest texts, the latest first, then those before the first reply, which have the user's own IDs."""
     history = state.history
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
     yield from islice(given_latest_first(state), _RECENT)
@@ -248,15 +256,16 @@ def _recently_given(state: State) -> Iterator[Given]:
 
 
 def _alike(text: str, known: frozenset[str], looks: frozenset[str]) -> Iterator[str]:
-    """The values of a text that look like known ones or stand beside one; without any, all."""
+    """The values of a text that look like known ones or occur beside one; all values if none are known."""
     beside = {name for name, value in named_values(text) if isinstance(value, str) and value in known}
     return (value for name, value in _values(text) if not known or look(value) in looks or name in beside)
 
 
 def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]) -> frozenset[str]:
-    """The values, normalized, that need not be looked up again: in vain, or while others like them were not tried.
+    """The values, normalized, that need not be looked up again: those tried in vain, and others while similar are left.
 
-    Only of a tool that reads and takes one text. A write, or a compaction, may have changed what an answer is worth.
+    Only for a tool that reads and takes one text. Calls before the last write or compaction do not count, because their
+    results may be out of date or cut.
     """
     argument = only_text_argument(tool)
     if argument is None or tool.effect != "read" or tool.repeatable:
@@ -278,10 +287,10 @@ def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]
 
 
 def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
-    """The values, normalized, that the tool has said it does not have, in calls since the last progress.
+    """The values, normalized, that the tool could not find in calls since the last progress.
 
-    Of several values of a call, those that its answer names. Whatever is new since then may have changed that.
-    For a look-up with one text, also the one of the last call, if that was refused in another way.
+    If a call has several values, only those named in its answer. For a look-up with one text, also the value of the
+    last call if that was refused in another way.
     """
     refused = ((m.text, arguments) for m, arguments in _refused(tool, state) if m.status == "unresolved")
     denied = {normalized(value) for text, arguments in refused for value in _in_question(text, arguments) if value}
@@ -293,10 +302,10 @@ def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
 
 
 def refused_call(state: State) -> ToolCall | None:
-    """The call that was all of the last reply, if a guard, a person or the tool itself refused it.
+    """The only call of the last reply, if a guard, a person or the tool itself refused it.
 
-    None where the user has said something since. What raised is not refused: the next try may do. Of several calls,
-    those beside a refused one are to be made again.
+    None if the user has said something since. A call that raised was not refused, because a retry may succeed. After a
+    reply of several calls, those beside the refused one should be made again.
     """
     recent = [*takewhile(lambda m: not isinstance(m, Assistant), reversed(state.history))]
     if any(isinstance(m, User) and m.kind is Kind.USER_INPUT for m in recent) or len(recent) == len(state.history):
@@ -321,9 +330,9 @@ def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
 
 
 def put_right(tool: ToolSpec, state: State) -> tuple[str, ...]:
-    """The values that the tool has refused since the last progress, each written as the example in its answer.
+    """The values that the tool refused since the last progress, each rewritten like the example in its answer.
 
-    Without those that it was called with. Empty for a terminal tool, and for one that needs more than one text.
+    Without those already tried. Empty for a terminal tool, and for one that needs more than one text.
     """
     argument = _needed_text(tool)
     if argument is None or tool.effect == "terminal":
@@ -341,7 +350,7 @@ def put_right(tool: ToolSpec, state: State) -> tuple[str, ...]:
 
 
 def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
-    """The tool with the only text that it needs limited to these values, and no argument that it does not need."""
+    """The tool with its only required text limited to these values, and without optional arguments."""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
     name = _needed_text(tool)
     properties = {name: {"type": "string", "enum": list(values)}}
@@ -349,7 +358,7 @@ def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
 
 
 def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
-    """The answers of the tool's calls that failed since the last progress, with their arguments, the latest first."""
+    """The answers to the tool's calls that failed since the last progress, with their arguments, the latest first."""
     progress = state.ledger.progress
     recent = [*takewhile(lambda m: not isinstance(m, System) and m.turn > progress, reversed(state.history))]
     made = {call.id: call.arguments for said in recent if isinstance(said, Assistant) for call in said.calls}
@@ -358,7 +367,7 @@ def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
 
 
 def _in_question(answer: str, arguments: str) -> list[str]:
-    """The texts of a call that its answer may be about."""
+    """The text arguments of a call that its answer may be about."""
     texts = [value for value in leaves(arguments) if isinstance(value, str)]
     said = evidence((answer,)) if len(texts) > 1 else None
     return [text for text in texts if said is None or said.shows(text)]
@@ -369,7 +378,7 @@ def _kind(value: str) -> tuple[str, bool]:
 
 
 def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
-    """The optional arguments of the tool that the last reply had made up: better left out."""
+    """The optional arguments whose values the last reply made up; they are better left out."""
     last = takewhile(lambda attempt: attempt.turn == state.ledger.turn, reversed(state.ledger.attempts))
     refused = [attempt.arguments for attempt in last if attempt.name == tool.name and not attempt.answer]
     made_up = frozenset(bound.argument for text in refused for bound, _ in ungrounded_values(tool, text, state))
@@ -377,12 +386,12 @@ def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
 
 
 def only_text_argument(tool: ToolSpec) -> str | None:
-    """The only argument of a tool that takes one text and nothing else; a calculated one does not count."""
+    """The argument of a tool that takes one text and nothing else; None for other tools, or if it is calculated."""
     return _single_text(tool, needed=False)
 
 
 def _needed_text(tool: ToolSpec) -> str | None:
-    """The only argument that has to be given or, where none has to be, the only one; None if it is not a text."""
+    """The only required argument or, if none is required, the only one; None if it is not a text."""
     return _single_text(tool, needed=True)
 
 
@@ -405,7 +414,7 @@ def _value(arguments: str, name: str) -> object:
 
 
 def _values(text: str) -> Iterator[tuple[str, str]]:
-    """The values of a text that may be tried, each with the name of its member; empty for none."""
+    """The values in a text that may be tried, each with the name of its member; empty if it has none."""
     for name, leaf in named_values(text):
         if not isinstance(leaf, str):
             continue

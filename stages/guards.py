@@ -1,4 +1,4 @@
-"""Guards: pure functions of the state before a batch and of the batch: what is wrong with its calls."""
+"""Guards: pure functions of a batch of calls and the state before it that object to calls."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +81,7 @@ from stages.tool import RECALL, Grounded, ToolSpec
 
 
 def required_steps(rules: Rules) -> Guard:
-    """Object to premature terminal calls, more pressing each time, then stop (`StepsSkipped`)."""
+    """Object to premature terminal calls, more firmly each time, then stop (`StepsSkipped`)."""
     ends = frozenset(rules.terminal)
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
@@ -132,7 +132,7 @@ def _missing(rules: Rules, state: State, tool: ToolSpec, unmet: tuple[str, ...])
     return PrerequisiteMissing(tools=unmet, match=match, again=again, denied=no)
 
 
-# Order: no call that the workflow's rules of order forbid now, and none of a tool that it withholds.
+# Order: no call that the rules of order forbid now, and none of a withheld tool.
 
 _WITHHELD = "it changes something, and no step of this task needs it"
 
@@ -141,8 +141,8 @@ def order(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        # What is wrong with calls of a reply, by id, in the order in which they would run: what ends the run comes
-        # last. A call that is refused does not run, so none after it depends on it.
+        # Judged in the order in which the calls would run: terminal ones last. A refused call does not run, so it is
+        # not ahead of the others.
         withheld = still_withheld(rules, state)
         ahead: tuple[ToolCall, ...] = ()
         found: dict[str, str] = {}
@@ -173,7 +173,7 @@ def _reason(rules: Rules, ledger: Ledger, call: ToolCall, ahead: tuple[ToolCall,
 
 
 def _outdated(rules: Rules, ledger: Ledger, left: Ledger, call: ToolCall) -> str | None:
-    """That the calls ahead of this one in its reply would make steps out of date which it needs.
+    """The objection that calls ahead in the same reply would make steps out of date that this call needs.
 
     `left` is the ledger with the successes that would still count.
     """
@@ -188,11 +188,11 @@ def _outdated(rules: Rules, ledger: Ledger, left: Ledger, call: ToolCall) -> str
     return f"a call before it in the same reply makes {again} necessary again" if again else None
 
 
-# Tool calls: no more of them in a run than its budget has.
+# Tool calls: no more than the budget has left.
 
 
 def tool_calls(rules: Rules) -> Guard:
-    """Stop a run whose reply has more calls than `Budget.tool_calls` leaves: none of them is run."""
+    """Stop a run whose reply has more calls than `Budget.tool_calls` has left; none of them runs."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         spent = over_budget(rules, state.ledger, len(calls))
@@ -201,11 +201,11 @@ def tool_calls(rules: Rules) -> Guard:
     return guard
 
 
-# Own checks: functions of the user's that say what is wrong with a call, and the past calls that they are shown.
+# Completion checks: the user's functions that judge a call, and the past calls that they may see.
 
 
 class PastCall(Struct, frozen=True, kw_only=True):
-    """A call that has succeeded. `result` is what the model was told: a JSON value, or else a text."""
+    """A successful call. `result` is its JSON value, or its text if that is not JSON."""
 
     tool: str
     arguments: Mapping[str, object]
@@ -213,21 +213,21 @@ class PastCall(Struct, frozen=True, kw_only=True):
 
 
 CheckOfArguments = Callable[[dict[str, object]], str | None]
-"""A pure function of a call's arguments: what is wrong with them, a sentence for the model; None: nothing."""
+"""A pure function of a call's arguments that returns what is wrong, as a sentence for the model, or None."""
 
 CheckOfResults = Callable[[dict[str, object], tuple[PastCall, ...]], str | None]
-"""The same of a call's arguments and of the calls that have succeeded before it, the last one last."""
+"""The same, also given the successful calls before it, the latest last."""
 
 CompletionCheck = CheckOfArguments | CheckOfResults
-"""Either of them; which, its parameters say."""
+"""Either of them; the parameters tell which."""
 
 
 def problem_with(
     check: CheckOfResults, arguments: str, calculating: ToolSpec | None, past: tuple[PastCall, ...]
 ) -> str | None:
-    """What the check says is wrong with a call of these arguments; None: nothing.
+    """What the check finds wrong with a call of these arguments; None if nothing.
 
-    `calculating` is its tool where that has calculated arguments: the check is given their results.
+    `calculating` is the call's tool if that has calculated arguments; the check is given their results.
     """
     try:
         worked_out = with_results(arguments, calculating) if calculating else arguments
@@ -237,7 +237,7 @@ def problem_with(
 
 
 def sees_results(check: CompletionCheck) -> TypeGuard[CheckOfResults]:
-    """Whether the check is to be called with what was found out, beside the arguments."""
+    """Whether the check also takes the past calls."""
     return not _of_arguments(check) and unfit_function(check, "arguments", "results") is None
 
 
@@ -246,7 +246,7 @@ def _of_arguments(check: CompletionCheck) -> TypeGuard[CheckOfArguments]:
 
 
 def of_both(check: CompletionCheck) -> CheckOfResults:
-    """The check as one of both. TypeError for a function of other parameters."""
+    """The check as a function of both. Raises TypeError for other parameters."""
     if _of_arguments(check):
         of_one = check
         return lambda arguments, _: of_one(arguments)
@@ -256,7 +256,7 @@ def of_both(check: CompletionCheck) -> CheckOfResults:
 
 
 def past_calls(state: State) -> tuple[PastCall, ...]:
-    """The calls that have succeeded, in their order; what compaction cut of them is there where the record has it."""
+    """The successful calls, in order, with results that compaction cut, if they can be recalled."""
     return tuple(_past_calls(state))
 
 
@@ -293,13 +293,11 @@ def _decoded_arguments(text: str) -> dict[str, object]:
     return _argument_values.decode(text)
 
 
-# Completion: no call that the user's own check refuses, by its arguments and by what was found out.
-
-
 def completion(checks: Mapping[str, CompletionCheck], tools: tuple[ToolSpec, ...] = ()) -> Guard:
-    """Object to calls of these tools that their checks refuse. Counts as a refusal.
+    """Object to calls that the check of their tool refuses. Counts as a refusal.
 
-    What `tools` says is calculated, the check is given the result of. Raises TypeError for a check of other parameters.
+    Calculated arguments of `tools` are replaced by their results for the check. Raises TypeError for a check with other
+    parameters.
     """
     calculating = {tool.name: tool for tool in tools if tool.calculated}
     both = {name: of_both(check) for name, check in checks.items()}
@@ -314,10 +312,10 @@ def completion(checks: Mapping[str, CompletionCheck], tools: tuple[ToolSpec, ...
     return guard
 
 
-# Grounding: no call with a value that nobody gave. A required step proves that a tool ran, not that it was used.
+# Grounding: no call with a value that nobody gave. A required step shows that a tool ran, not that its result was used.
 #
-# What counts as given is what the user said and what tools answered, errors too. An answer is no evidence for what it
-# repeats of its own call. What a value shows is in `stages.seen`.
+# The user's words and the tools' answers, errors included, count as given. An answer is no evidence for a value that it
+# repeats from its own call. `stages.seen` decides whether a text shows a value.
 
 _MadeUp = tuple[tuple[Grounded, Json], ...]
 
@@ -340,7 +338,7 @@ def grounding(rules: Rules) -> Guard:
 
 
 def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) -> Ungrounded:
-    # What it could be called with instead is not said while a person has to decide about a call of it.
+    # No other values are suggested while a person has to decide about a call of this tool.
     waits = unknown_outcome(tool, state.ledger) is not None
     optional = optional_members(msgspec.json.decode(tool.parameters, type=dict))
     values = tuple(
@@ -366,9 +364,9 @@ _PROPOSED_VALUES = 3
 
 
 def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> tuple[tuple[Json, str], ...]:
-    """The latest values that tools gave for it: under the argument's own name, else any of its type; three at most.
+    """The latest values from tools for the argument: those under its own name, else any of its type; three at most.
 
-    What can be left out is not filled with any value of its type.
+    For an optional argument, only values under its own name.
     """
     alike = dict[tuple[Json, str], None]()
     named = dict[tuple[Json, str], None]()
@@ -390,15 +388,15 @@ def _json(value: Json) -> str:
     return msgspec.json.encode(value).decode()
 
 
-# Unseen values: no write that no rule speaks of with a value that nobody gave.
+# Unseen values: no write without any rule of its own with a value that nobody gave.
 
 
 def no_unseen_values(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it.
 
-    A value is a number, a text with a digit, such as an id or a time, or a short text such as a name, of which one word
-    at least has to be given: what else a model writes is its own words. A number, a date or a time may be worked out
-    ("tomorrow at noon"), so a call that is made again with the same ones is not objected to for them.
+    A value is a number, a text with a digit (an ID, a time), or a short text such as a name, of which at least one word
+    must be given; longer texts are the model's own words. Numbers, dates and times may be derived ("tomorrow at noon"),
+    so they are accepted when the same call is made again.
     """
     free = {tool.name: tool for tool in rules.tools if tool.name in rules.unruled}
 
@@ -435,11 +433,11 @@ _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 
 _FEW = 3
-"""Maximum words of a text that is a value; a longer one is the model's own words."""
+"""Maximum words of a text that is a value; longer ones are the model's own words."""
 
 
 def _parts(value: Json) -> list[Json]:
-    """What has to be given of a value, one of it at least: itself, or a word of a short text; nothing of any other."""
+    """The parts of a value of which at least one must be given: itself, or the words of a short text; else none."""
     if isinstance(value, str):
         if any(map(str.isdigit, value)):
             return [value]
@@ -452,7 +450,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def _worked_out(value: Json) -> bool:
-    """Whether it may have been worked out from what was given: a number, a date, a time."""
+    """Whether the value may be derived from given ones: a number, a date, a time."""
     return isinstance(value, int | float) or (isinstance(value, str) and _NUMERIC.fullmatch(value) is not None)
 
 
@@ -460,13 +458,13 @@ _NUMERIC = re.compile(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
 
 
 def _listed(tool: ToolSpec) -> frozenset[str]:
-    """The arguments whose values its schema lists."""
+    """The arguments whose values are listed in the schema."""
     kinds = msgspec.json.decode(tool.parameters, type=dict[str, Raw]).get("properties")
     found = msgspec.json.decode(kinds, type=dict[str, dict[str, object]]) if kinds else {}
     return frozenset(name for name, kind in found.items() if kind.keys() & {"enum", "const", "$ref"})
 
 
-# Placeholders: no call with an argument that only stands for a value, such as `<customer_id>`.
+# Placeholders: no call with a placeholder as an argument, such as `<customer_id>`.
 
 
 def no_placeholders(rules: Rules) -> Guard:
@@ -487,11 +485,11 @@ def no_placeholders(rules: Rules) -> Guard:
     return guard
 
 
-# Questions: none to the user that only repeats what the user has just asked, as small models do.
+# Questions: none to the user that only repeats the user's own message, as small models do.
 
 
 def no_echoes(tool: str, argument: str) -> Guard:
-    """Object to calls of the tool whose argument has the words of the user's last message. Counts as a refusal."""
+    """Object to calls of the tool whose argument repeats the user's last message. Counts as a refusal."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         said = next((m for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), None)
@@ -515,17 +513,17 @@ def _words(text: str) -> list[str]:
     return "".join(one if one.isalnum() else " " for one in text.casefold()).split()
 
 
-# Repetition: no call a third time that was answered the same twice, or written twice, with nothing new in between.
+# Repetition: no third time for a call with the same answer twice, or a write made twice, with nothing new in between.
 
 _PROPOSED_CALLS = 5
-"""Values that a correction names."""
+"""Maximum values that a correction suggests."""
 
 
 def repetition(rules: Rules) -> Guard:
-    """Object to calls that were answered `max_repeats` times already, and in vain the last time.
+    """Object to calls that were already answered `max_repeats` times, the last time without anything new.
 
-    A write that is made again is in vain whatever it answers (`stages.progress`); one that no rule of the
-    workflow speaks of is made once. Tools that are `repeatable` may be called again and again. It never ends a run.
+    A repeated write brings nothing new, whatever it answers (`stages.progress`); a write without any rule is made only
+    once. `repeatable` tools are exempt. It never ends a run.
     """
     most = rules.limits.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
@@ -540,7 +538,7 @@ def repetition(rules: Rules) -> Guard:
             (call, _times(call, state, written=call.name in once, most=most)) for call in calls if call.name in bound
         )
         again = [(call, count) for call, count in made if count >= limit[call.name]]
-        # A write that is no pending step is not proposed to a model that gets nowhere.
+        # Only writes that are pending steps are suggested to a model that is stuck.
         left = pending(rules, ledger) if again else []
         may = offered_tools(rules, state) if again else ()
         others = tuple(tool.name for tool in may if tool.effect != "write" or tool.name in left)
@@ -550,7 +548,7 @@ def repetition(rules: Rules) -> Guard:
                 wrong=Repeated(
                     times=count,
                     others=others,
-                    # What it could be called with instead; nothing while a person has to decide about a call of it.
+                    # No other values are suggested while a person has to decide about a call of this tool.
                     values=()
                     if unknown_outcome(bound[call.name], ledger)
                     else values_to_try(bound[call.name], state)[:_PROPOSED_CALLS],
@@ -564,9 +562,9 @@ def repetition(rules: Rules) -> Guard:
 
 
 def _times(call: ToolCall, state: State, *, written: bool, most: int) -> int:
-    """How often it was made in vain; a write also since the user has last said something.
+    """How often the call was made without anything new; for a write, how often since the last user message.
 
-    A look-up that was made once, with nothing new since, counts where once is the maximum.
+    If the maximum is one, a look-up that was made once with nothing new since counts too.
     """
     answered = times_answered(state.ledger, call.name, call.arguments)
     turns = turns_written(state.ledger, call.name, call.arguments) if written or most == 1 else ()
@@ -577,12 +575,13 @@ def _times(call: ToolCall, state: State, *, written: bool, most: int) -> int:
     return max(answered, sum(turn > asked for turn in turns))
 
 
-# Calculated: no call with a calculation that cannot be worked out, or whose numbers nobody gave.
+# Calculated: no call with an invalid calculation, or one with numbers that nobody gave.
 #
-# The model writes the calculation, forge does it (`stages.arithmetic`, where it is also said what counts as given).
+# The model writes the calculation and forge evaluates it (`stages.arithmetic`, which also defines which numbers count
+# as given).
 
 _SHOWN = 6
-"""Numbers that a correction names, the latest ones."""
+"""Maximum numbers that a correction suggests, the latest ones."""
 
 _Checks = dict[tuple[str, str], Check]
 
@@ -607,8 +606,8 @@ def calculated(rules: Rules) -> Guard:
 
 
 def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[Miscalculation, ...]:
-    """What is wrong with the calculations; if nothing is, each result that does not fit what the argument may be."""
-    # A person who writes a number means it; how they came to it is their own affair.
+    """What is wrong with the calculations; if nothing is, the results that do not match the argument's schema."""
+    # A person who edits a number need not show where it comes from.
     if not isinstance(state.phase, Edited) and (wrong := calculation_problems(tool, arguments, state)):
         return wrong
     found: list[Miscalculation] = []
@@ -625,7 +624,7 @@ def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> 
 
 
 def _miscalculated(rules: Rules, state: State, tool: ToolSpec, problems: tuple[Miscalculation, ...]) -> Miscalculated:
-    # What it could be called with instead is not said while a person has to decide about a call of it.
+    # No numbers are suggested while a person has to decide about a call of this tool.
     given = () if unknown_outcome(tool, state.ledger) else everything_given(state)
     numbers = dict.fromkeys(
         (name, leaf, one.tool)
@@ -640,12 +639,16 @@ def _miscalculated(rules: Rules, state: State, tool: ToolSpec, problems: tuple[M
 
 
 class _Row(Struct, frozen=True):
-    """How a guard is made, and whether the rules give it anything to say."""
+    """How to make a guard, and whether it can object to anything under these rules."""
 
     make: Callable[[Rules], Guard]
     applies: Callable[[Rules], bool]
 
 
+# The order matters: a guard sees only the calls that those before it let through, so the first objection determines the
+# correction, and a Stop ends the run at once. Missing calls come first (steps, prerequisites, order), because no other
+# value would help; then the values, placeholders before grounding, which would say less; then repetition. The user's
+# checks come last, so that they only see calls that are otherwise right.
 GUARDS: Mapping[str, _Row] = MappingProxyType(
     {
         "required_steps": _Row(required_steps, lambda rules: bool(rules.required or rules.order)),
@@ -659,10 +662,10 @@ GUARDS: Mapping[str, _Row] = MappingProxyType(
         "completion": _Row(lambda rules: completion(rules.checks, rules.tools), lambda rules: bool(rules.checks)),
     }
 )
-"""Every guard that rules make, by the name that `Rules.without` and `forge ablate` know it by, in the order asked."""
+"""Every guard that follows from rules, in the order asked, by its name in `Rules.without` and `forge ablate`."""
 
 
 def guards_of(rules: Rules) -> tuple[Guard, ...]:
-    """The guards that hold what the rules say, in the order in which they are asked; none that has nothing to say."""
+    """The guards that can object under these rules, in the order in which they are asked."""
     on = (rule for name, rule in GUARDS.items() if name not in rules.without)
     return tuple(rule.make(rules) for rule in on if rule.applies(rules))

@@ -1,4 +1,4 @@
-"""Objections: what is wrong with a call or a reply, as data; how each kind is counted; what a guard returns."""
+"""Objections: what is wrong with a call or a reply, as data; how each kind counts; what a guard returns."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, assert_never, get_args
@@ -64,17 +64,16 @@ class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
 
 
 Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | NumberOverused | PercentageAsAmount | WrongResult
-"""What may be wrong with one calculated argument."""
+"""Everything that may be wrong with a calculated argument."""
 
 
-# Objection: what is wrong with one call, or with a whole reply, as data.
+# Objection: what is wrong with a call, or with a whole reply, as data.
 #
-# An objection counts as a mistake (`stages.objection` says in which count), and the model is told of it
-# (`stages.nudges` says in which words).
+# An objection counts as a mistake (`mistake_of`), and the model is told about it (`stages.nudges`).
 
 
 class BareText(Struct, frozen=True, kw_only=True, tag="bare_text"):
-    """A reply without a call that can be used; `damage` says what is wrong with one that was meant."""
+    """A reply without a usable call; `damage` is what is wrong with a call that was meant."""
 
     allowed: tuple[str, ...]
     damage: str | None = None
@@ -87,9 +86,9 @@ class CutOff(Struct, frozen=True, kw_only=True, tag="cut_off"):
 
 
 class MaybeMeant(Struct, frozen=True, kw_only=True, tag="maybe_meant"):
-    """A reply that shows calls of these tools among other words, or one with this `damage`: are they meant?
+    """A reply with calls of these tools among other words, or with a damaged call, that may or may not be meant.
 
-    `words`: a text is an answer, and this one is if they are not.
+    `words`: text is an answer, so this reply is the answer if they are not meant.
     """
 
     tools: tuple[str, ...]
@@ -98,7 +97,7 @@ class MaybeMeant(Struct, frozen=True, kw_only=True, tag="maybe_meant"):
 
 
 class NothingDone(Struct, frozen=True, kw_only=True, tag="nothing_done"):
-    """An answer in words, where a tool that changes something might have been meant and none was called."""
+    """An answer in words without any call, although a write may have been meant."""
 
     allowed: tuple[str, ...]
 
@@ -110,14 +109,14 @@ class Empty(Struct, frozen=True, kw_only=True, tag="empty"):
 
 
 RepeatSource = Literal["result", "user", "done"]
-"""Where a call was before: in a tool's result, in what the user wrote, among the calls that have succeeded."""
+"""Where the call occurred before: in a tool's result, in the user's message, among the successful calls."""
 
 RepeatWay = Literal["alone", "native", "none"]
-"""How to make it if it is meant: by a reply that is nothing but the call, by a native call, not at all."""
+"""How to make the call if it is meant: in a reply with nothing else, as a native call, or not at all."""
 
 
 class Repeat(Struct, frozen=True, kw_only=True):
-    """A call in a text that only repeats one."""
+    """A call in a text that only repeats an earlier one."""
 
     tool: str
     source: RepeatSource
@@ -132,27 +131,27 @@ class OnlyRepeats(Struct, frozen=True, kw_only=True, tag="only_repeats"):
 
 
 class Echo(Struct, frozen=True, kw_only=True, tag="echo"):
-    """A reply in words that only repeats what forge has told the model."""
+    """A reply in words that only repeats a text from forge."""
 
     allowed: tuple[str, ...]
 
 
 class UnknownTool(Struct, frozen=True, kw_only=True, tag="unknown_tool"):
-    """A call of a tool that does not exist; `nearest` is the known name that is most like it."""
+    """A call of a tool that does not exist; `nearest` is the most similar known name."""
 
     known: tuple[str, ...]
     nearest: str | None = None
 
 
 class BadArguments(Struct, frozen=True, kw_only=True, tag="bad_arguments"):
-    """A call whose arguments do not fit the tool's schema; `cut`: the reply hit its limit of tokens."""
+    """A call whose arguments do not match the tool's schema; `cut`: the reply hit its token limit."""
 
     problems: tuple[Problem, ...]
     cut: bool = False
 
 
 class Guessed(Struct, frozen=True, kw_only=True, tag="guessed"):
-    """A call that could only be read by guessing, of a tool for which that is too dangerous."""
+    """A call that could only be read by guessing, of a tool that is too dangerous for that."""
 
     repairs: tuple[str, ...]
 
@@ -162,14 +161,14 @@ class AmongWords(Struct, frozen=True, kw_only=True, tag="among_words"):
 
 
 class BesideDamage(Struct, frozen=True, kw_only=True, tag="beside_damage"):
-    """A call that was fine, after one that cannot be read, or meant to end the run without it."""
+    """A valid call after one that cannot be read, or a terminal call beside one."""
 
 
 class StepsPending(Struct, frozen=True, kw_only=True, tag="steps_pending"):
     """A terminal call before its required steps, for the `attempt`-th time in a row.
 
-    `again` are those of them that were done, and are out of date; `denied` those whose latest answer does not count;
-    `left` are the listed values that some of them still have to be called with.
+    `again` are the steps that were done but are out of date, `denied` those whose latest result does not count, and
+    `left` the listed values that steps must still be called with.
     """
 
     steps: tuple[str, ...]
@@ -180,10 +179,9 @@ class StepsPending(Struct, frozen=True, kw_only=True, tag="steps_pending"):
 
 
 class PrerequisiteMissing(Struct, frozen=True, kw_only=True, tag="prerequisite_missing"):
-    """A call before these tools have succeeded; `match` are arguments that must have the same value there.
+    """A call before these tools have succeeded; `match` are arguments that must have the same values there.
 
-    `again` are those of them that have succeeded, and are out of date; `denied` those whose latest answer does not
-    count.
+    `again` are the tools that have succeeded but are out of date, `denied` those whose latest result does not count.
     """
 
     tools: tuple[str, ...]
@@ -193,7 +191,7 @@ class PrerequisiteMissing(Struct, frozen=True, kw_only=True, tag="prerequisite_m
 
 
 class NeedsDecision(Struct, frozen=True, kw_only=True, tag="needs_decision"):
-    """A call that needs others of unknown outcome, about which a person has to decide first."""
+    """A call that depends on others with an unknown outcome, about which a person has to decide first."""
 
     tools: tuple[str, ...]
     allowed: tuple[str, ...]
@@ -207,9 +205,9 @@ class OutOfOrder(Struct, frozen=True, kw_only=True, tag="out_of_order"):
 
 
 class Placeholder(Struct, frozen=True, kw_only=True, tag="placeholder"):
-    """A call with arguments that only stand for a value: names and texts.
+    """A call with placeholders as arguments: their names and texts.
 
-    `again`: the tool may be called with the value then; not while a call of it has an unknown outcome.
+    `again`: the tool may be called once the value is known; not while a call of it has an unknown outcome.
     """
 
     arguments: tuple[tuple[str, str], ...]
@@ -217,7 +215,7 @@ class Placeholder(Struct, frozen=True, kw_only=True, tag="placeholder"):
 
 
 class Unseen(Struct, frozen=True, kw_only=True):
-    """A value, as JSON, that stands in no result of its `sources`; without any: nowhere.
+    """A value, as JSON, that occurs in no result of its `sources`; without sources, nowhere.
 
     `optional`: the argument may be left out.
     """
@@ -229,7 +227,7 @@ class Unseen(Struct, frozen=True, kw_only=True):
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """A value, as JSON, that a tool gave, and the name under which it may be used."""
+    """A value, as JSON, from a tool, and the argument that it may be used for."""
 
     name: str
     value: str
@@ -237,7 +235,7 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 class Ungrounded(Struct, frozen=True, kw_only=True, tag="ungrounded"):
-    """A call with values that nobody gave; `seen` are some that were, `others` the tools that may find them."""
+    """A call with values that nobody gave; `seen` are some that were given, `others` the tools that may find them."""
 
     values: tuple[Unseen, ...]
     seen: tuple[Seen, ...] = ()
@@ -245,7 +243,7 @@ class Ungrounded(Struct, frozen=True, kw_only=True, tag="ungrounded"):
 
 
 class Miscalculated(Struct, frozen=True, kw_only=True, tag="miscalculated"):
-    """A call with calculations that cannot be used; `seen` are numbers that can, `others` tools that may find some."""
+    """A call with unusable calculations; `seen` are usable numbers, `others` the tools that may find some."""
 
     problems: tuple[Miscalculation, ...]
     seen: tuple[Seen, ...] = ()
@@ -253,9 +251,9 @@ class Miscalculated(Struct, frozen=True, kw_only=True, tag="miscalculated"):
 
 
 class Repeated(Struct, frozen=True, kw_only=True, tag="repeated"):
-    """A call that was answered so many `times`; `others` may be called instead, `values` were not tried.
+    """A call that was already answered this many `times`; `others` may be called instead, `values` were not tried.
 
-    `written`: its answers differed, but it writes.
+    `written`: its answers differed, but it is a write.
     """
 
     times: int
@@ -271,9 +269,9 @@ class Incomplete(Struct, frozen=True, kw_only=True, tag="incomplete"):
 
 
 class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
-    """What a guard of the user's own has against a call: a text for the model that stands as it is.
+    """The objection of a user's guard: a text that is sent to the model as it is.
 
-    `kind` is that of the message, one of `stages.message.NUDGES`; `counter` the count that it adds to.
+    `kind` is the kind of the message, one of `stages.message.NUDGES`; `counter` is the count that it adds to.
     """
 
     text: str
@@ -282,10 +280,10 @@ class Custom(Struct, frozen=True, kw_only=True, tag="custom"):
 
 
 NoCall = BareText | MaybeMeant | NothingDone | CutOff | Empty | Echo | OnlyRepeats
-"""What may be wrong with a whole reply."""
+"""Everything that may be wrong with a whole reply."""
 
 Unfit = UnknownTool | BadArguments | Guessed | AmongWords | BesideDamage
-"""What the stage `validate` may have against a call."""
+"""The objections of the stage `validate` to a call."""
 
 Forbidden = (
     StepsPending
@@ -299,13 +297,13 @@ Forbidden = (
     | Incomplete
     | Custom
 )
-"""What a guard may have against a call."""
+"""The objections of guards to a call."""
 
 Wrong = NoCall | Unfit | Forbidden
 
 
 class Objection(Struct, frozen=True, kw_only=True):
-    """What is wrong with a call; with the whole reply, where there is no call."""
+    """What is wrong with a call, or with the whole reply if `call` is None."""
 
     wrong: Wrong
     call: ToolCall | None = None
@@ -326,14 +324,14 @@ class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
 
 
 Verdict = Sequence[Objection] | Stop
-"""What is wrong with calls of the batch, nothing where they may run; or the end of the run."""
+"""The objections to calls of the batch, empty if all may run; or the end of the run."""
 
 Guard = Callable[[State, tuple[ToolCall, ...]], Verdict]
 """A guardrail: a pure function of the state before the batch and of the batch."""
 
 
 def not_a_guard(given: Callable[..., object]) -> str | None:
-    """Why a function is no guard, as a sentence: one that makes guards is often given where it should be called."""
+    """Why a function is no guard, as a sentence; often a function that makes guards was passed without calling it."""
     if getattr(given, "__annotations__", {}).get("return") in (Guard, "Guard"):
         name = getattr(given, "__name__", type(given).__name__)
         return f"{name} makes a guard; call it, as in {name}(…)"
@@ -341,7 +339,7 @@ def not_a_guard(given: Callable[..., object]) -> str | None:
 
 
 def not_a_verdict(given: object, calls: Sequence[ToolCall]) -> str | None:
-    """Why that is no verdict on these calls, as a sentence."""
+    """Why this is no verdict on these calls, as a sentence; None if it is."""
     if isinstance(given, Stop):
         return None
     if not isinstance(given, list | tuple):
@@ -360,7 +358,7 @@ def not_a_verdict(given: object, calls: Sequence[ToolCall]) -> str | None:
 
 
 def _unknown(wrong: object) -> str:
-    """What forge does not know of what an objection says is wrong, with what may stand there; empty: nothing."""
+    """The invalid part of an objection's `wrong`, with the valid choices; empty if it is valid."""
     if not isinstance(wrong, get_args(Wrong)):
         return f"wrong={wrong!r:.200}; write Objection(call=call, wrong=Custom(text=…))"
     if not isinstance(wrong, Custom):
@@ -374,7 +372,7 @@ def _unknown(wrong: object) -> str:
     return "" if isinstance(given, str) else f"Custom(text={given!r:.200}); it must be a string"
 
 
-# Mistakes: how each kind of objection is counted, kept in the history and named.
+# Mistakes: how each kind of objection is counted, stored and named.
 
 NudgeKind = Literal[
     "retry",
@@ -390,20 +388,19 @@ NudgeKind = Literal[
     "incomplete",
     "provenance",
 ]
-"""The names by which a user's own words replace forge's.
+"""The names by which users replace forge's texts.
 
-`retry`: a reply without a call that can be used. The others answer a call: of no tool, with arguments that do not
-fit, before its steps, before its prerequisites, made before with the same answer, with a value that nobody gave, with
-a calculation that cannot be used, with a placeholder for a value, against a rule of order, one whose arguments the
-user's own check refuses, and one that ends the run with what forge has told the model as its text. `provenance`: a
-reply whose calls only repeat what was shown or done before.
+`retry`: a reply without a usable call. `provenance`: a reply whose calls only repeat what was shown or done before. The
+others are about a call: of an unknown tool, with arguments that do not match the schema, before its steps, before its
+prerequisites, repeated with the same result, with a value that nobody gave, with an unusable calculation, with a
+placeholder, against a rule of order, refused by a completion check.
 """
 
 
 class _Mistake(Struct, frozen=True):
-    """A kind of mistake: the count that it adds to, the kind of its message, what its text begins with in brackets.
+    """A kind of mistake: its count, the kind of its message, and the prefix of its text.
 
-    `name` is None where no words but its own can be said of it.
+    `name` is None if users cannot replace its text.
     """
 
     name: NudgeKind | None
@@ -413,7 +410,7 @@ class _Mistake(Struct, frozen=True):
 
 
 def mistake_of(wrong: Wrong) -> _Mistake:
-    """Which mistake that is."""
+    """The kind of mistake."""
     match wrong:
         case BareText() | NothingDone() | CutOff() | Empty() | Echo():
             return _Mistake("retry", "retries")
@@ -452,6 +449,6 @@ def mistake_of(wrong: Wrong) -> _Mistake:
 
 
 def with_mistakes(ledger: Ledger, objections: Iterable[Objection]) -> Ledger:
-    """The ledger after these objections to one batch: one more in each count that they add to."""
+    """The ledger after these objections to one batch: one more in each of their counts."""
     counters = dict.fromkeys(mistake_of(objection.wrong).counter for objection in objections)
     return replace(ledger, **{counter: mistake_count(ledger, counter) + 1 for counter in counters})

@@ -113,15 +113,15 @@ def _limits(so_far: Offer, tool: ToolSpec) -> tuple[object, ...]:
 
 
 def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
-    """The tools that the next reply should choose from: some of the legal ones, at least one if any is."""
+    """The tools on offer: some of the legal ones, at least one if any is legal."""
     return offer(rules, state).tools
 
 
 def remember(rules: Rules, state: State) -> State:
-    """The state that remembers what is asked of its messages at each turn: up to the last one, none is read again.
+    """The state with a memo of what each turn looks for in its messages, so that none is read twice.
 
-    What they show is asked of values that must have been seen. Of a conversation that is not gone on with, as in the
-    proxy, it is not gathered: most values are found near its end.
+    The values that messages show are indexed only for runs that continue. In the proxy, each request is a new
+    state, and most values are found near the end of its history.
     """
     if state.known() and any(tool.grounded or tool.calculated for tool in rules.tools):
         state = with_shown(state)
@@ -132,9 +132,9 @@ def remember(rules: Rules, state: State) -> State:
 
 
 def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
-    """Only the tools that end the run, where the budget has one model call left of several.
+    """Only the tools that end the run, if the budget has one of several model calls left.
 
-    What any other would find out, no model call could use any more.
+    No further model call could use what another tool finds.
     """
     ends = tuple(tool for tool in so_far.tools if tool.effect == "terminal")
     if state.ledger.budget.calls != 1 or not state.ledger.turn or not ends:
@@ -143,7 +143,7 @@ def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def asked_about(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Only the tools of the calls that the model was asked about, where words are an answer too."""
+    """Only the tools of the calls that the model was asked about, if words are an answer too."""
     tools = state.ledger.asked_about
     if not tools or not welcomes_words(rules, state.ledger):
         return so_far
@@ -162,17 +162,20 @@ def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
     left = [name for name in pending(rules, state.ledger) if name not in open_steps]
     looks = [tool.name for tool in so_far.tools if _looks(tool)]
     if any(name in left for name in looks) and not replies_without_progress(state.ledger):
-        return _only(so_far, lambda tool: tool.effect != "write" or tool.name in _needed(rules))
+        # What the run has to call, may have to call first, or could not call later is not held back.
+        bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
+        needed = needed_tools(rules, (*rules.required, *rules.terminal, *bound))
+        return _only(so_far, lambda tool: tool.effect != "write" or tool.name in needed)
     if _nothing_found(rules, state, looks):
         return _only(so_far, lambda tool: tool.effect != "terminal")
     return so_far
 
 
 def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
-    """Whether nothing was found yet, a look-up was not tried, and each tool that ends the run needs a value.
+    """Whether nothing was found yet, a look-up was not tried, and each tool that ends the run needs a grounded value.
 
-    That is a grounded one, which could only be the user's; ids aside, which users give. Not once a user has said
-    something again: that may mean any end.
+    Without a look-up, such a value could only come from the user; IDs do not count, because users give them. False once
+    the user has said something again, which may mean any end.
     """
     ends = [tool for tool in rules.tools if tool.effect == "terminal"]
     needy = bool(ends) and all(any(not is_id(bound.argument) for bound in tool.grounded) for tool in ends)
@@ -184,7 +187,7 @@ def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
 
 
 def _gets_nowhere(ledger: Ledger) -> bool:
-    """Whether replies keep bringing nothing new: the same call again, or several that failed in different ways."""
+    """Whether the model is stuck: it repeats a call, or several replies failed in different ways."""
     vain = replies_without_progress(ledger)
     return bool(vain and repeated_attempts(ledger)) or vain > PATIENCE or ledger.retries > 1
 
@@ -193,14 +196,8 @@ def _looks(tool: ToolSpec) -> bool:
     return tool.effect == "read" and tool != RECALL
 
 
-def _needed(rules: Rules) -> frozenset[str]:
-    """The tools that the run has to call, may have to call first, or could not call later."""
-    bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
-    return needed_tools(rules, (*rules.required, *rules.terminal, *bound))
-
-
 def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """The tools that have to be called with each listed value only with those that are left of them."""
+    """Tools that must be called with each listed value: only with the values that are left."""
     if _gets_nowhere(state.ledger):
         return so_far
     left = {one.tool: one.values for one in listed_values_left(rules, state.ledger)}
@@ -212,10 +209,10 @@ def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Only the pending steps that the last reply did not call, once replies bring nothing new.
+    """Only the pending steps that the last reply did not call, once the model is stuck.
 
-    A small model that is stuck makes the same call again, or guesses another value for it, until the budget is spent.
-    What it was stuck on is back in the next reply but one. Not where the answer of a step may call for something else.
+    A stuck small model repeats a call, or guesses values for it, until the budget is spent. The call is offered again
+    one reply later. Not if the result of a step may call for something else.
     """
     if not _gets_nowhere(state.ledger) or unsettled_steps(rules, state):
         return so_far
@@ -227,12 +224,12 @@ def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
 def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the call that the last reply made in vain, for this one reply.
 
-    A value that a tool refused with an example of how to write it is offered written like that, and no other: a small
-    model repeats what it wrote. A look-up with one text that found nothing is offered the values that were seen and
-    not used. Without any, or where it failed for good, it is left out, if another look-up is offered. So is a tool
-    without arguments, unless only writes are left. Held to any other text, a small model goes on to write
-    `Lund-Lund`, `Lund-Lund-Lund`, or until its reply is cut off. Anything else may be right with other arguments, and
-    for a write, others are not to be suggested.
+    If the tool showed how to write a value, only the rewritten value is offered, because a small model repeats what it
+    wrote. A look-up with one text argument that found nothing is offered the values that were seen and not used. If
+    there are none, or the look-up failed for good, it is left out as long as another look-up is offered. (A pattern
+    that only excludes the old text does not help: a small model writes `Lund-Lund`, `Lund-Lund-Lund`, until its reply
+    is cut off.) A tool without arguments is left out unless only writes would remain. Other tools may be right with
+    other arguments, and other values for a write must not be suggested.
     """
     if replies_without_progress(state.ledger):
         right = {tool.name: values for tool in so_far.tools if (values := put_right(tool, state))}
@@ -243,23 +240,27 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     spec = rules.tool(refused.name) if refused else None
     if spec is None or spec.repeatable:
         return so_far
-    if _takes_arguments(spec):
-        # A grounded value is chosen from a list, which `refused_values` takes it from.
+    if msgspec.json.decode(spec.parameters, type=_Parameters).properties:
+        # Grounded values are chosen from a list, from which `denied_values` removes it.
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
         if values := values_to_try(spec, state):
             return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
-        # Another text may be right, so the model is not driven to write, or to end, for want of another look-up.
+        # Another text may be right, so the model must not be pushed to write, or to end, for lack of another look-up.
         left = _only(so_far, lambda tool: tool.name != spec.name)
         return left if any(map(_looks, left.tools)) else so_far
     left = _only(so_far, lambda tool: tool.name != spec.name)
     return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
 
 
-def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Words alone, where they are welcome and the last reply only made a call again.
+class _Parameters(Struct):
+    properties: dict[str, Raw] = {}
 
-    Only where writes that no rule speaks of are on offer: the model may have done what was asked, and not know it.
+
+def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Words alone, if they are welcome and the last reply only repeated a call.
+
+    Only if writes without any rule are on offer: the model may have done what was asked without noticing.
     """
     again = any(attempt.turn == state.ledger.turn for attempt in repeated_attempts(state.ledger))
     return replace(so_far, tools=()) if again and rules.unruled and so_far.words else so_far
@@ -344,32 +345,20 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
         "given_numbers": Narrowing(given_numbers, "calculations must use numbers that were seen", always=True),
     }
 )
-"""Every narrowing, by the name that `Rules.without` and `forge ablate` know it by, in the order in which they apply."""
+"""Every narrowing, in the order in which they apply, by its name in `Rules.without` and `forge ablate`."""
 
 WITHHELD = "withheld"
-"""What holds back a tool that is not legal, beside the narrowings (`Rules.withheld`)."""
+"""The `Held.by` of a tool that is not legal (`Rules.withheld`)."""
 
 
 def why_held(by: str) -> str:
-    """Why tools are not offered (`Held.by`), in words, and what to do about it."""
+    """Why tools are not offered, in words, and what to do about it."""
     if by == WITHHELD:
         return "it writes, and no required step needs it; optional_steps allows it"
     return NARROWINGS[by].why if by in NARROWINGS else f"the narrowing {by}"
 
 
 def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
-    """The offer with these of its tools; the same offer where all are, or none."""
+    """The offer with only the tools to keep; unchanged if these are all or none."""
     tools = tuple(tool for tool in so_far.tools if keep(tool))
     return replace(so_far, tools=tools) if 0 < len(tools) < len(so_far.tools) else so_far
-
-
-# What the narrowings stand on.
-
-
-class _Parameters(Struct):
-    properties: dict[str, Raw] = {}
-
-
-def _takes_arguments(tool: ToolSpec) -> bool:
-    """Whether there is any argument that a call of it may have."""
-    return bool(msgspec.json.decode(tool.parameters, type=_Parameters).properties)

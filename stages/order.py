@@ -67,18 +67,6 @@ def _within(name: str, value: Json) -> Iterable[tuple[str, Json]]:
             return ()
 
 
-def not_yet_called(each: Each, tool: str, done: tuple[Success, ...]) -> tuple[str, ...] | None:
-    """The listed values without a successful call of `tool`; None if nothing was listed for it yet.
-
-    `done` are the successes that count.
-    """
-    listed = next((here.values for one in reversed(done) for here in one.listed if here.tool == tool), None)
-    if not listed:
-        return listed
-    made = {_called_with(each, one.arguments) for one in done if one.name == tool}
-    return tuple(value for value in listed if value not in made)
-
-
 def limited_argument(tool: ToolSpec, argument: str, values: tuple[str, ...]) -> ToolSpec:
     """The tool with that argument limited to the first of these values; unchanged if it is no text or whole number."""
     schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
@@ -87,17 +75,14 @@ def limited_argument(tool: ToolSpec, argument: str, values: tuple[str, ...]) -> 
     if not isinstance(own, dict) or own.keys() - ANY_VALUE:
         return tool
     kind = own.get("type")
-    allowed = [_whole_number(value) if kind == "integer" else value for value in values[:_OFFERED]]
-    if kind not in ("string", "integer") or None in allowed:
+    allowed: list[int | str] = [*values[:_OFFERED]]
+    if kind == "integer":
+        allowed = [int(v) for v in values[:_OFFERED] if v.removeprefix("-").isdecimal() and len(v) < _DIGITS]
+    if kind not in ("string", "integer") or len(allowed) < len(values[:_OFFERED]):
         return tool
     properties[argument] = Raw(msgspec.json.encode({"type": kind, "enum": allowed}))
     schema["properties"] = Raw(msgspec.json.encode(properties))
     return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
-
-
-def _called_with(each: Each, arguments: str) -> str:
-    value = _raw_members.decode(arguments).get(each.argument)
-    return "" if value is None else _text(_any.decode(value))
 
 
 def _is_meant(each: Each, name: str) -> bool:
@@ -108,10 +93,6 @@ def _is_meant(each: Each, name: str) -> bool:
 
 def _text(value: Json) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-
-
-def _whole_number(value: str) -> int | None:
-    return int(value) if value.removeprefix("-").isdecimal() and len(value) < _DIGITS else None
 
 
 _OFFERED = 64
@@ -204,9 +185,12 @@ def current_successes(
         _note(call.name, call.arguments, changes, since)
     found: list[Success] = []
     for success in reversed(successes):
-        if not any(
-            _affects(change, since[change], success) for change in watching.get(success.name, ()) if change in since
-        ):
+        changed = (
+            (argument_value(success.arguments, c.match_arg), since[c])
+            for c in watching.get(success.name, ())
+            if c in since
+        )
+        if not any(value is None or None in values or value in values for value, values in changed):
             found.append(success)
         _note(success.name, success.arguments, changes, since)
     return _convincing(order, tuple(reversed(found)), ahead)
@@ -253,11 +237,6 @@ def _note(name: str, arguments: str, changes: Collection[Change], since: dict[Ch
             since.setdefault(change, set()).add(argument_value(arguments, change.match_arg))
 
 
-def _affects(change: Change, changed: Collection[bytes | None], looked: Success) -> bool:
-    value = argument_value(looked.arguments, change.match_arg)
-    return value is None or None in changed or value in changed
-
-
 def argument_value(arguments: str, name: str | None) -> bytes | None:
     """The value of that argument as canonical JSON; None if there is no such argument, or no name."""
     value = None if name is None else msgspec.json.decode(canonical(arguments), type=dict[str, Raw]).get(name)
@@ -292,20 +271,29 @@ def obstacle(
 
 def underused_tools(order: tuple[Use, ...], done: tuple[Success, ...]) -> tuple[str, ...]:
     """The tools that must still be called more often before the run may end. `done` are the successes that count."""
-    return tuple(tool for use in order for tool in _underused(use, done))
-
-
-def _underused(use: Use, done: tuple[Success, ...]) -> tuple[str, ...]:
-    left = values_left(use, done)
-    if left is None and use.each_of:
-        return (use.each_of.tool,)
-    few = use.at_least and times_used(use, done) < use.at_least
-    return (use.tool,) if few or left else ()
+    found: list[str] = []
+    for use in order:
+        left = values_left(use, done)
+        if left is None and use.each_of:
+            found.append(use.each_of.tool)
+        elif left or (use.at_least and times_used(use, done) < use.at_least):
+            found.append(use.tool)
+    return tuple(found)
 
 
 def values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
-    """The values of `each_of` that the tool must still be called with; None if none were listed yet."""
-    return not_yet_called(use.each_of, use.tool, done) if use.each_of else None
+    """The values of `each_of` that the tool must still be called with; None if none were listed yet.
+
+    `done` are the successes that count.
+    """
+    if use.each_of is None:
+        return None
+    listed = next((here.values for one in reversed(done) for here in one.listed if here.tool == use.tool), None)
+    if not listed:
+        return listed
+    given = (_raw_members.decode(one.arguments).get(use.each_of.argument) for one in done if one.name == use.tool)
+    made = {_text(_any.decode(value)) for value in given if value is not None}
+    return tuple(value for value in listed if value not in made)
 
 
 def times_used(use: Use, done: tuple[Success, ...]) -> int:

@@ -179,7 +179,7 @@ def not_a_stage(given: object) -> str | None:
         return None
     shown = getattr(given, "__name__", repr(given)[:200])
     if not callable(given):
-        return f"{shown} is no stage; a stage is a function from State to Result[State, Halt], made with @on(Phase)"
+        return f"{shown} is not a stage; a stage is a function from State to Result[State, Halt], made with @on(Phase)"
     if isinstance(given, type):
         return f"{shown} is a class; write {shown}(…)"
     if is_async(given):

@@ -16,18 +16,18 @@ from stages.rescue.found import Family, Format
 from stages.state import Ledger, Listed, Spoken, State, Success, known_messages
 from stages.tool import RECALL, ToolEffect, ToolSpec
 
-# Named tools: those that the user or an error has spoken of in this run.
+# Named tools: those that the user or a tool's error has named in this run.
 
 _WORDS = re.compile(r"[a-z0-9]+")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
 def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
-    """Which of these tools were spoken of: by name in a tool's error, or by every word of it in the user's message.
+    """The tools that were named: in a tool's error, or with every word of the name in the user's message.
 
-    "Cancel the order if it is late" speaks of `cancel_order`; "report on order 7" does not. An error that says "call
-    confirm_address first" speaks of `confirm_address`: whoever wrote the tool wrote it. A result does not: it may hold
-    a stranger's mail that says what to call. Corrections of forge's own don't count: they list tools.
+    "Cancel the order if it is late" names `cancel_order`; "report on order 7" does not. An error such as "call
+    confirm_address first" counts, because the tool's author wrote it. A result does not: it may contain a stranger's
+    email. Nor do forge's own corrections, which list tools.
     """
     wanted = frozenset(names)
     if not wanted:
@@ -42,13 +42,13 @@ def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
 
 
 def times_asked(state: State) -> int:
-    """How often the user has said something."""
+    """Number of user messages."""
     known, before = _known((), state)
     return before.asked + sum(map(_asks, state.history[known:]))
 
 
 def with_spoken(names: Collection[str], state: State) -> State:
-    """The state that remembers which of these tools were named up to now, so that it is not looked up again."""
+    """The state with a memo of which of these tools were named so far."""
     spoken = Spoken(
         tools=tuple(names),
         length=len(state.history),
@@ -60,7 +60,7 @@ def with_spoken(names: Collection[str], state: State) -> State:
 
 
 def _known(names: Collection[str], state: State) -> tuple[int, Spoken]:
-    """What is remembered of these tools, and of how many messages; of none where any of the tools is not known."""
+    """The memo about these tools, and the number of messages it covers: 0 if it lacks one of the tools."""
     spoken = state.memo.spoken
     known = known_messages(state.history, spoken.length, spoken.last) if {*spoken.tools}.issuperset(names) else 0
     return known, spoken if known else Spoken()
@@ -81,7 +81,7 @@ def _failed(answer: Tool) -> bool:
 
 def _in_errors(name: str, errors: Iterable[str]) -> bool:
     whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    # Most errors do not hold the name at all, and that is found out many times faster.
+    # Most errors do not contain the name at all, which `in` finds out many times faster.
     return any(name in error and whole.search(error) for error in errors)
 
 
@@ -91,14 +91,14 @@ def _all_in(name: str, said: list[str]) -> bool:
     return bool(parts) and all(any(word.startswith(part) for word in said) for part in parts)
 
 
-# The rules of a workflow, and what is legal now: asked by enforce, serialize and nudges alike.
+# The rules of a workflow, and what is legal now: for enforce, serialize and nudges alike.
 
 InDoubtPolicy = Literal["report", "ask"]
-"""When a person is asked about a call whose outcome is unknown: it was started, and may have taken effect.
+"""When a person is asked about a call whose outcome is unknown, because it was started and may have taken effect.
 
 - `ask`: before the model's next turn.
-- `report`: the model is told and goes on with other tools; the person is asked before the next call of that tool,
-  whatever its arguments, and at once where the run cannot end without the tool.
+- `report`: the model is told and continues with other tools; the person is asked before the next call of that tool,
+  whatever its arguments, and immediately if the run cannot end without the tool.
 
 With nobody to ask, the run ends as `OutcomeUnknown`. Calls of tools that only read, or are idempotent, are retried.
 """
@@ -132,12 +132,13 @@ class RepairLimits(Options, frozen=True, kw_only=True):
 
 
 OnViolation = Literal["block_all", "block_call"]
-"""What happens to the other calls in a reply if one is refused: none runs, or the legal ones do."""
+"""What happens to the other calls of a reply if one is refused: none runs, or the legal ones do."""
 
 BatchPolicy = Literal["auto", "all", "first", "independent"]
 """Which calls of one reply are run: all, the first, or those that do not depend on the results of others.
 
-`auto`: the first in the mode prompted, all in the other modes.
+`auto`: the first in mode prompted, all in the other modes. A model that writes its calls as text tends to write the
+later ones with guesses at the results of the earlier ones; a server's tool calls are meant to run in parallel.
 """
 
 
@@ -161,6 +162,7 @@ class Limits(Options, frozen=True, kw_only=True):
     max_seconds: Seconds | None = None
     max_cost: Positive | None = None
     price: Price | None = None
+    # The defaults of forge-guardrails, whose options these are; `max_repeats` is forge's own.
     max_retries_per_step: Count = 3
     max_tool_errors: Count = 2
     max_premature_attempts: Count = 3
@@ -250,14 +252,14 @@ class Rules(Options, frozen=True, kw_only=True):
 
 
 def completed(ledger: Ledger) -> tuple[str, ...]:
-    """The tools that have succeeded, each once, in the order of their first success."""
+    """The tools that have succeeded, each once, in order of their first success."""
     return tuple(dict.fromkeys(success.name for success in ledger.successes))
 
 
 def pending(rules: Rules, ledger: Ledger) -> tuple[str, ...]:
-    """The required steps that have not succeeded yet, in declared order, then tools not called often enough.
+    """The required steps without a success that counts, in declared order, then tools not called often enough.
 
-    A success that a later call has made out of date does not count.
+    A success that a later call made out of date does not count.
     """
     if not rules.required and not rules.order:
         return ()
@@ -292,7 +294,7 @@ def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
 
 
 def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the tools that have succeeded, but whose successes are all out of date."""
+    """The given tools that have succeeded, but whose successes are all out of date."""
     if not any(use.again_after for use in rules.order):
         return ()
     gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
@@ -301,17 +303,17 @@ def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, .
 
 
 def denied(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the tools whose latest result does not count by their own rule, with no write since."""
+    """The given tools whose latest result does not count by their own rule, with no write since."""
     judged = judged_tools(rules.order)
     latest = _latest_since_write(rules, ledger) if judged else {}
     return tuple(name for name in names if name in judged and name in latest and not latest[name].passed)
 
 
 def unsettled_steps(rules: Rules, state: State) -> tuple[str, ...]:
-    """The required steps whose latest answer may say no, the latest first, where a tool that writes may mend that.
+    """The required steps whose latest result may be negative, the latest first, if a write may fix that.
 
-    Nothing was written since. Either a rule says that the answer does not count; or there is no such rule, the tool
-    looks at what was written before, and nobody knows. Where no tool says that it reads, any of them may look.
+    Nothing was written since. Either a rule says that the result does not count, or there is no rule and the step may
+    have checked an earlier write. If no tool declares that it reads, any required step may be such a check.
     """
     required, ledger = required_tools(rules), state.ledger
     if not required or not ledger.successes:
@@ -332,7 +334,7 @@ def unsettled_steps(rules: Rules, state: State) -> tuple[str, ...]:
 
 
 def _latest_since_write(rules: Rules, ledger: Ledger) -> dict[str, Success]:
-    """The latest success of each tool since something was last written, that included; the latest one first."""
+    """The latest success of each tool since the last write, including that; the latest first."""
     writes = _writes(rules)
     found: dict[str, Success] = {}
     for success in reversed(ledger.successes):
@@ -348,9 +350,9 @@ def _writes(rules: Rules) -> frozenset[str]:
 
 
 def repeat_policy(rules: Rules) -> RepeatPolicy:
-    """The tools that may repeat themselves, and those whose same call made again is nothing new, whatever it answers.
+    """The tools that may repeat themselves, and those whose repeated calls are never new.
 
-    Those are the ones that write, unless a rule of order wants them more than once.
+    The latter are the writes, unless a rule of order wants them more than once.
     """
     free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
     several = {use.tool for use in rules.order if use.at_least > 1 and not use.distinct}
@@ -359,12 +361,12 @@ def repeat_policy(rules: Rules) -> RepeatPolicy:
 
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
-    """The prerequisites of a call that no earlier success meets; with no arguments yet, by name alone."""
+    """The prerequisites of a call that no earlier success meets; if `arguments` is None, by name alone."""
     return missing_by_call(rules, ledger)(tool, arguments) if tool.prerequisites else ()
 
 
 def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | None], tuple[str, ...]]:
-    """The same for any number of calls, for all of which each success is read once."""
+    """The same as a function for any number of calls, which reads each success only once."""
     done = current_successes(rules.order, ledger.successes)
     read = dict[tuple[str, str | None], tuple[set[bytes | None], Iterator[bytes | None]]]()
 
@@ -373,7 +375,7 @@ def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | N
         values, unread = read.setdefault((name, key), (set(), successes))
         if wanted in values:
             return True
-        # The first that is found is enough: a long run is not read to its end.
+        # The first match is enough: a long run is not read to its end.
         for value in unread:
             values.add(value)
             if value == wanted:
@@ -393,9 +395,9 @@ def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | N
 
 
 def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
-    """The first call of the tool whose outcome is unknown: the tool is not used until somebody decides.
+    """The first call of the tool with an unknown outcome, which blocks the tool until a person decides.
 
-    None for a tool that is safe to retry: it only reads, or is idempotent.
+    None for a tool that is safe to retry because it only reads, or is idempotent.
     """
     if not ledger.in_doubt or tool.retriable:
         return None
@@ -405,8 +407,7 @@ def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
 def legal_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     """The tools that may be called now: prerequisites met, rules of order kept, terminal ones only after all steps.
 
-    Without those that are withheld, unless the history names them, and those with a call whose outcome is unknown: a
-    person decides about it first.
+    Without withheld tools that the history does not name, and without tools that a call with an unknown outcome blocks.
     """
     ledger, withheld = state.ledger, still_withheld(rules, state)
     waiting = bool(pending(rules, ledger))
@@ -429,7 +430,7 @@ def still_withheld(rules: Rules, state: State) -> frozenset[str]:
 
 
 def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
-    """These tools, and all tools that have to succeed before them."""
+    """These tools and all tools that must succeed before them."""
     before = {tool.name: {p.tool for p in tool.prerequisites} for tool in rules.tools}
     for use in rules.order:
         before.setdefault(use.tool, set()).update(use.after, (use.each_of.tool,) if use.each_of else ())
@@ -441,7 +442,7 @@ def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
 
 
 def blocking_unknown_outcome(rules: Rules, state: State) -> ToolCall | None:
-    """A call whose outcome is unknown and without whose tool the run cannot end; None: there is none."""
+    """A call with an unknown outcome whose tool the run needs in order to end; None if there is none."""
     ledger = state.ledger
     unknown = tuple(call for tool in rules.tools if (call := unknown_outcome(tool, ledger)))
     if not unknown:
@@ -452,46 +453,41 @@ def blocking_unknown_outcome(rules: Rules, state: State) -> ToolCall | None:
     return next((call for call in unknown if stuck or call.name in ends), None)
 
 
-# Unneeded writes: the tools that change something and have no part in what a workflow is about.
+# Unneeded writes: tools that change something and play no part in the workflow's task.
 #
-# Required steps say what a workflow is about, and these tools are withheld. Without any, nothing says which of its
-# writes belong: they are offered, and what holds for them is told at `Unruled writes`. Where no tool says that it
-# reads, a tool that says nothing may be a look-up, so none is taken for a write.
+# If there are required steps, they define the task, and unneeded writes are withheld. Otherwise nothing tells which
+# writes belong to it, so they are offered (see `Unruled writes`). If no tool declares that it reads, an undeclared tool
+# may be a look-up, so none counts as a write.
 
 
 def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...]:
-    """The tools that write, that nothing needs, and of which the workflow says nothing.
+    """The writes that no needed tool depends on, that are not `named`, and that have no rule of their own.
 
-    It says something of a tool by naming it (`named`) or by a rule for it: prerequisites, order, values that must have
-    been seen, calculations, approval. None without a tool that says that it reads.
+    Rules are prerequisites, order, grounded values, calculations and approval. Empty if no tool declares that it reads.
     """
     if not any(tool.effect == "read" and tool != RECALL for tool in rules.tools):
         return ()
     ordered = (name for use in rules.order for name in use.names)
-    ruled = (tool.name for tool in rules.tools if _has_a_rule(tool))
+    ruled = (t.name for t in rules.tools if t.prerequisites or t.grounded or t.calculated or t.approval)
     sources = (name for tool in rules.tools for bound in tool.grounded for name in bound.sources)
     known = needed_tools(rules, (*rules.required, *rules.terminal, *named, *ordered, *ruled, *sources))
     return tuple(tool.name for tool in rules.tools if tool.effect == "write" and tool.name not in known)
 
 
-def _has_a_rule(tool: ToolSpec) -> bool:
-    return bool(tool.prerequisites or tool.grounded or tool.calculated or tool.approval)
-
-
-# Unruled writes: what changes something, in a workflow without steps, and of which no rule says anything.
+# Unruled writes (`Rules.unruled`): writes without any rule, in a workflow without steps.
 #
-# Nothing but the user's message says whether they are meant (`Rules.unruled`). A small model says that it has sent a
-# message as readily as it sends it, makes up what it was not told, and does a thing twice.
+# Only the user's message tells whether they are meant. A small model is as likely to say that it has sent a message as
+# to send it, makes up what it was not told, and does things twice.
 
 RESPOND = "respond"
-"""The tool with which a model answers in words where text is no answer."""
+"""The tool with which a model answers in words if plain text is not an answer."""
 
 
 def may_have_meant_a_call(rules: Rules, state: State) -> bool:
-    """Whether an answer in words is asked about: such a write was legal, and no tool was called.
+    """Whether to ask if an answer in words is final: an unruled write was legal, and no tool was called.
 
-    Once a run, and not before the last model call: what it might find, no call could use any more. Asked after a
-    look-up, a small model writes what it has found.
+    Asked once per run, while two model calls are left, and never after a look-up: a small model that is asked then
+    writes what it has found.
     """
     ledger = state.ledger
     if "ask_once" in rules.without or not rules.unruled or ledger.asked_to_act >= 0 or ledger.budget.calls < _ENOUGH:

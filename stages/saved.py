@@ -22,7 +22,7 @@ def load(saved: bytes | str) -> State:
     try:
         state = decode(_STATE, saved)
     except msgspec.DecodeError as error:
-        raise ValueError(f"this is no saved state: {error}") from None
+        raise ValueError(f"this is not a saved state: {error}") from None
     return _with_views(current(state))
 
 
@@ -46,7 +46,7 @@ def load_parts(parts: SavedParts) -> State:
         rest = decode(_STATE, parts.rest)
         history = decode(_HISTORY, b"[" + b",".join(parts.messages) + b"]")
     except msgspec.DecodeError as error:
-        raise ValueError(f"this is no saved state: {error}") from None
+        raise ValueError(f"this is not a saved state: {error}") from None
     return _with_views(current(replace(rest, history=history)))
 
 

@@ -1,4 +1,4 @@
-"""The stage `serialize`: write the request, for one of several models, in one of three modes of asking for calls."""
+"""The stage `serialize`: write the request, for one of several models, in one of three modes."""
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -30,12 +30,12 @@ _Write = Callable[[State, Folded], State]
 
 @checked
 def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> Stage:
-    """Write the view of a Folded state as a request for the model that is asked. Equal states give equal bytes.
+    """Write the view of a Folded state as a request to its target model. Equal states give equal bytes.
 
-    `targets` are the models by the names under which stages ask for them (`Ready.target`); one alone is the run's own,
-    `main`. This is the only place that decides in which mode a model is asked: once its server has refused tools, they
-    are in the prompt. Raises StageError if a state asks for a model that is not among them, except for a summary, which
-    the run's own model then writes: a saved run may be resumed with another backend.
+    `targets` are the models by name (`Ready.target`); a single one is the run's own model, `main`. This is the only
+    place that decides on the mode: once a server has refused tools, they are in the prompt. Raises StageError if the
+    target of a state is not among them. Only a summary is then written by the run's own model, because a saved run may
+    be resumed with another backend.
     """
     known = targets if isinstance(targets, Mapping) else {MAIN: targets}
     write = {
@@ -60,7 +60,7 @@ def serialize(rules: Rules, targets: Target | Mapping[str, Target] = _MAIN) -> S
 
 
 def _writing(rules: Rules, name: str, target: Target) -> _Write:
-    """A function that writes the requests for that model in that mode."""
+    """A function that writes the requests to that model in that mode."""
     mode, wire, form = target.mode, target.wire, target.form
     tail, tail_of_summary = _tail(rules, target), _tail_of_summary(rules, target)
     show = _shown(rules, target)
@@ -70,7 +70,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     tools = _digest(bytes(_tools(rules, target) or b"")) if mode == "native" else b""
 
     def noted(before: Written, phase: Folded) -> tuple[Raw, ...]:
-        """The messages with the notes after them; as text they are a part of the message before."""
+        """The messages with the notes at the end. Written as text, a note becomes part of the message before it."""
         added = phase.view[len(before.prompt.view) :]
         before = before if added else Written()
         added = added or phase.view
@@ -127,21 +127,21 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def _held(rules: Rules, state: State, constraint: Offer | None) -> tuple[Held, ...]:
-    """The tools that are not offered; of the legal ones, only a constraint leaves any out."""
+    """The tools that are not offered. Only a constraint leaves out legal ones."""
     withheld = still_withheld(rules, state)
     barred = tuple(Held(tool=tool.name, by=WITHHELD) for tool in rules.tools if tool.name in withheld)
     return barred + (constraint.held if constraint else ())
 
 
 _REQUEST = 20
-"""What a chat template adds to a prompt, by `tokens.length`: the beginning of the reply."""
+"""Characters (by `tokens.length`) that a chat template adds to a prompt: the beginning of the reply."""
 
 _TOOLS = 500
-"""What it says of the tools beside listing them: some hundred tokens."""
+"""Characters of its text around the list of tools: some hundred tokens."""
 
 
 def overhead(rules: Rules, target: Target) -> int:
-    """Characters of every prompt that are not history: the tools. A schema constraint is not shown to a model."""
+    """Characters of every prompt that are not history: the tools. The model does not see a schema constraint."""
     if target.mode == "native":
         tools = _tools(rules, target)
         return _REQUEST + (0 if tools is None else _TOOLS + length(bytes(tools).decode()))
@@ -149,7 +149,7 @@ def overhead(rules: Rules, target: Target) -> int:
 
 
 def _tools(rules: Rules, target: Target) -> Raw | None:
-    """The tools in the request's own field for them; None where there are none."""
+    """The `tools` field of the request; None if there are no tools."""
     if not rules.tools:
         return None
     schemas, wire = target.schemas, target.wire
@@ -157,7 +157,7 @@ def _tools(rules: Rules, target: Target) -> Raw | None:
 
 
 def _shown(rules: Rules, target: Target) -> Callable[[History], History]:
-    """What the messages of a view become before a wire writes them: text alone, where calls and tools are text."""
+    """A function from a view to the messages for the wire, in which calls and tools may have to be text."""
     if target.mode == "native":
         return valid.alternating_history if target.alternating else lambda history: history
     form = target.form
@@ -166,10 +166,10 @@ def _shown(rules: Rules, target: Target) -> Callable[[History], History]:
 
 
 def _extends(view: History, before: History) -> bool:
-    """Whether the view goes on where the last one ended, so that what was written then can be kept.
+    """Whether the view continues the last one, so that the messages written then can be kept.
 
-    A reply after anything but a reply begins a message of its own in every mode; others may have to be joined, and
-    a system prompt has its own place.
+    A reply after anything but a reply starts a new message in every mode. Other messages may have to be joined, and a
+    system prompt has its own place.
     """
     known = len(before)
     if not known or view[:known] != before:

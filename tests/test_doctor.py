@@ -96,7 +96,7 @@ CASES = [
         ("JSON Schema", "accepted and ignored"),
         "native",
     ),
-    ("deaf", {"calls": "ignored", "schema": False}, ("tool calls", "it ignores `tools` without a word"), "prompted"),
+    ("deaf", {"calls": "ignored", "schema": False}, ("tool calls", "it silently ignores `tools`"), "prompted"),
     (
         "strict",
         {"calls": "refused", "schema": False, "strict": True},
@@ -145,7 +145,7 @@ def test_each_character_is_found_out(
         ("page", "that address is of a web page, no API: give the API's own"),
         ("moved", "it sends to another address (https://elsewhere.example/v1): give that one"),
         ("locked", "name the environment variable that holds it with --api-key-env"),
-        ("garbled", "what it answers is no chat completion"),
+        ("garbled", "its answer is not a chat completion"),
         ("quota", "it refuses a plain question (status 422: n: 1 is too much)"),
     ],
 )

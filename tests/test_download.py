@@ -185,7 +185,7 @@ def test_a_known_model_is_a_name_with_hashes(name: str) -> None:
 
 def test_what_is_no_model_is_said(tmp_path: Path) -> None:
     for name, says in {
-        "llama9": "there is no model 'llama9': it is no file, and the known models are qwen2.5-coder-0.5b",
+        "llama9": "there is no model 'llama9': it is not a file, and the known models are qwen2.5-coder-0.5b",
         str(tmp_path): "is not a file",
     }.items():
         with pytest.raises(ForgeError, match=says):

@@ -253,7 +253,7 @@ def test_what_is_no_backend_and_no_mode_is_refused() -> None:
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://127.0.0.1:abc", "http://127.0.0.1:99999", "http://"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ForgeError, match="is no server's address"):
+    with pytest.raises(ForgeError, match="is not a server's address"):
         Server(url)
 
 

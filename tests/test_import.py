@@ -61,6 +61,30 @@ print(*sorted({"anthropic", "filelock", "platformdirs"} & sys.modules.keys()))
     assert said.stdout.split() == []
 
 
+def test_a_run_loads_grammars_only_to_search_a_text_for_calls() -> None:
+    """They take as long to compile as all of `import forge`; docstrings of one line need no parser either."""
+    code = """
+import sys
+from forge import Scripted, Workflow, call, run_sync
+
+def look(name: str) -> str:
+    'Look something up.'
+    return name
+
+def loaded():
+    return {"stages.rescue.families", "docstring_parser", "forge.journal.records"} & sys.modules.keys()
+
+workflow = Workflow("brief", tools=[look], terminal_tool="look")
+run_sync(workflow, "Look.", backend=Scripted([call("look", name="A")])).unwrap()
+before = loaded()
+said = '<tool_call>{"name": "look", "arguments": {"name": "A"}}</tool_call>'
+run_sync(workflow, "Look.", backend=Scripted([said])).unwrap()
+print(len(before), *loaded())
+"""
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert said.stdout.split() == ["0", "stages.rescue.families"]
+
+
 def test_every_public_name_is_there() -> None:
     code = "from forge import *; from forge.journal import *; print(run.__name__, ToolDef.__name__, Redact.__name__)"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -85,7 +85,7 @@ def test_vllm() -> None:
             {"flash_attention": "off", "cache_type_v": "q8_0"},
             ["cache_type_v='q8_0' needs flash attention, and flash_attention is 'off'"],
         ),
-        ({"rpc": ("box",)}, ["rpc: 'box' is no address; write host:port"]),
+        ({"rpc": ("box",)}, ["rpc: 'box' is not an address; write host:port"]),
         ({"rpc": ("a:1,b:2",)}, ["rpc: 'a:1,b:2' is no address"]),
         ({"flags": ("-c", "4096")}, ["flags: write -c as context_tokens=…"]),
         ({"flags": ("--ctx-size=4096",)}, ["flags: write --ctx-size as context_tokens=…"]),

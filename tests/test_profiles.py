@@ -53,7 +53,7 @@ def test_every_field_survives_a_round_trip() -> None:
             "option_names has no option 'temprature'.* Did you mean temperature?",
         ),
         ('name = "a"\n[option_names]\nextra = "x"', "option_names has no option 'extra'"),
-        ('name = "a"\nurl = "not a url"', "url: 'not a url' is no server's address"),
+        ('name = "a"\nurl = "not a url"', "url: 'not a url' is not a server's address"),
         ('name = "a"\nurl = "http:/127.0.0.1:8080"', "Did you mean http://127.0.0.1:8080?"),
         ('name = "a"\nurl = "https://me:secret@example.org"', "url: the server's address holds a user name"),
         ('name = "a"\ncontext = "show"', 'context = "show" is not for the wire "openai"; .*: given, props, models'),

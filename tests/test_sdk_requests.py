@@ -9,11 +9,11 @@ import pytest
 
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import Choice, ServerRequest
-from stages.wire.server_wires import SERVER_WIRES
+from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 from tests.record_sdk_requests import FILE, recorded
 from tests.wire_client import said
 
-WIRES = {wire.name: wire for wire in SERVER_WIRES}
+WIRES = {wire.name: wire for wire in (CHAT, RESPONSES, MESSAGES)}
 ASKED = ("user", "What is the weather in Oslo?")
 BRIEF = ("system", "Be brief.")
 CALLED = ("assistant", "", 'weather({"city":"Oslo"})')

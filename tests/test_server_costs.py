@@ -11,7 +11,7 @@ from returns.result import Success
 
 import forge
 from forge import Workflow, tool
-from forge.backends import Server
+from forge.backends import Server, template
 from forge.backends.doctor import address
 from forge.backends.doctor.examination import examine
 from forge.backends.doctor.facts import IDENTIFY
@@ -137,6 +137,16 @@ def test_certificates_are_for_https_alone(server: str, tmp_path: Path, monkeypat
 
 def test_a_template_is_rendered_once_for_all() -> None:
     assert examined(PLAIN) is examined(PLAIN)
+
+
+def test_what_a_template_showed_is_kept_for_the_next_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shown = examined(PLAIN)
+    template._examined.cache_clear()
+    monkeypatch.setattr(sys, "executable", "")
+    assert examined(PLAIN) == shown
+    assert not caplog.text, "it was to be rendered again"
 
 
 @pytest.mark.parametrize("program", ["", "/opt/app/reporter", "/usr/bin/uwsgi"])

@@ -372,7 +372,7 @@ async def test_a_port_of_no_model_server_is_refused_too(make: Make) -> None:
 
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as stranger:
         port = stranger.sockets[0].getsockname()[1]
-        with pytest.raises(BackendError, match=f"port {port} is in use by something that is no model server"):
+        with pytest.raises(BackendError, match=f"port {port} is in use by something that is not a model server"):
             await make(port=port).start()
 
 

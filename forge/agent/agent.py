@@ -66,7 +66,9 @@ def _refuse_store(memory: Keeper | None) -> None:
             inspect.signature(method).bind(*arguments)
         except TypeError:
             name = type(memory).__name__
-            said = f"memory is {memory!r}, which is no conversation; of a store, name one: Session({name}(…), 'ann')"
+            said = (
+                f"memory is {memory!r}, which is not a conversation; for a store, name one: Session({name}(…), 'ann')"
+            )
             raise DefinitionError((said,)) from None
 
 

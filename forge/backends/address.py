@@ -112,7 +112,7 @@ def address_parts(given: str) -> SplitResult:
     if "@" in given:
         raise ForgeError("the server's address holds a user name or a password; pass api_key or headers instead")
     if not right:
-        raise ForgeError(f"{given!r} is no server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
+        raise ForgeError(f"{given!r} is not a server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
     if parts.query or parts.fragment:
         raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
     return parts

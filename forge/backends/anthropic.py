@@ -45,9 +45,9 @@ class Anthropic:
         retry: RetryPolicy | None = None,
     ) -> None:
         if not model:
-            raise ForgeError("anthropic has to be told the model: on the command line write anthropic:MODEL")
+            raise ForgeError("anthropic needs a model: on the command line, write anthropic:MODEL")
         if client is not None and (api_key or base_url):
-            raise ForgeError("there is a client and a key or an address of its own; give one or the other")
+            raise ForgeError("give either a client, or a key and an address")
         self._profile = named_profile("anthropic")
         self._model, self._client, self._api_key, self._base_url = model, client, api_key.strip(), base_url
         self._sampling = sampling or Sampling()
@@ -67,7 +67,7 @@ class Anthropic:
                 if not context:
                     answer = await ask(http, f"{base}/v1/models/{self._model}")
                     if answer.status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-                        raise BackendError(f"{base} lets nobody in with this key (status {answer.status}); check it")
+                        raise BackendError(f"{base} rejects this key (status {answer.status}); check it")
                     # The profile's value if the API, or a compatible one, reports none.
                     found = answer.read(AnthropicModel)
                     context = (found.max_input_tokens if found else None) or self._profile.context_tokens or 0

@@ -104,7 +104,7 @@ class Server:
         self._profile = given_profile(profile) or addressed(self._base)
         if self._profile and not WIRES[self._profile.wire].lists_models and not model:
             name = self._profile.name
-            raise ForgeError(f"{name} has to be told the model: give model=…, on the command line write {name}:MODEL")
+            raise ForgeError(f"{name} needs a model: give model=…, or on the command line {name}:MODEL")
         self._model = model
         self._mode: Mode | Literal["auto"] = options.get("mode", "auto")
         check_mode(self._mode, self._profile)

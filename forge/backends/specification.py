@@ -89,7 +89,7 @@ def started(
     """The server for `PROGRAM:MODEL`, which forge will start (`startable`). ForgeError for a second model."""
     program, _, file = spec.partition(":")
     if model:
-        raise ForgeError(f"two models are given, {file} and {model}; the one to start stands after the colon")
+        raise ForgeError(f"two models are given, {file} and {model}; the one to start goes after the colon")
     launch = backends.Launch(
         program="llamafile" if program == "llamafile" else "llama-server",
         model=file,

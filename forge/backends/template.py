@@ -6,14 +6,18 @@ A separate process renders synthetic conversations with it (`forge.backends.rend
 import functools
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from platformdirs import user_cache_path
 
 from forge.processes import needed
 from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SAMPLE_VALUE, derive
@@ -46,7 +50,7 @@ _ONE_AT_A_TIME = threading.Lock()
 def examined(chat_template: str) -> Template:
     """What the template reveals; nothing if it cannot be rendered within the limits.
 
-    Takes a tenth of a second the first time, mostly to start a process; results are cached.
+    Takes a fifth of a second the first time, mostly to start a process; what that wrote is kept in the cache folder.
     """
     if not chat_template or len(chat_template) > _SIZE:
         return Template()
@@ -65,7 +69,7 @@ def _examined(chat_template: str) -> Template:
     calls = [[asked, _call(arguments)], [asked, _call(msgspec.json.encode(arguments).decode())]]
     results = [[*called, result] for called in calls]
     afterwards = [[*answered, asked] for answered in results]
-    written = _rendered(chat_template, [[asked], [asked, asked], [asked, said], *calls, *results, *afterwards])
+    written = _kept(chat_template, [[asked], [asked, asked], [asked, said], *calls, *results, *afterwards])
     if written is None:
         return Template()
     once, twice, with_text, *rest = written
@@ -79,6 +83,22 @@ def _examined(chat_template: str) -> Template:
 def _call(arguments: object) -> _Message:
     call = {"id": "call00001", "type": "function", "function": {"name": SAMPLE_NAME, "arguments": arguments}}
     return {"role": "assistant", "content": "", "tool_calls": [call]}
+
+
+def _kept(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:
+    """As `_rendered`, but read from the cache folder if the same program has rendered the same before."""
+    asked = blake2b(_RENDERING.read_bytes() + json.dumps([chat_template, conversations]).encode(), digest_size=16)
+    file = user_cache_path("forge") / "templates" / f"{asked.hexdigest()}.json"
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(file.read_bytes(), type=list[str | None])
+    written = _rendered(chat_template, conversations)
+    if written is not None:
+        part = file.with_suffix(f".{os.getpid()}.part")
+        with suppress(OSError):  # then it is rendered again
+            file.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(msgspec.json.encode(written))
+            part.replace(file)
+    return written
 
 
 def _rendered(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:

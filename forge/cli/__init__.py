@@ -7,11 +7,11 @@ from forge._installation import trouble
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command and give its exit code. Mistakes are told in a sentence on standard error."""
+    """Run one command and return its exit code. Errors are one sentence on standard error."""
     if wrong := trouble(forge):
         sys.stderr.write(f"forge: {wrong}\n")
         return 2
-    # Where files of another package have taken their place, nothing more of forge can be imported.
+    # If another package has replaced forge's files, nothing else of forge can be imported.
     from forge.cli.dispatch import run_command  # noqa: PLC0415
 
     return run_command(arguments)

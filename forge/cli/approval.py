@@ -1,4 +1,4 @@
-"""Approval at a terminal, of a run and in a chat: what is shown of a call, and what the typed answer means."""
+"""Approval at a terminal, in runs and chats: how a call is shown, and what the typed answer means."""
 
 import json
 import re
@@ -17,14 +17,14 @@ from stages.message import ToolCall
 if TYPE_CHECKING:
     from forge.cli.chat.faces import Face
 
-# What is shown: every argument in full, so that nothing runs that the person could not read.
+# Show every argument in full, so that nothing runs that the person could not read.
 
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Letters and marks that are invisible, or select how others look."""
+"""Characters that are invisible, or change how others look."""
 
 
 def question_lines(effect: Ask, width: int) -> Iterator[str]:
-    """The lines of the question, with every argument in full; `width` is the maximum line width in cells."""
+    """The lines of the question, with every argument in full, wrapped to `width` cells."""
     if unsure := effect.in_doubt:
         yield "This was started before, and its outcome is unknown:"
         yield from _lines(unsure, width)
@@ -42,7 +42,7 @@ def _lines(call: ToolCall, width: int) -> Iterator[str]:
 
 
 def visible(text: str) -> str:
-    """The text with an escape for every character that is invisible or changes how others are shown."""
+    """The text with invisible characters, and those that change how others look, escaped."""
     return "".join(c if c.isprintable() and not _UNSEEN.match(c) else _escape(c) for c in text)
 
 
@@ -56,14 +56,14 @@ def _escape(character: str) -> str:
 
 
 class Decision(Struct, frozen=True):
-    """A person's decision about a call; `always`: also about the tool's later ones in this session."""
+    """A person's decision about a call; `always` also applies to later calls of the tool in this session."""
 
     answer: Answer
     always: bool = False
 
 
 class EditWanted(Struct, frozen=True):
-    """The person wants to change the arguments; `text` is what they begin with."""
+    """The person wants to edit the arguments; `text` is the initial text."""
 
     text: str
 
@@ -71,18 +71,18 @@ class EditWanted(Struct, frozen=True):
 _YES = {"y", "yes"}
 _NO = {"", "n", "no", "q"}
 _LINE = 70
-"""Maximum length of arguments that are edited on one line."""
+"""Maximum length of arguments to edit on one line."""
 
 
 def choices(question: Ask) -> str:
-    """What may be answered, in a line."""
+    """The possible answers, in one line."""
     if question.in_doubt is not None:
         return "[h] it happened  [n] it did not happen  [y] run it anyway  [Enter] leave it open"
     return "[y] yes  [n] no, or type why not  [e] edit  [a] always in this session"
 
 
 def decided(question: Ask, typed: str | None) -> Decision | EditWanted:
-    """What the typed answer means; anything but a yes is a no, and its words are the reason. None: nobody is there."""
+    """The meaning of the typed answer; anything but a yes is a no with that reason. None: nobody is there."""
     word, digest = (typed or "").strip().lower(), question.digest
     if typed is None:
         return Decision(Unanswered(digest=digest, reason="nobody answered in the terminal"))
@@ -95,7 +95,7 @@ def decided(question: Ask, typed: str | None) -> Decision | EditWanted:
     if word in {"a", "always"}:
         return Decision(Approved(digest=digest), always=True)
     if word in {"e", "edit"}:
-        # On one line, if it is a short one; every character that is not ASCII as an escape.
+        # Short arguments go on one line; non-ASCII characters are escaped.
         found = json.loads(question.call.arguments)
         line = json.dumps(found)
         return EditWanted(line if len(line) <= _LINE else json.dumps(found, indent=2))
@@ -104,17 +104,17 @@ def decided(question: Ask, typed: str | None) -> Decision | EditWanted:
 
 
 def edited(question: Ask, text: str | None) -> Decision:
-    """The decision after an edit: the call with those arguments; a no if nothing is left."""
+    """The decision after an edit: the call with the new arguments; a no if they are empty."""
     if text is None or not text.strip():
         return Decision(Rejected(digest=question.digest, reason="the user said no"))
     return Decision(Approved(digest=question.digest, edited=text.strip()))
 
 
-# The question asked, a screen at a time, and answered.
+# Asking the question, a screen at a time.
 
 
 class Approver:
-    """An `ask` that asks the person at a face. `always` are the tools that need no further question."""
+    """An `ask` that asks the person at a face. `always` are tools approved for the session."""
 
     def __init__(self, face: "Face") -> None:
         self._face = face
@@ -137,9 +137,9 @@ class Approver:
         return found.answer
 
     async def _answer(self, question: Ask, lines: tuple[str, ...], height: int) -> str | None:
-        """The answer to the question, which is shown a screen at a time; empty if the person stops reading.
+        """The answer to the question, shown a screen at a time; empty if the person stops reading.
 
-        Empty is a no, or leaves an unknown outcome open: it says nothing of whether the call took effect.
+        Empty is a no, or leaves an unknown outcome open: it does not say whether the call took effect.
         """
         stop = "no" if question.in_doubt is None else "leave it open"
         while len(lines) > height:

@@ -40,7 +40,7 @@ def run_bisect(options: argparse.Namespace) -> int:
 
 
 def _against_record(console: Console, journal: Journal, workflow: Workflow, *, as_json: bool) -> int:
-    """Compare a workflow with the record, which holds only effects."""
+    """Compare a workflow with the recording, which only holds effects."""
     parted_at: DivergenceError | None = None
     count = 0
     try:
@@ -61,7 +61,7 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
 
 
 def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
-    """Where two workflows differ, in lines of text."""
+    """The first difference between two workflows, as text."""
     same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
     calls = quantity(parting.turn, "model call")
     head = f"{same} the same; then, after {calls}, the stage {parting.stage} causes the difference:"

@@ -1,4 +1,4 @@
-"""What is printed: plain in a pipe, coloured in a terminal."""
+"""Output: plain in a pipe, coloured in a terminal."""
 
 import codecs
 import sys
@@ -7,33 +7,33 @@ from typing import NoReturn
 
 import rich.console
 
-# The console that commands print with.
+# The console for all commands.
 
 
 class Console(rich.console.Console):
-    """Rich's, but where the reader of the output is gone, `BrokenPipeError` reaches `forge.cli.dispatch`."""
+    """Rich's console, but a closed pipe raises `BrokenPipeError`, which `forge.cli.dispatch` handles."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Raise it, and print nothing any more; rich itself would exit with 1."""
+        """Raise BrokenPipeError and print nothing more; rich itself would exit with 1."""
         self.quiet = True
         raise BrokenPipeError
 
 
-# Text from models, tools and files made safe for a terminal, whatever its encoding.
+# Text from models, tools and files, made safe for a terminal in any encoding.
 
 _WIDTH = 400
-"""Maximum characters shown of one text."""
+"""Maximum characters to show of a text."""
 
 
 def printable(text: str, width: int = _WIDTH) -> str:
-    """The text on one line, shortened, without characters that could control a terminal."""
+    """The text on one line, shortened, without control characters."""
     flat = " ".join(text.split())
     safe = "".join(c if c.isprintable() else "�" for c in flat[:width])
     return safe if len(flat) <= width else f"{safe}… ({len(flat) - width} more)"
 
 
 def readable(text: str) -> str:
-    """The text with its lines, every character that could not be seen replaced."""
+    """The text with its line breaks, and other unprintable characters replaced."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 

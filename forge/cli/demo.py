@@ -58,5 +58,5 @@ workflow = Workflow(
 
 
 def request(order_id: str) -> str:
-    """What the user of the demo asks."""
+    """The demo user's request."""
     return f"Send a report on order {order_id}: the customer's city and the order's total."

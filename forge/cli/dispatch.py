@@ -1,4 +1,4 @@
-"""One command, run to its exit code."""
+"""Runs one command and returns its exit code."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from forge.errors import ForgeError
 
 
 def run_command(arguments: list[str] | None = None) -> int:
-    """Run one command and give its exit code. Mistakes are told in a sentence on standard error."""
+    """Run one command and return its exit code. Errors are one sentence on standard error."""
     bear_any_text()
     try:
         with handling(raise_interrupted):
@@ -26,7 +26,7 @@ def run_command(arguments: list[str] | None = None) -> int:
     except Interrupted as interrupted:
         return interrupted.code
     except BrokenPipeError:
-        # Whoever read what is printed, `head` say, has seen enough; Python would complain when it flushes the rest.
+        # The reader of the output, such as `head`, has closed the pipe; prevent Python's complaint at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + SIGPIPE
     return code

@@ -31,11 +31,11 @@ _T = TypeVar("_T")
 _COLOURS = {"completed": "green", "waiting": "yellow", "failed": "red", "halted": "red"}
 
 _IDLE = 0.5
-"""Seconds between looks for runs that are left."""
+"""Seconds between checks for remaining runs."""
 
 
 def run_work(options: argparse.Namespace) -> int:
-    """Perform runs until a signal arrives, or until none is left."""
+    """Perform runs until a signal arrives or, with --until-idle, until none is left."""
     served = [load_served(reference) for reference in options.workflows]
     console = Console(stderr=True, highlight=False)
 
@@ -55,7 +55,7 @@ def run_work(options: argparse.Namespace) -> int:
             console.print(Text(f"performing runs of {names} in {runs.where}; press Ctrl-C to stop"), soft_wrap=True)
             if not options.until_idle:
                 await asyncio.Event().wait()
-            cursor = ""  # until none is queued or under way; those that wait for a person are not counted
+            cursor = ""  # wait until no run is queued or running; those that wait for a person do not count
             while True:
                 page = await runs.list(cursor=cursor, most=500)
                 if any(run.state in {"queued", "running"} for run in page.runs):
@@ -182,7 +182,7 @@ def run_events(options: argparse.Namespace) -> int:
 
 
 def _plainly(do: Callable[[Runs, argparse.Namespace], Awaitable[object]]) -> RunCommand:
-    """A verb that prints nothing."""
+    """A verb without output."""
 
     def run(options: argparse.Namespace) -> int:
         _asked(options, lambda runs: do(runs, options))

@@ -1,4 +1,4 @@
-"""Journals of evals: the run that one belongs to, how it was judged, and the workflow that replays it."""
+"""Journals of evals: the run of a journal, its verdict, and the workflow that replays it."""
 
 import asyncio
 import glob
@@ -23,14 +23,14 @@ from forge.evals.suite import SUITES
 from forge.workflow.workflow import Workflow
 
 _SUITE = "suite"
-"""What `--workflow` calls forge's own scenarios."""
+"""The name of the built-in scenarios for `--workflow`."""
 
 _SECONDS = 60.0
-"""Maximum time for a scenario to make its world."""
+"""Maximum seconds for a scenario to make its world."""
 
 
 def recorded_row(journal: Path) -> Row | None:
-    """The row of the run that the journal belongs to; None where no file of results beside its folder has it."""
+    """The row of the journal's run; None if no results file beside its folder has it."""
     whole = journal.absolute()
     folder = next((one for one in whole.parents if one.name.endswith(".journals")), None)
     if folder is None:
@@ -43,7 +43,7 @@ def recorded_row(journal: Path) -> Row | None:
 
 
 def judged_run(journal: Path) -> tuple[LabelledText | Text, ...]:
-    """What the run of that journal was, how it ended, and how it was judged; nothing where it was not an eval's."""
+    """The scenario, end and verdict of the journal's run; nothing if it is not an eval's journal."""
     row = recorded_row(journal)
     if row is None:
         return ()
@@ -56,10 +56,10 @@ def judged_run(journal: Path) -> tuple[LabelledText | Text, ...]:
 
 
 def journal_workflow(reference: str, journal: Path) -> Workflow:
-    """The workflow that `--workflow` names; for an eval's journal, the run's own, from a file with its scenario.
+    """The workflow given by `--workflow`; for an eval's journal, that of its scenario and configuration.
 
-    `suite` stands for forge's own scenarios, FILE.py:NAME always for a workflow of that name. ForgeError for a run
-    that was not forge's, and for what is not there.
+    `suite` means the built-in scenarios, a file without a name its own scenarios; FILE.py:NAME is always a workflow.
+    ForgeError for runs of other players, and for anything missing.
     """
     row = recorded_row(journal) if reference == _SUITE or reference.endswith(".py") else None
     if row is None and reference == _SUITE:
@@ -72,7 +72,7 @@ def journal_workflow(reference: str, journal: Path) -> Workflow:
 
 
 def _scenario(reference: str, row: Row) -> Scenario | None:
-    """The run's scenario in the suite, or in the file; None for a file without it."""
+    """The run's scenario in the suite or the file; None if the file does not have it."""
     if reference != _SUITE:
         own = values_of(vars(imported(reference, "FILE.py")), Scenario)
         return next((one for one in own if one.name == row.scenario), None)
@@ -92,7 +92,7 @@ def _configured(scenario: Scenario, row: Row) -> Workflow[Any]:
             f"the run was made by {printable(known.player)}, not by forge, so no workflow reproduces its states; "
             "leave out --workflow to see the recording"
         )
-    Axes(ablations=(known.ablation,), compacts=(known.compact,))  # refuses what is unknown
+    Axes(ablations=(known.ablation,), compacts=(known.compact,))  # refuses unknown names
     cell = Cell(configuration=known, scenario=scenario, seed=row.seed)
     try:
         world = asyncio.run(made_world(cell, _SECONDS, asyncio.Lock()))

@@ -1,4 +1,4 @@
-"""`forge eval report` and `check`: rows of results as text, Markdown and a page, with timelines."""
+"""`forge eval report` and `check`: results as text, Markdown or a page with timelines."""
 
 import argparse
 from collections import defaultdict
@@ -22,16 +22,16 @@ from forge.evals.row import Row
 from forge.evals.statistics import sentence
 from forge.journal.records import read_journal
 
-# Files of results as a command line names them: read, merged, and safe to show.
+# Reading and merging results files; their texts are made safe to show.
 
 _MOST_CONFIGURATIONS = 256
-"""Each is compared with each other one: what that takes grows with their square."""
+"""Comparisons take time quadratic in the number of configurations."""
 
 
 def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
-    """The rows of all the files, their texts fit to be shown. ForgeError if there are none, or one is there twice.
+    """The rows of all files, safe to show. ForgeError if there are none, or a run occurs twice.
 
-    Journals are named by paths from here; those that are not beside their file of results are left out.
+    Journal paths are relative to the current folder; journals elsewhere than beside their results file are left out.
     """
     rows = tuple(row for file in files for row in _shown(file))
     names = " and ".join(map(str, files))
@@ -44,12 +44,12 @@ def shown_rows(files: Sequence[Path]) -> tuple[Row, ...]:
 
 
 def _shown(file: Path) -> Iterator[Row]:
-    """The rows with no text that could control a terminal or is longer than a line or two."""
+    """The rows with all texts shortened and without control characters."""
     folder = file.parent.resolve()
     for row in read_results(file):
         known = row.configuration
         texts = {name: printable(value) for name, value in structs.asdict(known).items() if isinstance(value, str)}
-        # A file of results may come from anybody: journals lie in a folder of journals beside it, or are left out.
+        # Results files may come from anybody: only accept journals in a journal folder beside the file.
         paths = [(folder / journal).resolve() for journal in row.journals]
         beside = all(path.is_relative_to(folder) and _in_journals(path.relative_to(folder)) for path in paths)
         yield replace(
@@ -68,22 +68,22 @@ def _in_journals(path: Path) -> bool:
     return path.as_posix().partition("/")[0].endswith(".journals")
 
 
-# The timelines that a report's page holds: those of the worst runs first, as many as there is room for.
+# Timelines for the page, worst runs first, as many as fit.
 
 _WORST_FIRST = ("harm", "wrong", "unfinished", "unjudged", "right")
 
 _LONGEST_TEXT = 3_000
-"""Maximum characters of one text."""
+"""Maximum characters of a text."""
 
 _LONGEST, _TIMELINES = 100_000, 4 * 1024 * 1024
-"""Maximum bytes of one timeline, and of all on a page."""
+"""Maximum bytes of a timeline, and of all on a page."""
 
 
 def worst_timelines(rows: Iterable[Row], room: int) -> dict[str, tuple[TimelineSection, ...]]:
-    """The timelines of these runs by their first journals, in no more than `room` bytes.
+    """The timelines of these runs, by first journal, in at most `room` bytes.
 
-    Of each scenario and configuration the worst run comes first, then the next. Runs whose journals are gone, or are
-    none of forge's, have none.
+    The worst run of each scenario and configuration comes first, then the next. Runs without readable journals are left
+    out.
     """
     cells: defaultdict[object, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (_WORST_FIRST.index(row.verdict), row.seed)):
@@ -104,7 +104,7 @@ def worst_timelines(rows: Iterable[Row], room: int) -> dict[str, tuple[TimelineS
 
 
 def _timeline(row: Row) -> tuple[TimelineSection, ...]:
-    """The run's timeline, its messages one after the other; empty if a journal cannot be read."""
+    """The run's timeline, message by message; empty if a journal cannot be read."""
     made: list[TimelineSection] = []
     for number, journal in enumerate(row.journals, start=1):
         try:
@@ -123,13 +123,13 @@ def _cut(text: str) -> str:
     return readable(without_folders(text[:_LONGEST_TEXT])) + (f"… ({more:,} more characters)" if more > 0 else "")
 
 
-# `forge eval check`: whether new results are significantly worse than a baseline; 1 if they are.
+# `forge eval check`: exit code 1 if new results are significantly worse than a baseline.
 
 _COLOURS = {"better": "green", "worse": "red"}
 
 
 def run_check(options: argparse.Namespace) -> int:
-    """Compare two files of results, and say what has changed."""
+    """Compare two results files and print what has changed."""
     checked = check_against(
         shown_rows([options.file]),
         shown_rows([options.against]),
@@ -147,14 +147,14 @@ def run_check(options: argparse.Namespace) -> int:
     return 1 if checked.losses else 0
 
 
-# `forge eval report`: what files of results show, as Markdown, which a terminal lays out, or as a page.
+# `forge eval report`: results as Markdown, rendered in a terminal, or as a page.
 
 
 def run_report(options: argparse.Namespace) -> int:
     """Print the report, or write its page."""
     rows = shown_rows(options.files)
     if options.html:
-        # Pages are shared: the folders of this machine are left out.
+        # Pages are shared: remove local paths.
         hidden = [
             replace(row, why=without_folders(row.why), journals=tuple(map(without_folders, row.journals)))
             for row in rows

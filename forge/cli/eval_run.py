@@ -1,4 +1,4 @@
-"""`forge eval run` and `list`: scenarios chosen, played and written down."""
+"""`forge eval run` and `list`: select scenarios, play them and record the results."""
 
 import argparse
 import asyncio
@@ -36,7 +36,7 @@ from forge.runtime.watching import TOOL_LOGGER
 from forge.toml_tables import read_toml
 from stages.options import did_you_mean
 
-# Progress of `forge eval run`: a line for each run, and how long the rest will take; in a terminal, a bar.
+# Progress of `forge eval run`: a line per run with the remaining time; in a terminal, also a bar.
 
 _STYLES: dict[RunVerdict, str] = {
     "right": "green",
@@ -49,7 +49,7 @@ _MINUTE, _HOUR = 60, 3600
 
 
 class EvalProgress:
-    """Shows rows as they come, of `total` that there will be; in the end, with those from `before`, how runs ended."""
+    """Shows rows as they come, `total` of them; at the end, a summary that includes the rows `before`."""
 
     def __init__(self, console: Console, bar: Progress, total: int, before: Iterable[Row]) -> None:
         self._console, self._bar, self._total = console, bar, total
@@ -62,7 +62,7 @@ class EvalProgress:
     @classmethod
     @contextmanager
     def shown(cls, console: Console, total: int, before: Iterable[Row] = ()) -> Iterator[Self]:
-        """The progress, with a bar for as long as it lasts where somebody watches."""
+        """The progress, with a bar in a terminal."""
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             made = cls(console, bar, total, before)
@@ -76,7 +76,7 @@ class EvalProgress:
         """Show the row."""
         self._done += 1
         self._verdicts[row.configuration][row.verdict] += 1
-        # How long the rest will take, from how long what is done took.
+        # Extrapolate from the completed runs.
         rest = (time.monotonic() - self._began) / self._done * (self._total - self._done)
         about = f"{rest:.0f} s"
         if rest >= _MINUTE:
@@ -94,25 +94,25 @@ class EvalProgress:
         self._console.print(line, soft_wrap=True)
 
     def _summary(self) -> Iterator[Text]:
-        """A line for each configuration: how many of its runs ended how."""
+        """One line per configuration with its verdicts."""
         for configuration, counts in self._verdicts.items():
             parts = [f"{counts['right']} of {counts.total()} right"]
             parts += [f"{counts[v]} {v}" for v in _STYLES if v != "right" and counts[v]]
             yield Text.assemble((configuration.name, "bold"), f": {', '.join(parts)}")
 
 
-# The options of `forge eval run`: from the command line, and from a TOML file with one or several models.
+# Options of `forge eval run`, from the command line and a TOML file with one or more models.
 
 _Count = Annotated[int, Meta(ge=1)]
 _Names = tuple[str, ...]
 
 
 _SHORTEST = 300.0
-"""Seconds that a model call may go without a byte at least: of a run that takes too long, its own limit says so."""
+"""Minimum timeout of a model call without a byte, in seconds; the run's own limit reports runs that take too long."""
 
 
 class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model and its server: `[[model]]` of the file, or the options of the same names."""
+    """A model and its server: `[[model]]` in the file, or the options of the same names."""
 
     backend: str
     model: str = ""
@@ -125,9 +125,9 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     chat_template: str = ""
 
     def server(self, run_seconds: float) -> ModelServer:
-        """The server, a call of which may take as long as a run.
+        """The server, where a model call may take as long as a run.
 
-        ForgeError for a key that is not set, and for sampling that no server takes.
+        ForgeError for a key that is not set, and for invalid sampling options.
         """
         return ModelServer(
             backend=self.backend,
@@ -143,7 +143,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that `forge eval run` is told; the file has the names of the command line."""
+    """All options of `forge eval run`; the file uses the names of the command line."""
 
     model: tuple[ModelOptions, ...] = ()
     files: _Names = ()
@@ -168,7 +168,7 @@ _KNOWN = frozenset(field.name for field in fields(EvalOptions))
 
 
 def _eval_options(given: argparse.Namespace) -> EvalOptions:
-    """The options of the command line over those of its file. ForgeError for what contradicts itself or is unknown."""
+    """The options of the command line, which override the file's. ForgeError for unknown or contradictory ones."""
     said = {name: value for name, value in vars(given).items() if name in _KNOWN and value != ()}
     file: Path | None = given.config
     or_a_file = ", or give a file with [[model]] as --config"
@@ -201,7 +201,7 @@ def _read(file: Path) -> dict[str, Any]:
     return content
 
 
-# The scenarios and players that a command of `forge eval` is told to choose.
+# The selection of scenarios and players for the commands of `forge eval`.
 
 _T = TypeVar("_T")
 
@@ -214,9 +214,9 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
 
 def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: Sequence[str]) -> Chosen:
-    """The scenarios of the files, else of forge's own suite, by name and tag. ForgeError for what is not there.
+    """The scenarios in the files, otherwise in the suite, filtered by name and tag. ForgeError for unknown names.
 
-    `suite` is one of forge's own, or one more file.
+    `suite` is a built-in suite, or one more file.
     """
     scenarios: list[Scenario] = []
     players = {player.name: player for player in (FORGE, PLAIN)}
@@ -238,7 +238,7 @@ def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: 
 
 
 def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
-    """The values of that type in a module, each once; those in a list or tuple of the module count too."""
+    """The distinct values of that type in a module, including those in its lists and tuples."""
     found: dict[int, _T] = {}
     for value in defined.values():
         several = value if isinstance(value, list | tuple) else (value,)
@@ -246,13 +246,13 @@ def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
     return list(found.values())
 
 
-# `forge eval run`: play scenarios on a model, and append a row a run to a file of results.
+# `forge eval run`: play scenarios on a model, and append a row per run to the results file.
 
 
 def run_eval(given: argparse.Namespace) -> int:
-    """Make the runs that are not in the file of results yet; 1 if a server is lost on the way.
+    """Make the runs that are not in the results file yet; returns 1 if a server is lost.
 
-    ForgeError, when all are made, if some could not be judged.
+    ForgeError at the end if some runs could not be judged.
     """
     options, console = _eval_options(given), Console(highlight=False)
     picked = chosen(options.files, options.suite, options.scenario, options.tags)
@@ -280,7 +280,7 @@ def run_eval(given: argparse.Namespace) -> int:
         console.print(Text(f"Stopped. Run the same command again to continue {file.path}."), soft_wrap=True)
         return code
     console.print(Text(f"Results: {file.path}. To compare: forge eval report {file.path}"), soft_wrap=True)
-    # Nobody should take runs that could not be judged for a success.
+    # Runs that could not be judged must not look like success.
     played = {scenario.name for scenario in picked.scenarios}
     if unjudged := [row for row in file.rows if row.verdict == "unjudged" and row.scenario in played]:
         names = ", ".join(sorted({row.scenario for row in unjudged}))
@@ -294,7 +294,7 @@ def run_eval(given: argparse.Namespace) -> int:
 
 @contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Nothing of what tools raise in the log: those of scenarios do it on purpose, and the journals have it."""
+    """Suppress tracebacks of tools: those of scenarios raise on purpose, and the journals record it."""
     log = logging.getLogger(TOOL_LOGGER)
     before = log.level
     log.setLevel(logging.CRITICAL)
@@ -323,7 +323,7 @@ def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
 
 
 class _Shown(ExitStack):
-    """Writes rows down, and shows the progress of a series on one server."""
+    """Records rows, and shows the progress of a series on one server."""
 
     def __init__(self, console: Console, file: RowFile) -> None:
         super().__init__()
@@ -332,7 +332,7 @@ class _Shown(ExitStack):
         self._progress: EvalProgress | None = None
 
     def begun(self, plan: Plan) -> None:
-        """Show what there is to do."""
+        """Show the plan."""
         played = {cell.scenario.name for cell in plan.wanted}
         done = len(plan.wanted) - len(plan.left)
         known = f", {done} of them in {self._file.path} already" if done else ""
@@ -348,14 +348,14 @@ class _Shown(ExitStack):
         self._progress = self.enter_context(EvalProgress.shown(self._console, len(plan.left), before))
 
     def told(self, row: Row) -> None:
-        """Write the row down, then show it."""
+        """Record the row, then show it."""
         self._file.append(row)
         if self._progress is not None:
             self._progress.told(row)
 
 
 async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[ModelServer]) -> int:
-    """Print what is known of each server before any run."""
+    """Print what is known of each server, without any run."""
     with downloading(console) as download:
         for server in servers:
             async with serving(server, evaluation.axes.asked_modes, 0, download) as ready:
@@ -372,11 +372,11 @@ async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[Mod
     return 0
 
 
-# `forge eval list`: the scenarios there are to choose from.
+# `forge eval list`: the available scenarios.
 
 
 def run_scenario_list(options: argparse.Namespace) -> int:
-    """List the scenarios with their tags, and what each is about."""
+    """List the scenarios with tags and descriptions."""
     scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
     if options.json:
         shown = [

@@ -33,7 +33,7 @@ def fill_eval(parser: Parser) -> None:
 
 
 def _fill_run(parser: Parser) -> None:
-    # Options that are not given are not in the namespace: a file may set them, and `EvalOptions` has the defaults.
+    # Options that are not given are left out of the namespace: a file may set them, and `EvalOptions` has defaults.
     parser.argument_default = argparse.SUPPRESS
     _scenarios(parser)
     add = parser.add_argument

@@ -1,4 +1,4 @@
-"""The command `agent run`: a task file worked on with nobody there; progress on standard error, a record at the end."""
+"""`forge agent run`: unattended work on a task file; progress on standard error, a record at the end."""
 
 import argparse
 import asyncio
@@ -24,14 +24,14 @@ from forge.journal.file import refuse_taken
 from forge.runtime.watching import Watching
 
 _NOT_OVER = frozenset({"halted", "needs_person", "cancelled"})
-"""Outcomes of runs that may be gone on with."""
+"""Outcomes after which the run can be resumed."""
 
 _SHOWN = frozenset({"halted", "limit_reached", "cancelled"})
-"""Outcomes whose reason is the last row of the run."""
+"""Outcomes whose reason was already shown as the last row of the run."""
 
 
 def run_headless(options: argparse.Namespace) -> int:
-    """Work on the task; the exit code."""
+    """Work on the task; returns the exit code."""
     task = read_task(options.task)
     agent = None if task.agent is None else load_agent(task.agent)
     if options.resume is not None and options.journal is not None:
@@ -40,7 +40,7 @@ def run_headless(options: argparse.Namespace) -> int:
     if options.resume is None:
         refuse_taken(journal)  # before loading a model, which may take minutes
     refuse_unwritable("--record", options.record)
-    # The command line's backend, else the task file's, else the agent's.
+    # The command line's backend takes precedence over the task file's, and that over the agent's.
     named = options.backend or task.backend
     if named is None and agent is None:
         raise ForgeError(f"{options.task} has no backend; add one, or give --backend")
@@ -74,7 +74,7 @@ def run_headless(options: argparse.Namespace) -> int:
             told = f"the record cannot be written to {file}: {error.strerror}; it is on standard output"
             console.print(Text(told, style="red"), soft_wrap=True)
             file = None
-    if file is None:  # on one line, unless somebody looks
+    if file is None:  # on one line, except for a person
         print((msgspec.json.format(text) if sys.stdout.isatty() else text).decode())
     for refused in record.violations:
         arguments = printable(bytes(refused.arguments).decode())
@@ -87,7 +87,7 @@ def run_headless(options: argparse.Namespace) -> int:
 
 
 def _going_on(options: argparse.Namespace, journal: Path) -> str:
-    """The command that goes on with the run, with its options."""
+    """The command that resumes the run, with its options."""
     parser = Parser()
     fill_agent_run(parser)
     again = argparse.Namespace(**{**vars(options), "journal": None, "resume": journal})

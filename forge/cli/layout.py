@@ -1,4 +1,4 @@
-"""How one row is printed: its label and its text side by side, wrapped to the terminal; one plain line in a pipe."""
+"""Printing a row: label and text side by side, wrapped to the terminal; one plain line in a pipe."""
 
 from msgspec import Struct
 from rich.console import Console
@@ -10,7 +10,7 @@ _NARROW = 50
 
 
 class LabelledText(Struct, frozen=True):
-    """A labelled text; both parts have a style of rich. Only secondary text is dim."""
+    """A labelled text; both parts have a rich style. Only secondary text is dim."""
 
     label: str
     text: str

@@ -1,4 +1,4 @@
-"""A run as it happens, in a terminal or a pipe: its rows, printed as they come. What the rows say is in `rows.py`."""
+"""Prints a run as it happens, in a terminal or a pipe. `rows.py` has the texts of the rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,16 +21,16 @@ _WHOLE = 4_000
 
 
 def lines(event: events.Event | Delta) -> Iterator[LabelledText]:
-    """The rows of an event in their colours."""
+    """The coloured rows of an event."""
     for row in rows(event):
         label_style, style = STYLES[row.label]
-        # Why a run halted is shown whole, in its own lines: it is what the reader wants to know.
+        # A halt's reason is shown completely, line by line: it is what the reader wants to know.
         for number, line in enumerate(row.text.splitlines() if row.label == "halted" else [row.text]):
             text = printable(line, _WHOLE) if row.label == "halted" else printable(line)
             yield LabelledText("" if number else row.label, text, style, "" if number else label_style)
 
 
-# A run in a terminal: a few lines per turn as it happens; plain lines in a pipe.
+# A run: a few lines per turn as it happens.
 
 _TAIL = 60
 """Characters shown of an arriving reply."""
@@ -39,9 +39,9 @@ _THINKING = "the model is thinking …"
 
 
 class View:
-    """Prints the events of a run; `live`: the model is really being called.
+    """Prints the events of a run; `live`: model calls take time, so show that one is in progress.
 
-    `turns` is the number of model calls so far; `running` are the calls that were started and have not returned.
+    `turns` is the number of model calls so far; `running` are the calls that have not returned yet.
     """
 
     def __init__(self, console: Console, *, live: bool = True) -> None:
@@ -54,14 +54,14 @@ class View:
         self.running: tuple[ToolCall, ...] = ()
 
     def stopping(self) -> None:
-        """Say that the run is being cancelled, which may take a while if a tool is running."""
+        """Print that the run is being cancelled, which may take a while if a tool is running."""
         if self._console.is_terminal:
-            self._console.print()  # the terminal has written ^C
+            self._console.print()  # the terminal has echoed ^C
         show(self._console, LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
 
     @contextmanager
     def connecting(self, where: str) -> Iterator[None]:
-        """In a terminal, says that the server is being identified: it may be loading its model."""
+        """In a terminal, show that the server is being examined: it may be loading its model."""
         self._thinking.update(Text(f"connecting to {where} …", style="dim"))
         self._wait()
         try:
@@ -70,7 +70,7 @@ class View:
             self._thinking.stop()
 
     def stream(self, _: Delta) -> None:
-        """As `on_chunk`: have replies streamed; their deltas are events."""
+        """An `on_chunk` that only turns streaming on; deltas also arrive as events."""
 
     def _grow(self, delta: Delta) -> None:
         """Show the end of the arriving reply in the status line."""
@@ -92,7 +92,7 @@ class View:
         self._thinking.update(Text(printable(self._coming) or _THINKING, style="dim"))
 
     def __call__(self, stamped: events.Stamped) -> None:
-        """Print one event; those of agents within the run are told by the results of their calls."""
+        """Print one event; events of nested agents are left out, because their result shows up as a tool's."""
         event = stamped.event
         if stamped.parent:
             return
@@ -138,14 +138,14 @@ class View:
             self._thinking.start()
 
 
-# A state in a terminal: its phase, the ledger's non-default fields, its messages.
+# A state: its phase, the non-default fields of its ledger, its messages.
 
 COLUMN = 28
 """Length of the longest label."""
 
 
 def state_rows(state: State) -> Iterator[LabelledText]:
-    """The state, row by row."""
+    """The rows of the state."""
     yield LabelledText("phase", printable(phase_of(state)))
     ledger, budget = state.ledger, state.ledger.budget
     spare = ((name, getattr(budget, name)) for name in budget.__struct_fields__ if name != "price")
@@ -166,7 +166,7 @@ def state_rows(state: State) -> Iterator[LabelledText]:
 
 
 def phase_of(state: State) -> str:
-    """The phase as a text, with what is awaited."""
+    """The phase as text, with what it awaits."""
     phase = state.phase
     match phase:
         case Awaiting(effect=Send(turn=turn), summary=summary):

@@ -24,7 +24,7 @@ def add_telemetry(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def told(options: argparse.Namespace) -> Iterator[None]:
-    """Logging and telemetry as the command line asks for, for the duration of the block."""
+    """Set up logging and telemetry from the command line's options for the duration of the block."""
     with ExitStack() as stack:
         if getattr(options, "log_format", None):
             stack.enter_context(_logged(options.log_format))

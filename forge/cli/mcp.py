@@ -16,7 +16,7 @@ from forge.errors import ForgeError
 
 
 def run_mcp(options: argparse.Namespace) -> int:
-    """Serve until the client has closed standard input; the exit code."""
+    """Serve until the client closes standard input; returns the exit code."""
     source, target = _claimed()
     try:
         from forge.mcp.serving import serve  # noqa: PLC0415 - it imports the SDK, which is an extra
@@ -25,7 +25,7 @@ def run_mcp(options: argparse.Namespace) -> int:
     served = load_served(options.workflow)
     workflow = served.workflow if isinstance(served, Agent) else served
     values = prompt_values(options.var)
-    workflow.start("a request", values)  # a wrong definition is reported now, not to a client
+    workflow.start("a request", values)  # report an invalid definition now rather than to a client
 
     async def work() -> int:
         with downloading(Console(stderr=True)) as progress:
@@ -47,9 +47,9 @@ def run_mcp(options: argparse.Namespace) -> int:
 
 
 def _claimed() -> tuple[int, int]:
-    """Descriptors of our own for standard input and output, which are from now on the null device and standard error.
+    """New descriptors for standard input and output; the originals become the null device and standard error.
 
-    What a user's file prints, and what a program that it starts prints, would otherwise be read as the protocol.
+    Otherwise, output of the user's file, or of programs that it starts, would be read as the protocol.
     """
     sys.stdout.flush()
     try:

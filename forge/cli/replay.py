@@ -1,4 +1,4 @@
-"""`forge replay`: show a recorded run as it is in its journal, or replay it state by state."""
+"""`forge replay`: show a recorded run, or replay it state by state."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -121,7 +121,7 @@ def _header(console: Console, journal: Journal) -> None:
 
 
 def recorded(journal: Journal) -> Iterator[Text | LabelledText]:
-    """The record without a workflow: each model call with the tools that ran after it."""
+    """The recording without a workflow: each model call with the tools that ran after it."""
     for section in recorded_timeline(journal):
         yield Text(section.title, style="bold")
         yield from (LabelledText(row.label, printable(row.text)) for row in section.items)

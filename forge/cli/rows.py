@@ -1,4 +1,4 @@
-"""What is said of each event of a run, as a row of text. `lines.py` prints the rows, `timelines.py` is their page."""
+"""The text rows for each event of a run. `lines.py` prints them, `timelines.py` puts them on a page."""
 
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from stages.wire.deltas import Delta
 
 
 class RunRow(Struct, frozen=True):
-    """What happened: a label of forge's own, which gives it its colour, and a text that anybody may have said."""
+    """A label, which determines the colour, and a text, which may come from anybody."""
 
     label: str
     text: str
@@ -45,11 +45,11 @@ STYLES = MappingProxyType(
         "warning": ("yellow", ""),
     }
 )
-"""By label, the styles of the label and of the text in a terminal; a page has its own under the same names."""
+"""The styles of label and text in a terminal, by label; a page has its own styles of the same names."""
 
 
 def rows(event: events.Event | Delta) -> Iterator[RunRow]:
-    """The rows of an event; none for the start of a turn, which is a heading, and for a part of a reply."""
+    """The rows of an event; none for the start of a turn, which is a heading, and for parts of a reply."""
     if isinstance(event, Delta):
         return
     match event:
@@ -64,7 +64,7 @@ def rows(event: events.Event | Delta) -> Iterator[RunRow]:
             | events.Steered()
             | events.RunFailed()
         ):
-            pass  # replies, results and nudges are shown as they come, and so is what follows from the rest
+            pass  # replies, results and nudges have their own events, and the others are shown by what follows
         case events.ModelReplied(reply=reply):
             yield from reply_rows(reply)
         case events.CallsAccepted(calls=calls):

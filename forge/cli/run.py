@@ -1,4 +1,4 @@
-"""`forge run`, `resume` and `runs journals`: a workflow loaded from a file, run, and its end told."""
+"""`forge run`, `resume` and `runs journals`: load a workflow from a file, run it, and report the end."""
 
 import argparse
 import asyncio
@@ -59,7 +59,7 @@ _RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
 
 
 def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.Namespace) -> Iterator[Text]:
-    """The last lines of a run; `halted` is None for one that reached its goal."""
+    """The last lines of a run; `halted` is None if it reached its goal."""
     where = f" Journal: {journal}" if journal.exists() else ""
     if halted is not None:
         yield from (Text(line, style="yellow") for line in _unknown_lines(halted.state.ledger.in_doubt))
@@ -69,7 +69,7 @@ def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.
 
 
 def going_on(journal: Path, options: argparse.Namespace) -> str:
-    """How to resume an interrupted run: the complete command, with every option of the run."""
+    """How to resume an interrupted run: the complete command, with all options."""
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
     backend = Parser()
@@ -86,15 +86,15 @@ def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
         yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."
 
 
-# Load what a user defines in a Python file: a workflow or an agent, as `FILE.py:NAME`, or scenarios.
+# Loading definitions from a user's Python file: `FILE.py:NAME`.
 
 _T = TypeVar("_T")
 
 
 def load_workflow(reference: str) -> Workflow:
-    """The Workflow of that name in that file; without a name, the only one there. ForgeError says what is wrong.
+    """The Workflow with that name in the file, or the only one there. ForgeError if there is none.
 
-    `demo` is that of `forge demo`.
+    `demo` is the workflow of `forge demo`.
     """
     if reference == "demo":
         return demo.workflow
@@ -102,12 +102,12 @@ def load_workflow(reference: str) -> Workflow:
 
 
 def load_agent(reference: str) -> Agent:
-    """The Agent of that name in that file; without a name, the only one there. ForgeError says what is wrong."""
+    """The Agent with that name in the file, or the only one there. ForgeError if there is none."""
     return _named(reference, (Agent,), "agent", "agent = Agent(…)")
 
 
 def load_served(reference: str) -> Workflow | Agent:
-    """The Workflow or the Agent of that name in that file, as `load_workflow` finds it."""
+    """The Workflow or Agent with that name in the file, as for `load_workflow`."""
     if reference == "demo":
         return demo.workflow
     line = "workflow = Workflow(…) or agent = Agent(…)"
@@ -130,14 +130,14 @@ def _named(reference: str, kinds: tuple[type[_T], ...], what: str, line: str) ->
 
 
 def imported(file: str, written: str) -> ModuleType:
-    """The module of that file, run. ForgeError says why it cannot be; `written` is how a user writes what it is for."""
+    """The imported file. ForgeError if that fails; `written` says how to write the argument."""
     path = Path(file)
     if path.is_dir():
         raise ForgeError(f"{file} is a folder; write {written}")
     if not path.is_file():
         meant = did_you_mean(path.name, [near.name for near in path.parent.glob("*.py")])
         raise ForgeError(f"there is no file {file}; write {written}.{meant}")
-    # Its own name, unless a module such as `json` has it already.
+    # Use the file's own name, unless a module such as `json` has it already.
     taken = not path.stem.isidentifier() or importlib.util.find_spec(path.stem) is not None
     name = f"forge_workflow_{path.stem}" if taken else path.stem
     spec = importlib.util.spec_from_file_location(name, path.resolve())
@@ -145,14 +145,14 @@ def imported(file: str, written: str) -> ModuleType:
         raise ForgeError(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    # Last, so that modules next to the file can be imported but hide no installed ones.
+    # Append, so that modules next to the file can be imported but hide no installed ones.
     sys.path.append(str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
     except DefinitionError as error:
         problems = "\n".join(f"- {problem}" for problem in error.problems)
         raise ForgeError(f"{path} has an invalid workflow, agent or scenario:\n{problems}") from None
-    # A user's file may raise anything; they need to know what and where, without a traceback through forge.
+    # A user's file may raise anything: report what and where, without a traceback through forge.
     except (Exception, SystemExit) as error:
         what = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
         trace = traceback.extract_tb(error.__traceback__)
@@ -165,7 +165,7 @@ def imported(file: str, written: str) -> ModuleType:
 
 
 class Took(Struct, frozen=True, kw_only=True):
-    """Seconds spent, and tokens as the server counts them."""
+    """Time spent in seconds, and tokens as counted by the server."""
 
     model: float = 0.0
     tools: float = 0.0
@@ -174,7 +174,7 @@ class Took(Struct, frozen=True, kw_only=True):
     cached: int = 0
 
     def more(self, outcome: Outcome) -> Self:
-        """With this outcome added."""
+        """The sum with this outcome."""
         match outcome:
             case Replied(reply=reply, seconds=seconds):
                 usage = reply.usage or Usage()
@@ -193,7 +193,7 @@ class Took(Struct, frozen=True, kw_only=True):
                 return self
 
     def facts(self) -> tuple[str, ...]:
-        """As texts."""
+        """The values as texts."""
         seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
         if not self.prompt and not self.completion:
             return seconds
@@ -202,7 +202,7 @@ class Took(Struct, frozen=True, kw_only=True):
 
 
 def seconds_of(number: float) -> str:
-    """A duration as a text."""
+    """A duration as text."""
     if number < 0.001:
         return "under 1 ms"
     return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
@@ -214,7 +214,7 @@ _Begin = Callable[[Backend, Watching], RunInProgress]
 
 
 class Shown:
-    """A run of that workflow with the command's options, recorded in that journal."""
+    """A run of a workflow with the command's options, recorded in a journal."""
 
     def __init__(self, workflow: Workflow, journal: Path, options: argparse.Namespace) -> None:
         self._workflow, self._journal, self._options = workflow, journal, options
@@ -222,7 +222,7 @@ class Shown:
         self._view = View(self._console)
 
     def run(self, title: Text, begin: _Begin) -> int:
-        """Show the run from start to end; the exit code."""
+        """Show the run from start to end; returns the exit code."""
         with downloading(self._console) as progress:
             backend = backend_of(self._options, progress)
             self._console.print(title, soft_wrap=True)
@@ -248,7 +248,7 @@ class Shown:
         return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
 
     def _show(self, stop: StopSignals, event: events.Stamped) -> None:
-        """Show the event; where nobody reads any more, the run is cancelled, as it is by a signal."""
+        """Show the event; if the output pipe is closed, cancel the run as a signal would."""
         try:
             self._view(event)
         except BrokenPipeError:
@@ -256,7 +256,7 @@ class Shown:
                 stop(SIGPIPE, None)
 
     def _last_words(self) -> str:
-        """The last lines of an aborted run: what may have happened, and how to resume."""
+        """The last lines of an aborted run: calls with an unknown outcome, and how to resume."""
         specs = ((call, self._workflow.rules.tool(call.name)) for call in self._view.running)
         begun = _unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
         on = (going_on(self._journal, self._options),) if self._journal.exists() else ()
@@ -316,7 +316,7 @@ def _show(console: Console, run: Glance) -> None:
     show(console, LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
     show(console, LabelledText("journal", run.path))
     if run.state == "open" and not run.redacted:
-        # The journal names neither the file of the workflow, or the task, nor the server.
+        # The journal contains neither the workflow's or task's file nor the server.
         given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         way = "agent run TASK.toml --resume" if run.workflow == HEADLESS else "resume FILE.py:NAME"
@@ -328,7 +328,7 @@ def _show(console: Console, run: Glance) -> None:
 
 
 def run_demo(options: argparse.Namespace) -> int:
-    """Run the demo's workflow; the exit code."""
+    """Run the demo's workflow; returns the exit code."""
     order = options.order or random.choice([*demo.ORDERS])  # noqa: S311 - variety, not secrecy
     if order not in demo.ORDERS:
         known = ", ".join(demo.ORDERS)
@@ -337,7 +337,7 @@ def run_demo(options: argparse.Namespace) -> int:
 
 
 def run_workflow(options: argparse.Namespace) -> int:
-    """Run a user's workflow; the exit code."""
+    """Run a user's workflow; returns the exit code."""
     workflow = load_workflow(options.workflow)
     return _begin(workflow, options.message, prompt_values(options.var), options)
 
@@ -351,7 +351,7 @@ def prompt_values(given: Sequence[str]) -> dict[str, str]:
 
 
 def resume_workflow(options: argparse.Namespace) -> int:
-    """Resume a run of a user's workflow; the exit code."""
+    """Resume a run of a user's workflow; returns the exit code."""
     workflow = load_workflow(options.workflow)
     journal: Path = options.journal
     done = len(read_journal(journal).entries)

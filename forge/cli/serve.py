@@ -56,7 +56,7 @@ def _options(options: argparse.Namespace) -> "ServeOptions":
 
 
 def run_key(options: argparse.Namespace) -> int:
-    """Create a key, add its hash to the file, and print the key, which is stored nowhere else."""
+    """Create a key, add its hash to the file, and print the key, which is not stored anywhere."""
     from forge.serve.keys import add_key, scopes_of  # noqa: PLC0415 - an extra
 
     path: Path = options.key_file

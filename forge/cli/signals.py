@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first cancels the run, the second aborts; outside a run, either ends the program."""
+"""Ctrl-C and SIGTERM: the first cancels the run, the second aborts it; outside a run, either ends the program."""
 
 import asyncio
 import os
@@ -19,13 +19,13 @@ _T = TypeVar("_T")
 _Handler = Callable[[int, FrameType | None], None]
 
 SIGPIPE = 13
-"""The number of the signal on every system that has it; the module `signal` lacks it on Windows."""
+"""The signal's number; the module `signal` lacks it on Windows."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal ended the program; `code` is its exit code, 128 and the signal's number, as shells have it."""
+    """A signal ended the program; `code` is the exit code: 128 plus the signal's number, as in shells."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ def raise_interrupted(number: int, _: FrameType | None) -> None:
 
 @contextmanager
 def handling(handler: _Handler) -> Iterator[None]:
-    """Signals go to the handler inside this context, except those that the parent process has ignored."""
+    """Handle signals inside this context, except those that the parent process ignores."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread can have handlers
         return
@@ -80,8 +80,8 @@ async def until_signal(work: Coroutine[None, None, int], stop_work: Callable[[],
 class StopSignals:
     """The handler of a run. `code` is the exit code of the first signal, 0 before it.
 
-    The first signal calls `told` on the loop. The second writes what `last_words` returns to standard error and ends
-    the program immediately: the journal is complete at any moment, and servers that forge started notice.
+    The first signal calls `told` on the loop. The second writes `last_words` to standard error and exits immediately:
+    the journal is always complete, and servers started by forge notice.
     """
 
     def __init__(self, told: Callable[[], None], last_words: Callable[[], str]) -> None:
@@ -90,9 +90,9 @@ class StopSignals:
         self._cancel: Callable[[], object] | None = None
 
     def __call__(self, number: int, _: FrameType | None) -> None:
-        """Cancel the run; the second time, end the program."""
+        """Cancel the run; the second time, exit."""
         if self.code:
-            # Not with print: the signal may have interrupted one.
+            # not with print, because the signal may have interrupted one
             os.write(2, self._last_words().encode(errors="replace"))
             os._exit(128 + number)
         self.code = 128 + number
@@ -107,7 +107,7 @@ class StopSignals:
             cancel.set()
             self._told()
 
-        # A handler of asyncio would wait for the loop, which a user's tool may block.
+        # An asyncio handler would wait for the loop, which a user's tool may block.
         self._cancel = lambda: loop.call_soon_threadsafe(stop)
         if self.code:
             stop()

@@ -1,4 +1,4 @@
-"""The page of a recorded run: its turns as rows of HTML, with their times. What the rows say is in `rows.py`."""
+"""The HTML page of a recorded run, turn by turn, with times. `rows.py` has the texts of the rows."""
 
 import os
 import re
@@ -30,11 +30,11 @@ from stages.effect import (
 from stages.repair.decoding import decode
 from stages.state import Done
 
-# The timeline of a recorded run: what happened in each turn, how long it took, how it ended.
+# The timeline of a recorded run: what happened in each turn, durations, and the end.
 
 
 class Section(Struct, frozen=True, kw_only=True):
-    """What happened in a turn. `tokens` is the size of its prompt, `room` that of the context; 0: none or unknown."""
+    """A turn. `tokens` is the size of its prompt, `room` that of the context; 0 means none or unknown."""
 
     title: str
     note: str = ""
@@ -44,7 +44,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
-    """A whole run: its end, calls with an unknown outcome, durations and tokens, and its turns."""
+    """A run: its end, calls with an unknown outcome, durations and tokens, and its turns."""
 
     end: RunRow
     unknown: tuple[str, ...]
@@ -96,7 +96,7 @@ class _Turns:
     def whole(self) -> Timeline:
         """The complete timeline."""
         end, pending = self._end(), self._journal.pending
-        # Calls with an unknown outcome: those of the last state, and a pending one at the end of the record.
+        # Unknown outcomes: those of the last state, and a pending call at the end of the recording.
         known = self._last.state.ledger.in_doubt if self._last is not None else ()
         begun = pending.calls if isinstance(pending, Execute) and not pending.retriable else ()
         unknown = tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
@@ -122,7 +122,7 @@ class _Turns:
 
 
 def _took_items(outcome: Outcome) -> Iterator[RunRow]:
-    """How long it took, of a model call or of tools."""
+    """The duration of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
             used = reply.usage
@@ -139,10 +139,10 @@ def _took_items(outcome: Outcome) -> Iterator[RunRow]:
 # A recorded run as one HTML page: its timeline, turn by turn, without scripts or network access.
 
 _LONGEST = 20_000
-"""Maximum characters of one text on the page."""
+"""Maximum characters of a text on the page."""
 
 _FOLDED = 600
-"""A text with more characters, or at least `_LINES` lines, is folded."""
+"""Texts with more characters, or at least `_LINES` lines, are folded."""
 _LINES = 12
 _HEAD = 160
 """Characters of a folded text that remain visible."""
@@ -185,7 +185,7 @@ _PAGE = """<!doctype html>
 
 
 def page(journal: Journal, steps: Iterable[Step]) -> str:
-    """The page. What models, tools and users said is shown as text only; paths of this machine are removed."""
+    """The page. Everything that models, tools and users said is plain text; local paths are removed."""
     made, header = timeline(journal, steps), journal.header
     setup = header.setup
     facts = (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", header.started, *made.facts)
@@ -203,10 +203,10 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
 def save_page(path: Path, content: str) -> None:
     """Write a page that only its owner may read: like a journal, it holds everything that was said.
 
-    ForgeError if that is not possible, or would replace something else than a page.
+    ForgeError if that fails, or would replace a file that is not a page.
     """
     try:
-        # A page, an empty file, and what has no content, such as /dev/null, may be replaced.
+        # Replace only pages, empty files, and devices such as /dev/null.
         if path.is_file() and path.read_bytes()[: len(_DOCTYPE)].lower() not in (b"", _DOCTYPE):
             raise ForgeError(f"{path} already exists and is not a page; choose another file")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
@@ -237,7 +237,7 @@ def _row(item: RunRow) -> str:
 
 
 def _text(text: str) -> str:
-    """The text escaped for HTML, shortened, with control characters made visible."""
+    """The text, escaped for HTML, shortened, with control characters made visible."""
     cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
     return escape(readable(without_folders(cut)))
 
@@ -249,18 +249,18 @@ _HOMES = re.compile(
 
 
 def without_folders(text: str) -> str:
-    """The text without the paths of the home, working and temporary folders."""
+    """The text without the paths of home, working and temporary folders."""
     for folder, name in ((Path.cwd(), "."), (Path.home(), "~"), (Path(tempfile.gettempdir()), "…")):
         if len(folder.parts) > 1:
             text = re.sub(re.escape(str(folder)) + r"(?![\w.-])", name, text)
     return _HOMES.sub("~", text)
 
 
-# The timeline of a journal as it is, without its workflow: what the model was sent and said, and what ran.
+# The timeline of a journal without its workflow: requests, replies and tool calls.
 
 
 class _Sent(Struct):
-    """A message as a wire has it: `content` is a text or a list of parts, which differ by protocol."""
+    """A message in any protocol: `content` is text or a list of parts."""
 
     role: str = ""
     content: Raw = Raw(b'""')
@@ -288,7 +288,7 @@ def recorded_timeline(journal: Journal) -> tuple[Section, ...]:
 
 
 def _journal_items(entry: Entry, results: set[str]) -> Iterator[RunRow]:
-    """What happened; `results` are the texts that are shown already as what a tool returned."""
+    """What happened; `results` are texts already shown as tool results."""
     match entry.effect:
         case SentPart(messages=messages):
             told = (_sent(message) for message in messages)
@@ -317,7 +317,7 @@ def _outcome(outcome: Outcome) -> Iterator[RunRow]:
 
 
 def _sent(message: Raw) -> RunRow:
-    """The message; parts that are no text are shown as they were sent."""
+    """The message; parts that are not text are shown as sent."""
     try:
         known = decode(_messages, bytes(message))
     except msgspec.DecodeError:

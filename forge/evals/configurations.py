@@ -72,58 +72,53 @@ def _naming(workflow: Workflow[Any], *, withheld: bool = False) -> Workflow[Any]
     return replace(workflow, optional_steps=writes)
 
 
-_no_rescue = _calls(rescue_enabled=False)
-_no_nudge: _Change = compose_left(_no_rescue, _limits(max_retries_per_step=0))
-_no_steps = _options(required_steps=(), order=())
-_no_recovery = _limits(max_tool_errors=0)
-_no_compact = _context(compactor=NoCompact(), summarize=False)
-_no_grounding: _Change = compose_left(
-    _naming,
-    _options(grounded=None),
-    _tools(grounded=()),
-    _without("no_placeholders", "no_echoed_answers", "no_unseen_values"),
-)
-_no_calculation: _Change = compose_left(_naming, _options(calculated=None), _tools(calculated=()))
-_no_prerequisites: _Change = compose_left(_naming, _tools(prerequisites=()))
-_no_checks: _Change = compose_left(_naming, _options(guards=(), completion_checks=None))
-_no_narrowing = _without(*NARROWINGS)
-_no_repeats = _limits(max_repeats=None)
-_no_withholding: _Change = partial(_naming, withheld=True)
-_no_notes = _context(progress_notes=False, iteration_warning=0, context_thresholds=())
-
-_BARE = (
-    _no_nudge,
-    _no_steps,
-    _no_recovery,
-    _no_compact,
-    _no_grounding,
-    _no_calculation,
-    _no_prerequisites,
-    _no_checks,
-    _no_narrowing,
-    _no_repeats,
-    _no_withholding,
-    _no_notes,
-)
-
 REFORGED = "reforged"
 """Everything on; forge-guardrails uses this name."""
+
+_no_rescue = _calls(rescue_enabled=False)
+
+_SINGLE = {
+    "no_rescue": Ablation("calls in text are not found, damaged ones not repaired", _no_rescue),
+    "no_nudge": Ablation(
+        "nor is a reply without a usable call corrected: it ends the run",
+        compose_left(_no_rescue, _limits(max_retries_per_step=0)),
+    ),
+    "no_steps": Ablation("no required steps and no rules of order", _options(required_steps=(), order=())),
+    "no_recovery": Ablation("the first error of a tool ends the run", _limits(max_tool_errors=0)),
+    "no_compact": Ablation("the history is not shortened", _context(compactor=NoCompact(), summarize=False)),
+    "no_grounding": Ablation(
+        "arguments and answers may have any values, placeholders too",
+        compose_left(
+            _naming,
+            _options(grounded=None),
+            _tools(grounded=()),
+            _without("no_placeholders", "no_echoed_answers", "no_unseen_values"),
+        ),
+    ),
+    "no_calculation": Ablation(
+        "numbers are worked out by the model", compose_left(_naming, _options(calculated=None), _tools(calculated=()))
+    ),
+    "no_prerequisites": Ablation(
+        "tools may be called before what they need", compose_left(_naming, _tools(prerequisites=()))
+    ),
+    "no_checks": Ablation(
+        "no guards and completion checks of the workflow's own",
+        compose_left(_naming, _options(guards=(), completion_checks=None)),
+    ),
+    "no_narrowing": Ablation("every legal tool is offered with each reply, with any values", _without(*NARROWINGS)),
+    "no_withholding": Ablation("writes that nothing needs may be called", partial(_naming, withheld=True)),
+}
+_bare: _Change = compose_left(
+    *(one.apply for one in _SINGLE.values()),
+    _limits(max_repeats=None),
+    _context(progress_notes=False, iteration_warning=0, context_thresholds=()),
+)
 
 ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
     {
         REFORGED: Ablation("nothing is taken away", lambda workflow: workflow),
-        "no_rescue": Ablation("calls in text are not found, damaged ones not repaired", _no_rescue),
-        "no_nudge": Ablation("nor is a reply without a usable call corrected: it ends the run", _no_nudge),
-        "no_steps": Ablation("no required steps and no rules of order", _no_steps),
-        "no_recovery": Ablation("the first error of a tool ends the run", _no_recovery),
-        "no_compact": Ablation("the history is not shortened", _no_compact),
-        "no_grounding": Ablation("arguments and answers may have any values, placeholders too", _no_grounding),
-        "no_calculation": Ablation("numbers are worked out by the model", _no_calculation),
-        "no_prerequisites": Ablation("tools may be called before what they need", _no_prerequisites),
-        "no_checks": Ablation("no guards and completion checks of the workflow's own", _no_checks),
-        "no_narrowing": Ablation("every legal tool is offered with each reply, with any values", _no_narrowing),
-        "no_withholding": Ablation("writes that nothing needs may be called", _no_withholding),
-        "bare": Ablation("all of these off, warnings and notes too", compose_left(*_BARE)),
+        **_SINGLE,
+        "bare": Ablation("all of these off, warnings and notes too", _bare),
     }
 )
 """Ablations by name."""

@@ -93,7 +93,7 @@ async def _play_plainly(task: Task) -> RunEnd:
         if isinstance(outcome, RunEnd):
             return outcome
         if isinstance(outcome, Said) and workflow.on_text == "nudge":
-            return RunEnd("text", f"it ended with text, which is no outcome here: {outcome.text[:200]!r}")
+            return RunEnd("text", f"it ended with text, which is not an outcome here: {outcome.text[:200]!r}")
         task.record.outcomes.append(outcome)
         last = type(outcome).__name__
     return RunEnd(last)

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, groupby
 from types import MappingProxyType
@@ -174,8 +174,8 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     @property
     def meanings(self) -> Mapping[str, str]:
         """The headings of metrics that have any values, with their meanings."""
-        texts = [_metric_texts(column.metrics) for column in self.columns]
-        return {head: about for head, about in HEADINGS.items() if any(text[head] != _NONE for text in texts)}
+        measured = [column.metrics for column in self.columns]
+        return {head: one.meaning for head, one in HEADINGS.items() if any(one.text(m) != _NONE for m in measured)}
 
     @property
     def models(self) -> tuple[OfModel, ...]:
@@ -187,8 +187,8 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         made: list[OfModel] = []
         for model, group in groupby(self.columns, lambda column: column.configuration.model):
             columns = tuple(group)
-            texts = [(column.name, _metric_texts(column.metrics)) for column in columns]
-            metrics = tuple((name, *(metric[heading] for heading in self.meanings)) for name, metric in texts)
+            shown = [HEADINGS[heading].text for heading in self.meanings]
+            metrics = tuple((column.name, *(text(column.metrics) for text in shown)) for column in columns)
             scenarios = {name: [column.runs.get(name, ()) for column in columns] for name in self.scenarios}
             tags = {tag: [column.tagged(tag) for column in columns] for tag in apart}
             about = OfModel(
@@ -318,41 +318,37 @@ _NONE = "\N{EN DASH}"
 """Shown for a missing value."""
 
 
-HEADINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "right": "runs with the right answer and no harm, with Wilson's 95 % interval",
-        "harm": "runs that changed something nobody asked for, or to wrong values",
-        "pass^k": "scenarios in which every seed was right",
-        "completed": "runs that ended with an outcome, right or wrong",
-        "efficiency": "ideal model calls by those made, over right runs; above 1: a shorter way was found",
-        "wasted": "model calls beyond the ideal in a completed run",
-        "calls": "model calls a run",
-        "seconds": "a completed run",
-        "tokens": "read and written a run",
-        "cost": "of all runs, where each one's is known",
-    }
-)
-"""The columns of the table of metrics, with their meanings."""
-
-
-def _metric_texts(found: Metrics) -> dict[str, str]:
-    """A configuration's metrics as text, by heading."""
-    return {
-        "right": str(found.right),
-        "harm": str(found.harm),
-        "pass^k": f"{found.passed} (k = {found.seeds})" if found.passed.of else _NONE,
-        "completed": str(found.completed),
-        "efficiency": _number(found.efficiency, ".2f"),
-        "wasted": _number(found.wasted, ".1f"),
-        "calls": _number(found.calls, ".1f"),
-        "seconds": _number(found.seconds, ".1f"),
-        "tokens": _number(found.tokens, ",.0f"),
-        "cost": _number(found.cost, ".4g"),
-    }
-
-
 def _number(value: float | None, form: str) -> str:
     return _NONE if value is None else format(value, form)
+
+
+class _Metric(Struct, frozen=True):
+    """A column of the table of metrics: its meaning, and a configuration's value as text."""
+
+    meaning: str
+    text: Callable[[Metrics], str]
+
+
+HEADINGS: Mapping[str, _Metric] = MappingProxyType(
+    {
+        "right": _Metric("runs with the right answer and no harm, with Wilson's 95 % interval", lambda m: str(m.right)),
+        "harm": _Metric("runs that changed something nobody asked for, or to wrong values", lambda m: str(m.harm)),
+        "pass^k": _Metric(
+            "scenarios in which every seed was right", lambda m: f"{m.passed} (k = {m.seeds})" if m.passed.of else _NONE
+        ),
+        "completed": _Metric("runs that ended with an outcome, right or wrong", lambda m: str(m.completed)),
+        "efficiency": _Metric(
+            "ideal model calls by those made, over right runs; above 1: a shorter way was found",
+            lambda m: _number(m.efficiency, ".2f"),
+        ),
+        "wasted": _Metric("model calls beyond the ideal in a completed run", lambda m: _number(m.wasted, ".1f")),
+        "calls": _Metric("model calls a run", lambda m: _number(m.calls, ".1f")),
+        "seconds": _Metric("a completed run", lambda m: _number(m.seconds, ".1f")),
+        "tokens": _Metric("read and written a run", lambda m: _number(m.tokens, ",.0f")),
+        "cost": _Metric("of all runs, where each one's is known", lambda m: _number(m.cost, ".4g")),
+    }
+)
+"""The columns of the table of metrics, by heading."""
 
 
 def _counts(kind: str, columns: Iterable[Column], cells: Mapping[str, Iterable[Sequence[Row]]]) -> Table:

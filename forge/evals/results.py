@@ -48,8 +48,8 @@ def read_results(path: str | PathLike[str]) -> tuple[Row, ...]:
     found = stored_rows(path)
     if found.torn:
         raise ForgeError(
-            f"{path}, line {len(found.rows) + 1} was begun and never ended, as by a forge eval run that was killed. "
-            "The same forge eval run again cuts the line off and makes that run anew; or remove the line"
+            f"{path}, line {len(found.rows) + 1} is incomplete, as left by a forge eval run that was killed. "
+            "The same forge eval run again cuts the line off and repeats that run; or remove the line"
         )
     return found.rows
 
@@ -101,7 +101,7 @@ def _content(path: str | PathLike[str]) -> bytes:
     except OSError as error:
         raise ForgeError(f"cannot read the results {file}: {error.strerror}") from None
     if len(content) > _LARGEST_RESULTS:
-        raise ForgeError(f"{file} is no file of results: it has more than {_LARGEST_RESULTS:,} bytes")
+        raise ForgeError(f"{file} is not a file of results: it has more than {_LARGEST_RESULTS:,} bytes")
     return content
 
 

@@ -136,5 +136,5 @@ def judge(world: World, trajectory: Trajectory) -> Judgement:
 def _told(answer: object) -> str:
     """The check's answer. TypeError unless it is a text: `True` and None would be misunderstood."""
     if not isinstance(answer, str):
-        raise TypeError(f"it has to return what is wrong, as a text, or an empty text; it returned {answer!r:.100}")
+        raise TypeError(f"it must return what is wrong as a text, empty if nothing is; it returned {answer!r:.100}")
     return answer

@@ -55,7 +55,7 @@ class ModelServer(Struct, frozen=True, kw_only=True):
         local = self.backend == "local"
         started = local or (startable(self.backend) and not self.profile)
         if started and not local and self.model:
-            raise ForgeError(f"two models are given, {model} and {self.model}; the one to start stands after the colon")
+            raise ForgeError(f"two models are given, {model} and {self.model}; the one to start goes after the colon")
         if self.slots and not started:
             raise ForgeError("--slots is for a server that forge starts: local, or llama-server:MODEL")
         if self.chat_template_file and (local or not started):

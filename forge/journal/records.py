@@ -27,7 +27,7 @@ LARGEST_JOURNAL = 2 * 1024**3
 """Maximum bytes of a journal: the writer ends the run before exceeding it, the reader refuses a larger file."""
 
 _OPENING = b'{"journal":'
-"""How every journal begins."""
+"""The beginning of every journal."""
 
 _DIGITS = 16
 _BEFORE, _AFTER = b',"check":"', b'"}\n'
@@ -106,10 +106,9 @@ class CheckedLines:
 
 
 class _Versions(Struct):
-    """What the first line says of its format: `journal`, and `version` before that was 3."""
+    """The version of the format, in the first line."""
 
     journal: int = 0
-    version: int = 0
 
 
 _versions = msgspec.json.Decoder(_Versions)
@@ -117,10 +116,9 @@ _versions = msgspec.json.Decoder(_Versions)
 
 def _refuse_other_version(path: str | os.PathLike[str], line: bytes) -> None:
     try:
-        said = decode(_versions, line)
+        found = decode(_versions, line).journal
     except msgspec.DecodeError as error:
         raise JournalError(f"{path} is not a journal: line 1: {error}") from None
-    found = said.journal or said.version
     if not found:
         raise JournalError(f"{path} is not a journal: line 1 names no version")
     if found != JOURNAL_VERSION:

@@ -1,4 +1,4 @@
-"""Changes of a workflow since a run began, in the words in which workflows are written."""
+"""Changes to a workflow since a run began, in terms of its options."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -12,20 +12,20 @@ from stages.rules import Calls, Limits
 from stages.tool import ToolSpec
 
 SHOWN = 100
-"""Characters of a value that a sentence shows."""
+"""Maximum characters to show of a value."""
 
 Definition = Mapping[str, object]
-"""What a workflow says, by its options, and by its tools' names what each of them is."""
+"""A workflow as data: its options, and its tools by name."""
 
 _GROUPS: Mapping[str, type[Struct]] = {"limits": Limits, "context": Context, "calls": Calls}
-"""Options that are groups: each of theirs is compared by itself."""
+"""Options that are groups; their fields are compared one by one."""
 
 _STAYS = {"system_prompt": ", and this run keeps the one that it began with"}
-"""Options whose change makes no difference to a run that has begun."""
+"""Options whose change does not affect a run that has begun."""
 
 
 def definition_of(workflow: Workflow) -> Definition:
-    """What the workflow says: options that are not at their defaults, functions by their names."""
+    """The workflow as data: options that differ from their defaults, functions by name."""
     written: dict[str, object] = {"tools": {spec.name: _plain(spec) for spec in workflow.rules.tools}}
     for option in fields(workflow):
         value = getattr(workflow, option.name)
@@ -35,7 +35,7 @@ def definition_of(workflow: Workflow) -> Definition:
 
 
 def changes(before: Definition, after: Definition) -> tuple[str, ...]:
-    """What the second says differently, a sentence each; nothing where the first was not written down."""
+    """The differences, one sentence each; none if the first definition was not recorded."""
     if not before:
         return ()
     old, new = _table(before.get("tools")), _table(after.get("tools"))
@@ -57,7 +57,7 @@ def changes(before: Definition, after: Definition) -> tuple[str, ...]:
 
 
 def changed_since(journal: Journal, workflow: Workflow) -> tuple[str, ...]:
-    """What the workflow says otherwise than the one that the journal records did when its run began."""
+    """How the workflow differs from the one that was recorded when the run began."""
     return changes(journal.header.definition, definition_of(workflow))
 
 
@@ -83,7 +83,7 @@ def _of_tool(tool: str, one: Mapping[str, object], other: Mapping[str, object]) 
 def _of_option(
     title: str, name: str, before: Mapping[str, object], after: Mapping[str, object], default: object
 ) -> Iterator[str]:
-    """That it is another; what is not there is at its default."""
+    """The change of an option, if any; a missing value is the default."""
     if before.get(name) == after.get(name):
         return
     was, now = (
@@ -106,7 +106,7 @@ def _names(value: object) -> list[str]:
 
 
 def _plain(value: object) -> object:
-    """The value as JSON; of what JSON has no form for, its name."""
+    """The value as JSON; a value without a JSON form is represented by its name."""
     match value:
         case None | bool() | int() | float() | str():
             return value

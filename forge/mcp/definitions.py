@@ -1,4 +1,4 @@
-"""From the tools that a server lists to forge's: their schemas, and what their hints mean for how they run."""
+"""From the tools that a server lists to forge's tools: their schemas, and the meaning of their hints."""
 
 from collections.abc import AsyncGenerator, Callable
 
@@ -17,11 +17,11 @@ from stages.schema.check import readable
 def forge_tool(
     listed: ListedTool, name: str, server: McpServer, function: Callable[..., AsyncGenerator[object, None]]
 ) -> Tool[..., object]:
-    """The tool under that name. Its schema goes to the model as it is, and is checked as far as it can be read."""
+    """The tool under that name. The model sees the schema unchanged; it is checked as far as forge can read it."""
     schema = Raw(msgspec.json.encode(listed.input_schema))
     checked = readable(schema)
     tell_unchecked(name, checked)
-    # What is not even an object of members would be of no use to anybody.
+    # A schema that is not an object with properties would be useless to a model.
     shown = schema if isinstance(listed.input_schema.get("properties", {}), dict) else checked
     signature = Signature(name=name, description=sound(listed.description or listed.title or ""), parameters=shown)
     own = server.tools.get(listed.name, {})
@@ -32,7 +32,7 @@ def forge_tool(
 
 
 def hinted(hints: ToolAnnotations, *, trusted: bool) -> ToolOptions:
-    """What the server's hints change: without trust, only towards more caution.
+    """The effect of the server's hints; untrusted hints can only add caution.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
     """

@@ -1,4 +1,4 @@
-"""MCP's values as forge's: servers, names, listings, answers, results, faults."""
+"""Conversions between MCP's values and forge's: servers, names, listings, answers, results, faults."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ from stages.repair.decoding import decode
 from stages.schema.value import Json
 from stages.state import Completed, State
 
-# Names of servers' tools for a model: legal everywhere, and one for each.
+# Names of servers' tools for a model: valid everywhere and unique.
 
 _LONGEST = 64
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
@@ -54,10 +54,10 @@ _DIGEST = 6
 
 
 def local_names(tools: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
-    """By server, and by the server's own names: what a model calls its tools, `SERVER_TOOL`.
+    """The model's names for the tools, `SERVER_TOOL`, by server and the server's own names.
 
-    A character that no name may have becomes `_`. Where that makes two names the same, or one too long, each of them
-    ends in a digest of the server's own name.
+    Invalid characters become `_`. If that makes names equal, or a name is too long, each of them ends in a digest of
+    the server's own name.
     """
     plain = {server: {name: _ILLEGAL.sub("_", f"{server}_{name}") for name in names} for server, names in tools.items()}
     shared = Counter(chain.from_iterable(names.values() for names in plain.values()))
@@ -75,23 +75,23 @@ def _marked(short: str, name: str) -> str:
     return f"{short[: _LONGEST - _DIGEST - 1]}_{digest}"
 
 
-# Faults of calls to MCP servers: what each means for the call, as an exception of its tool.
+# Faults of calls to MCP servers, as exceptions of the tool.
 
 UNREADABLE = -32099
-"""The code by which our transports tell a call that the server's answer to it cannot be read."""
+"""Error code of our transports: the server's answer to the call cannot be read."""
 
 UNREACHABLE = -32098
-"""The code by which our transports tell a call that it has not reached the server."""
+"""Error code of our transports: the call did not reach the server."""
 
 
 class McpToolError(Exception):
-    """What a server says went wrong in a call: the model may correct it."""
+    """An error reported by the server, which the model may correct."""
 
 
 def fault_of(code: int, message: str, server: str, seconds: float, words: str) -> Exception:
-    """The exception for a call that the server did not answer with a result. `words` are the server's last.
+    """The exception for a call without a result. `words` are the last output of the server.
 
-    Where the call may have taken effect, it is a ToolOutcomeUnknown: what that means depends on the tool.
+    If the call may have taken effect, it is a ToolOutcomeUnknown, whose meaning depends on the tool.
     """
     who, said = f"the MCP server {server}", f" ({words})" if words else ""
     if code == REQUEST_TIMEOUT:
@@ -108,14 +108,14 @@ def fault_of(code: int, message: str, server: str, seconds: float, words: str) -
 # Answers: the end of a run as the result of an MCP tool, and its question as a form for the client's user.
 
 MESSAGE = "message"
-"""The argument of the tool: what the user asks for."""
+"""The tool's argument: the user's request."""
 
 ANSWER = "answer"
-"""The field of the form that a question becomes."""
+"""The form's field for the answer to a question."""
 
 
 def served_tool(workflow: Workflow, description: str) -> Tool:
-    """The workflow as a tool, which takes the user's message."""
+    """The workflow as a tool that takes the user's message."""
     does = ", ".join(spec.name for spec in workflow.rules.tools)
     message = {"type": "string", "description": "The request, in full: nothing else of the conversation is known."}
     return Tool(
@@ -126,7 +126,7 @@ def served_tool(workflow: Workflow, description: str) -> Tool:
 
 
 def result_of(ended: Result[Finished, Halted]) -> CallToolResult:
-    """What the client's model is told: the value, the words, the question; or why the run halted, as an error."""
+    """The result for the client's model: the value, text or question; or the reason of a halt, as an error."""
     if isinstance(ended, Failure):
         return failed(str(ended.failure()))
     match ended.unwrap().outcome:
@@ -147,12 +147,12 @@ def result_of(ended: Result[Finished, Halted]) -> CallToolResult:
 
 
 def failed(why: str) -> CallToolResult:
-    """An error with that sentence."""
+    """An error with that message."""
     return CallToolResult(content=[TextContent(text=why)], is_error=True)
 
 
 def question_of(ended: Result[Finished, Halted]) -> tuple[NeedsInput, State] | None:
-    """The question that the run ended with, and the state in which its answer is awaited; None: it did not."""
+    """The question that the run ended with, and the state that awaits the answer; None if it did not ask."""
     if isinstance(ended, Failure):
         return None
     finished = ended.unwrap()
@@ -160,7 +160,7 @@ def question_of(ended: Result[Finished, Halted]) -> tuple[NeedsInput, State] | N
 
 
 def form_of(question: NeedsInput) -> ElicitRequestFormParams:
-    """The question as a form with one field."""
+    """A form with one field for the question."""
     field = {"type": "string", "title": "Answer"}
     if question.suggestions:
         field["description"] = f"For example: {'; '.join(question.suggestions)}"
@@ -169,23 +169,23 @@ def form_of(question: NeedsInput) -> ElicitRequestFormParams:
 
 
 def answer_in(form: ElicitResult) -> str | None:
-    """What the user answered; None: nothing."""
+    """The user's answer; None if there is none."""
     said = (form.content or {}).get(ANSWER) if form.action == "accept" else None
     return said if isinstance(said, str) and said.strip() else None
 
 
-# Results of MCP tools: what the model is shown of one, as text or as a JSON value.
+# Results of MCP tools: what the model sees, as text or as a JSON value.
 
 _PROGRESS = 2_000
-"""Maximum characters of one piece of progress."""
+"""Maximum characters of a progress message."""
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def value_of(result: CallToolResult) -> Json:
-    """What the result says: its JSON value, where it has one that its text only repeats; otherwise text.
+    """The content of the result: its JSON value if the text only repeats that; otherwise text.
 
-    Of pictures, sounds and other bytes the text names only the kind and the size.
+    Images, audio and other bytes are represented by kind and size.
     """
     text = "\n".join(map(_text, result.content))
     if result.structured_content is None:
@@ -193,7 +193,7 @@ def value_of(result: CallToolResult) -> Json:
     value: Json = result.structured_content
     plain = all(isinstance(block, TextContent) for block in result.content)
     if isinstance(value, dict) and value.keys() == {"result"} and plain and text:
-        return value["result"]  # the SDK's form of a value that is no object
+        return value["result"]  # the SDK wraps values that are not objects like this
     with suppress(msgspec.DecodeError):
         if not text or decode(_any, text) == value:
             return value
@@ -217,24 +217,24 @@ def _text(block: ContentBlock) -> str:
 
 
 def _size(data: str) -> str:
-    """The size of what is encoded as base64."""
+    """The size of base64-encoded data."""
     return f"{len(data) * 3 // 4:,} bytes"
 
 
 def progress_text(progress: float, total: float | None, message: str | None) -> str:
-    """A server's progress, in a line."""
+    """A server's progress, in one line."""
     done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
     return f"{done}: {message[:_PROGRESS]}" if message else done
 
 
-# MCP servers as data: a program to start, or an address; and what is known of their tools.
+# MCP servers as data: a program to start, or an address.
 
 _MESSAGE_LIMIT = 4 << 20
-"""Maximum bytes of one message, unless the server says otherwise; the rest of a longer one is read and dropped."""
+"""Default maximum bytes of a message; the rest of a longer one is read and dropped."""
 
 
 class ServerOptions(Options, frozen=True, kw_only=True):
-    """What both kinds of servers have."""
+    """Options of both kinds of servers."""
 
     only: Sequence[str] | None = None
     tools: Mapping[str, ToolOptions] = {}
@@ -246,15 +246,15 @@ class ServerOptions(Options, frozen=True, kw_only=True):
 
 
 class Stdio(ServerOptions, frozen=True):
-    """A program that speaks MCP on its standard input and output: a list of words, which no shell reads.
+    """A program that speaks MCP on standard input and output: a list of words, run without a shell.
 
-    Of this process's environment it is given PATH, HOME and a few more, and all of `env`.
+    It gets PATH, HOME and a few more variables of this process's environment, and all of `env`.
 
-    `only` names the tools to have, as the server names them; None: all. `tools` has options of `forge.tool` for single
-    tools. `trust_hints` takes the server's word for which tools only read and which are idempotent. `required=False`:
-    go on without this server where it cannot be reached. `timeout` is the maximum seconds of a call, `connect_timeout`
-    of the start; `message_limit` the maximum bytes of one message. If the program has ended, the next call starts it
-    again, `restarts` times at most.
+    `only` selects tools by the server's names; None: all. `tools` has options of `forge.tool` for single tools.
+    `trust_hints` believes the server which tools only read and which are idempotent. `required=False`: continue without
+    this server if it cannot be reached. `timeout` is the maximum seconds of a call, `connect_timeout` of the start;
+    `message_limit` is the maximum bytes of a message. If the program has exited, the next call restarts it, at most
+    `restarts` times.
     """
 
     command: Sequence[str]
@@ -263,31 +263,31 @@ class Stdio(ServerOptions, frozen=True):
     restarts: Count = 1
 
     def __repr__(self) -> str:
-        """The program; the other words and the environment may hold secrets."""
+        """The program only; arguments and environment may hold secrets."""
         return f"Stdio([{', '.join(map(repr, self.command[:1]))}, …])"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no error may show."""
+        """Secrets to mask in errors."""
         return tuple(self.env.values())
 
 
 class Http(ServerOptions, frozen=True):
     """A server at the address of its endpoint, such as `http://127.0.0.1:8000/mcp` (streamable HTTP).
 
-    `headers` are sent with each request, such as one with a key. The other options are those of `Stdio`.
+    `headers` are sent with each request, for example a key. The other options are those of `Stdio`.
     """
 
     url: str
     headers: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
-        """The kind alone: addresses and headers may hold secrets."""
+        """Only the kind; address and headers may hold secrets."""
         return "Http(…)"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no error may show."""
+        """Secrets to mask in errors."""
         words = (word for value in self.headers.values() for word in (value, *value.split()))
         return (self.url, *words)
 
@@ -295,48 +295,48 @@ class Http(ServerOptions, frozen=True):
 McpServer = Stdio | Http
 
 
-# The tools that a server listed when its session began, and which of them it has changed since.
+# The tools that a server listed when the session began, and which have changed since.
 
 _PAGES = 100
-"""Maximum pages of a list of tools."""
+"""Maximum pages of a tool list."""
 
 _TOOLS = 1_000
-"""Maximum tools of one server."""
+"""Maximum tools of a server."""
 
 _log = logging.getLogger("forge")
 
 
 class Listing:
-    """The tools of the server of that name, as they were at first. What has changed since must not be called."""
+    """A server's tools as first listed. Tools that have changed since must not be called."""
 
     def __init__(self, server: str) -> None:
         self.tools: tuple[Tool, ...] = ()
         self._server = server
         self._changed = frozenset[str]()
         self._stale = False
-        """Whether the tools may have changed since they were listed."""
+        """Whether the tools may have changed since the last listing."""
         self._untold = False
-        """Whether nobody says when they change: they are then listed again before each call."""
+        """Whether the server announces no changes: then list the tools before each call."""
         self._listing = asyncio.Lock()
 
     async def begin(self, client: Client) -> None:
-        """List them for the first time; of a server that was started again, compare them before the next call."""
+        """List the tools for the first time; after a restart, compare them before the next call."""
         if self.tools:
             self._stale = True
         else:
             self.tools = await _listed(client)
 
     async def notice(self, message: IncomingMessage) -> None:
-        """Take note if the server says that its tools have changed; one of the newest protocol has to be asked to."""
+        """Note a change announced by the server; with the newest protocol, `watch` must subscribe to it."""
         if isinstance(message, ToolListChangedNotification):
             self._stale = True
 
     async def watch(self, client: Client) -> None:
-        """Ask a server of the newest protocol to say when its tools change, and take note."""
+        """Subscribe to tool changes of a server with the newest protocol."""
         offers = client.server_capabilities.tools
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (offers and offers.list_changed):
             return
-        # A RuntimeError of the SDK's: the server no longer says so.
+        # The SDK raises a RuntimeError when the subscription ends.
         with suppress(MCPError, RuntimeError, TimeoutError):
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
@@ -344,7 +344,7 @@ class Listing:
         self._untold = self._stale = True
 
     async def is_changed(self, client: Client, tool: str) -> bool:
-        """Whether the tool is another now, or gone. MCPError or ValidationError where the server does not say."""
+        """Whether the tool has changed or is gone. MCPError or ValidationError if the server gives no valid answer."""
         async with self._listing:
             if self._stale:
                 now = {one.name: _definition(one) for one in await _listed(client)}
@@ -362,7 +362,7 @@ def _definition(tool: Tool) -> tuple[object, ...]:
 
 
 async def _listed(client: Client) -> tuple[Tool, ...]:
-    """All tools of the server; of several with one name the first."""
+    """All tools of the server; of several with the same name, the first."""
     found: dict[str, Tool] = {}
     cursor: str | None = None
     for _ in range(_PAGES):

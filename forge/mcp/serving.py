@@ -40,16 +40,16 @@ from stages.state import State
 from stages.wire.deltas import Delta
 
 _UNTOLD = 256
-"""Maximum pieces of progress that wait to be told; more are dropped."""
+"""Maximum progress messages to queue; more are dropped."""
 
 _GRACE = 10.0
-"""Seconds that runs have to end in order once the client is gone."""
+"""Seconds for runs to end after the client has gone."""
 
 _MAX_QUESTIONS = 8
-"""Maximum questions of one call that the client's user is asked; one more is the call's result."""
+"""Maximum questions of one call to ask the client's user; a further one is returned as the result."""
 
 _MAX_WAITING = 100
-"""Maximum questions that wait for their answers; the oldest are forgotten."""
+"""Maximum questions to keep waiting for answers; the oldest are dropped."""
 
 _Context = ServerRequestContext[dict[str, Any], Any]
 
@@ -64,10 +64,10 @@ async def serve(
     description: str = "",
     prompt_vars: Mapping[str, str] | None = None,
 ) -> None:
-    """Serve the workflow to the client that writes to the descriptor `source` and reads `target`, until it is gone.
+    """Serve the workflow to a client that writes to descriptor `source` and reads `target`, until it closes.
 
-    Each call is a run, with progress notifications, which the client can cancel. The backend is connected at the first
-    call. Where it cannot be reached, or a run halts, the result is an error with the reason. Nothing else may write to
+    Each call is a run with progress notifications, which the client can cancel. The backend is connected on the first
+    call. If it cannot be reached, or a run halts, the result is an error with the reason. Nothing else may write to
     `target` meanwhile.
     """
     async with AsyncExitStack() as stack:
@@ -77,12 +77,12 @@ async def serve(
         )
         async with byte_streams(source, target) as (from_client, to_client):
             await server.run(from_client, to_client, server.create_initialization_options())
-        if calls.running:  # those that were cancelled; not for long
+        if calls.running:  # cancelled runs, for a limited time
             await asyncio.wait(calls.running, timeout=_GRACE)
 
 
 class _Calls:
-    """What the client asks for: runs of the workflow, on a backend that is connected when it is first needed."""
+    """Handles the client's requests with runs of the workflow; the backend is connected when first needed."""
 
     def __init__(
         self,
@@ -101,11 +101,11 @@ class _Calls:
         self._connecting = asyncio.Lock()
 
     async def listed(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:  # noqa: ARG002
-        """The one tool."""
+        """The list of the one tool."""
         return ListToolsResult(tools=[self._tool])
 
     async def call(self, context: _Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        """Run the workflow for the message, or go on with the answer to its question."""
+        """Run the workflow for the message, or continue with the answer to its question."""
         try:
             if params.request_state is not None:
                 ended = self._waiting.pop(params.request_state, None)
@@ -123,7 +123,7 @@ class _Calls:
             return failed(str(error))
 
     async def _worked(self, context: _Context, said: str, before: State | None) -> CallToolResult | InputRequiredResult:
-        """The result of a run, and of those that follow where its questions are answered."""
+        """The result of a run, continued as long as the user answers its questions."""
         able = context.session.client_capabilities
         for left in reversed(range(_MAX_QUESTIONS + 1)):
             ended = await self._run(context.session, said, before)
@@ -132,13 +132,13 @@ class _Calls:
                 break
             form = form_of(asked[0])
             if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                key = token_hex(16)  # by which the client's answer finds the run that has asked
+                key = token_hex(16)  # identifies the waiting run in the client's answer
                 self._waiting[key] = ended
                 if len(self._waiting) > _MAX_WAITING:
                     self._waiting.popitem(last=False)
                 requests: InputRequests = {ANSWER: ElicitRequest(params=form)}
                 return InputRequiredResult(input_requests=requests, request_state=key)
-            try:  # ask the client's user now, while the call waits
+            try:  # ask the client's user while the call waits
                 session = context.session
                 answer = answer_in(await session.elicit_form(form.message, form.requested_schema, context.request_id))
             except (MCPError, ValidationError):
@@ -149,8 +149,8 @@ class _Calls:
         return result_of(ended)
 
     async def _run(self, session: ServerSession, said: str, before: State | None) -> Result[Finished, Halted]:
-        """The end of a run. Cancelled, this returns at once, and the run is cancelled, which may take a while."""
-        async with self._connecting:  # where it cannot be reached, the next call tries again
+        """The end of a run. When cancelled, returns at once, while the run may take longer to stop."""
+        async with self._connecting:  # if it cannot be reached, the next call tries again
             if self._held is None:
                 self._held = OpenBackend(await self._stack.enter_async_context(reached(self._backend).connect()))
         backend = self._held
@@ -178,7 +178,7 @@ class _Calls:
 
 
 async def _tell(untold: asyncio.Queue[str], session: ServerSession) -> None:
-    """Tell the client; how much there is to do nobody knows."""
+    """Send progress to the client; the total is unknown."""
     done = 0
     with suppress(MCPError):
         while True:
@@ -188,7 +188,7 @@ async def _tell(untold: asyncio.Queue[str], session: ServerSession) -> None:
 
 
 def _progress(event: events.Event | Delta) -> str:
-    """What a client is told of the event; empty: nothing."""
+    """The progress message for an event; empty for none."""
     match event:
         case events.TurnStarted(turn=turn):
             return f"asks the model, {turn}"

@@ -1,4 +1,4 @@
-"""A session with one server: opened and closed in a task of its own, its faults those of single calls."""
+"""A session with one server: opened and closed in its own task; failures only affect single calls."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from stages.schema.value import Json
 
 
 class Session:
-    """A session with the server of that name. `lost` says why it could not be opened, if it could not."""
+    """A session with the server of that name. `lost` says why it could not be opened, or is empty."""
 
     def __init__(self, name: str, server: McpServer) -> None:
         self.name, self.server, self.lost = name, server, ""
@@ -39,11 +39,11 @@ class Session:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Its tools, as they were when it was opened."""
+        """The server's tools when the session was opened."""
         return self._listing.tools
 
     async def open(self) -> None:
-        """Connect, and have the tools listed; sets `lost` where that fails or takes too long."""
+        """Connect and list the tools; sets `lost` if that fails or takes too long."""
         self._task = asyncio.create_task(self._keep_open(), name=f"forge MCP server {self.name}")
         ready = asyncio.create_task(self._ready.wait())
         await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
@@ -52,7 +52,7 @@ class Session:
             self.lost = f"{self.name}: {self._masked(await self._why())}"
 
     async def close(self) -> None:
-        """Disconnect, and stop the program if it is one; some seconds at most."""
+        """Disconnect, and stop the program if there is one; takes some seconds at most."""
         if self._task is not None:
             self._stop.set()
             if not self._ready.is_set():
@@ -60,16 +60,18 @@ class Session:
             await asyncio.wait({self._task})
 
     async def call(self, tool: str, arguments: Mapping[str, object], hear: ProgressFnT) -> Json:
-        """What the tool answers. Raises what a tool raises: McpToolError, ToolFailed, ToolOutcomeUnknown."""
+        """The tool's result. Raises McpToolError, ToolFailed or ToolOutcomeUnknown, as a tool would."""
         client = await self._ready_for(tool)
         asked = CallToolRequest(params=CallToolRequestParams(name=tool, arguments={**arguments}))
         seconds = self.server.timeout
         transport = "pipe" if isinstance(self.server, Stdio) else "tcp"
-        # For the span that the tool's call has already. The SDK makes one of the request, and sends the trace along.
+        # Attributes for the existing span of the tool call; the SDK creates one for the request and propagates the
+        # trace.
         with Observed(McpCalled(protocol=client.protocol_version, transport=transport)):
             pass
         try:
-            # Not `call_tool`, which checks results against the server's own schema with patterns of unbounded time.
+            # Not `call_tool`, which checks results against the server's own schema, whose patterns may take unbounded
+            # time.
             result = await client.session.send_request(asked, CallToolResult, seconds, progress_callback=hear)
         except MCPError as error:
             words = self._masked(await self._transport.last_words())
@@ -81,7 +83,7 @@ class Session:
         return value_of(result)
 
     async def _ready_for(self, tool: str) -> Client:
-        """The client. ToolFailed where the tool cannot be called, so that nothing has happened."""
+        """The client. ToolFailed if the tool cannot be called, so that nothing has happened."""
         async with self._starting:
             if not self._open and self._restarts and not self._stop.is_set():
                 await self._start_again()
@@ -103,7 +105,7 @@ class Session:
         return self._task is not None and not self._task.done() and self._transport.open
 
     async def _start_again(self) -> None:
-        """Start a program that has ended; its tools are compared with those that it had."""
+        """Restart a program that has exited; its tools are compared with the earlier ones."""
         words = self._masked(await self._transport.last_words())
         _log.warning("the MCP server %s is started again%s", self.name, f": {words}" if words else "")
         await self.close()
@@ -113,7 +115,7 @@ class Session:
         await self.open()
 
     async def _keep_open(self) -> None:
-        """The whole life of the session, in one task: the SDK's task groups belong to the task that entered them."""
+        """The whole session in one task, because a task group must be left by the task that entered it."""
         about = Implementation(name="forge", version=version("forge-toolcalls"))
         new = Client(self._transport, message_handler=self._listing.notice, client_info=about, cache=None)
         try:
@@ -130,7 +132,7 @@ class Session:
             self._fault = error
 
     async def _why(self) -> str:
-        """Why it could not be opened."""
+        """Why the session could not be opened."""
         match self._fault:
             case TimeoutError():
                 what = f"did not answer within {self.server.connect_timeout:g} seconds (connect_timeout)"
@@ -156,7 +158,7 @@ _CHANGED = (
 
 
 def _innermost(error: BaseException) -> str:
-    """What is wrong, out of the groups in which task groups raise it."""
+    """The message of the first leaf of an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

@@ -17,18 +17,18 @@ from forge.mcp.session import Session
 from forge.tools.definition import Returned, Tool, ToolOptions
 from stages.options import did_you_mean
 
-# Offers: the tools of the servers that were reached, as forge's tools; or what is wrong with what was asked for.
+# Forge's tools for the connected servers, and mistakes in the user's options.
 
 _UNHEARD = 256
-"""Maximum pieces of progress of a call that wait to be heard; more are dropped."""
+"""Maximum progress messages of a call to queue; more are dropped."""
 
 _log = logging.getLogger("forge")
 
 
 def offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
-    """The tools of these sessions, opened in the running event loop; each may be called in any other.
+    """The tools of these sessions, opened in the running event loop; they may be called from any other.
 
-    McpError for servers that are required and were not reached, DefinitionError for unknown tools and options.
+    McpError for required servers that were not reached, DefinitionError for unknown tools and options.
     """
     lost = [session for session in sessions if session.lost]
     if missed := [session.lost for session in lost if session.server.required]:
@@ -52,7 +52,7 @@ def offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
 
 
 def _mistakes(session: Session) -> Iterator[str]:
-    """Tools that the options name and the server does not have, and options of a tool that there are not."""
+    """Options for tools that the server does not have, and unknown options of a tool."""
     known, options = [tool.name for tool in session.tools], ToolOptions.__annotations__
     for tool in dict.fromkeys((*(session.server.only or ()), *session.server.tools)):
         if tool not in known:
@@ -67,7 +67,7 @@ def _mistakes(session: Session) -> Iterator[str]:
 def _function(
     session: Session, tool: str, home: asyncio.AbstractEventLoop
 ) -> Callable[..., AsyncGenerator[object, None]]:
-    """The function of a tool: it yields the server's progress, then the result."""
+    """The function of a tool: yields the server's progress, then the result."""
 
     async def call(**arguments: object) -> AsyncGenerator[object, None]:
         here, heard = asyncio.get_running_loop(), asyncio.Queue[str | None]()
@@ -79,7 +79,7 @@ def _function(
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             here.call_soon_threadsafe(tell, progress_text(progress, total, message))
 
-        # In the loop of the sessions, unless that has ended.
+        # Run in the sessions' loop, unless that has ended.
         work = session.call(tool, arguments, hear)
         if not home.is_running():
             work.close()
@@ -96,28 +96,28 @@ def _function(
     return call
 
 
-# McpTools: the tools of MCP servers, for as long as the sessions with the servers are open.
+# McpTools: the tools of MCP servers, as long as the sessions are open.
 
 AnyTools = tuple[Tool[..., object], ...]
 
 _SERVER = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,23}")
-for _name in ("mcp", "client"):  # what the SDK logs must not reach the terminal of a program that has set up no logging
+for _name in ("mcp", "client"):  # keep the SDK's log messages off the terminal if logging is not configured
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class McpTools:
-    """The tools of these servers; each tool's name begins with the name that its server has here.
+    """The tools of these servers; each tool's name begins with its server's name here.
 
-    `async with McpTools({"time": Stdio(["mcp-server-time"])}) as tools:` connects to all servers at once; on leaving,
-    the sessions are closed in reverse order. `with` does the same in code without an event loop, `until_exit` in a file
-    that defines a workflow. The tools work in any thread and event loop. McpError, which names every server that cannot
-    be reached, if one of them is `required`; DefinitionError for a wrong name.
+    `async with McpTools({"time": Stdio(["mcp-server-time"])}) as tools:` connects to all servers at once; leaving
+    closes the sessions in reverse order. Without an event loop use `with`; in a file that defines a workflow,
+    `until_exit`. The tools work in any thread and event loop. McpError, naming every server that cannot be reached, if
+    one of them is `required`; DefinitionError for an invalid name.
     """
 
     @checked_options
     def __init__(self, servers: Mapping[str, McpServer]) -> None:
         if wrong := [name for name in servers if not _SERVER.fullmatch(name)]:
-            problem = "servers: {!r} is no name; write a letter, then letters, digits, _ or -, 24 at most"
+            problem = "servers: {!r} is not a valid name; write a letter, then letters, digits, _ or -, 24 at most"
             raise DefinitionError(tuple(map(problem.format, wrong)))
         self._servers = servers
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -161,7 +161,7 @@ class McpTools:
         await asyncio.to_thread(self._close)
 
     def until_exit(self) -> AnyTools:
-        """Connect, and disconnect when the program ends."""
+        """Connect, and disconnect when the program exits."""
         tools = self.__enter__()
         atexit.register(self._close)
         return tools
@@ -174,14 +174,14 @@ class McpTools:
         self._begun.wait()
 
     def _close(self) -> None:
-        serving, self._serving = self._serving, None  # to cancel it a second time would interrupt the closing
+        serving, self._serving = self._serving, None  # a second cancellation would interrupt the closing
         if self._loop is not None and serving is not None:
             with suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(serving.cancel)
         self._thread.join()
 
     def _run(self) -> None:
-        """The life of the thread in which the sessions are: a long message does not stop the loops of others."""
+        """The thread of the sessions, so that a long message does not block other event loops."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:

@@ -1,4 +1,4 @@
-"""Streams of lines between MCP's two sides, bounded."""
+"""Bounded streams of lines between MCP clients and servers."""
 
 import asyncio
 import os
@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from forge.interpreters.threads import in_thread, unheard
 
-# Lines of a stdio server, each bounded: what is too long is dropped while it is read.
+# Bounded lines of a stdio server: one that is too long is dropped while it is read.
 
 _KEPT = 200
-"""Bytes of the beginning and of the end that are kept of a line that is too long."""
+"""Bytes to keep from the beginning and the end of a line that is too long."""
 
 _FIRST = re.compile(rb'\s*+\{\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,\s*+"id"\s*+:\s*+(\d{1,18})\s*+,')
 _LAST = re.compile(rb'"id"\s*+:\s*+(\d{1,18})\s*+(?:,\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+)?\}\s*+\Z')
@@ -36,7 +36,7 @@ class TooLong(Struct, frozen=True):
 
 
 class Lines:
-    """The lines of a stream of bytes. What is kept in memory is at most `limit` bytes and the last chunk."""
+    """Splits a byte stream into lines; keeps at most `limit` bytes and the last chunk in memory."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -45,7 +45,7 @@ class Lines:
         self._end = b""
 
     def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
-        """The lines that end in this chunk, without their line feeds."""
+        """The lines that end in this chunk, without line feeds."""
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             self._add(part)
@@ -66,30 +66,30 @@ class Lines:
 
 
 def answered_request(start: bytes, end: bytes) -> int | None:
-    """The id of the request that an unreadable message answers, where the two SDKs write it: first, or last."""
+    """The id of the request that an unreadable message answers, at the places where the two SDKs write it."""
     found = _FIRST.match(start[:_KEPT]) or _LAST.search(end[-_KEPT:])
     return int(found[1]) if found else None
 
 
-# Byte streams: the messages of one client on two file descriptors, read and written in threads of their own.
+# Byte streams: the messages of one client on two descriptors, read and written in threads.
 
 _CHUNK = 1 << 16
 _LIMIT = 16 << 20
-"""Maximum bytes of a client's message; a longer one is not read."""
+"""Maximum bytes of a client's message; longer ones are rejected."""
 
 _UNTAKEN = 1000
-"""Answers that may wait for a client to take them; then no more of its requests are read."""
+"""Maximum untaken answers; beyond that, no more requests are read."""
 
 
 @asynccontextmanager
 async def byte_streams(source: int, target: int) -> AsyncIterator[TransportStreams]:
-    """The messages that come from the one descriptor, until it is closed, and those that go to the other."""
+    """A stream of messages read from one descriptor until it is closed, and one of messages to write to the other."""
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception]()
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage]()
     taken = asyncio.Event()
 
     async def room() -> None:
-        """Wait for a client that takes no answers: they would pile up here as long as it asks."""
+        """Wait until the client takes its answers, so that they do not pile up."""
         while from_server.statistics().tasks_waiting_send > _UNTAKEN:
             taken.clear()
             await taken.wait()
@@ -124,8 +124,8 @@ async def _read(
                 except ValueError as error:
                     read = error
                 if isinstance(read, Exception) and (asked := _asked(line)) is not None:
-                    # Without an answer the client would wait until its own time limit.
-                    said = str(read) if type(read) is ValueError else "the request is no valid JSON-RPC 2.0"
+                    # Without an answer the client would wait for its own timeout.
+                    said = str(read) if type(read) is ValueError else "the request is not valid JSON-RPC 2.0"
                     await to_client.send(
                         SessionMessage(
                             JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=INVALID_REQUEST, message=said))
@@ -141,7 +141,7 @@ class _Request(Struct):
 
 
 def _asked(line: bytes | TooLong) -> int | str | None:
-    """The id of the request in a message that cannot be read, where it can be told."""
+    """The id of the request in an unreadable message, if it can be found."""
     start, end = (line.start, line.end) if isinstance(line, TooLong) else (line, line)
     try:
         return msgspec.json.decode(start, type=_Request).id

@@ -27,23 +27,23 @@ from forge.mcp.protocol import UNREACHABLE, UNREADABLE, Http, Stdio
 from forge.mcp.streams import Lines, TooLong, answered_request
 from forge.processes import GRACE, end_group, exit_code
 
-# A stdio server as a child process: its standard error is kept for faults, and it is always stopped.
+# A stdio server as a child process: its standard error is kept for error messages, and it is always stopped.
 
 _CHUNK = 1 << 16
 _TAIL = 600
-"""Bytes that are kept of the end of what it writes to standard error."""
+"""Bytes to keep from the end of its standard error."""
 
 _LINES = 3
-"""Lines of these that a fault shows."""
+"""Lines of these to show in an error."""
 
 _SHOWN = 200
-"""Characters that a fault shows of a line that is no message."""
+"""Characters to show of a line that is not a message."""
 
 
 class StdioTransport:
-    """The streams of a session with the program, which is started on entering and always stopped on leaving.
+    """The streams of a session with a program, started on entering and always stopped on leaving.
 
-    Messages are lines, each bounded while it is read.
+    Messages are lines, bounded while they are read.
     """
 
     def __init__(self, server: Stdio) -> None:
@@ -63,7 +63,7 @@ class StdioTransport:
         return self._reading is not None and not self._reading.done()
 
     async def __aenter__(self) -> TransportStreams:
-        """Start the program. OSError or ValueError where it cannot be."""
+        """Start the program. OSError or ValueError if it cannot be started."""
         pipe = asyncio.subprocess.PIPE
         self._process = process = await asyncio.create_subprocess_exec(
             *self._server.command,
@@ -72,7 +72,7 @@ class StdioTransport:
             stderr=pipe,
             env={**get_default_environment(), **self._server.env},
             cwd=self._server.cwd,
-            start_new_session=True,  # Ctrl-C in a terminal is for forge, which then stops the server in order
+            start_new_session=True,  # Ctrl-C in a terminal goes to forge, which then stops the server
         )
         to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception]()
         to_server, from_session = anyio.create_memory_object_stream[SessionMessage]()
@@ -98,7 +98,7 @@ class StdioTransport:
         await asyncio.gather(*self._work, return_exceptions=True)
 
     async def last_words(self) -> str:
-        """How the program ended, if it has by itself, and what it wrote last beside its messages."""
+        """The exit code if it exited by itself, and its last output besides messages."""
         code = "" if self._code is None else f"it ended with exit code {self._code}"
         odd = f"it wrote what is no message: {self._odd!r}" if self._odd else ""
         said = " / ".join(bytes(self._said).decode(errors="replace").splitlines()[-_LINES:]).strip(" /")
@@ -120,10 +120,10 @@ class StdioTransport:
                         await to_session.send(SessionMessage(message))
             if not self._stopping and (code := await exit_code(process, GRACE)) is not None:
                 self._code = code
-                await end_group(process)  # now: later, its number may be that of another group
+                await end_group(process)  # now, because its process group's number may be reused later
 
     def _messages(self, line: bytes | TooLong) -> list[JSONRPCMessage]:
-        """The message in the line; for one that cannot be read, an error for the calls that it may be the answer to."""
+        """The message in the line; if it cannot be read, an error for each call that it may answer."""
         if isinstance(line, TooLong):
             limit = f"at most {self._server.message_limit:,} are read (message_limit)"
             return self._unreadable(line.start, line.end, f"a message of {line.size:,} bytes, and {limit}")
@@ -131,7 +131,7 @@ class StdioTransport:
             message = messages.validate_json(line, by_name=False)
         except ValueError:
             self._odd = line[:_SHOWN].decode(errors="replace").strip()
-            # Some servers log to standard output, which is no answer to anything.
+            # Some servers log to standard output; such a line answers nothing.
             return self._unreadable(line, line, "what is no message of the protocol") if self._odd[:1] == "{" else []
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._asked.discard(message.id)
@@ -163,22 +163,22 @@ class StdioTransport:
 
 
 async def _until_closed(work: Coroutine[None, None, None]) -> None:
-    """The work, until either end of what it reads and writes is closed."""
+    """Do the work until either end of its streams is closed."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         await work
 
 
-# The HTTP transport: answers are bounded while they are read; a lost connection costs a call, not the session.
+# The HTTP transport: answers are bounded while they are read; a lost connection fails a call, not the session.
 
 _CONNECT = 10.0
-"""Seconds to connect. How long an answer may take is the call's own limit."""
+"""Seconds to connect. Answers are limited by the call's own timeout."""
 
 
 class HttpTransport:
-    """The streams of a session with the server at an address."""
+    """The streams of a session with a server at an address."""
 
     open = True
-    """Whether the server may still send something: each request asks anew."""
+    """Always open, because each request connects anew."""
 
     def __init__(self, server: Http) -> None:
         self._server = server
@@ -186,7 +186,7 @@ class HttpTransport:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> TransportStreams:
-        """Make the streams; the first message connects."""
+        """Create the streams; the first message connects."""
         server = self._server
         headers = {**server.headers, "accept-encoding": "identity"}
         timeout = httpx2.Timeout(None, connect=_CONNECT)
@@ -198,16 +198,16 @@ class HttpTransport:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        """End the session with the server, and close the connections."""
+        """End the session and close the connections."""
         return await self._stack.__aexit__(kind, error, trace)
 
     async def last_words(self) -> str:
-        """The last status of the server's that is an error, such as `HTTP 401`."""
+        """The server's last error status, such as `HTTP 401`."""
         return self._connections.said
 
 
 class _BoundedConnections(httpx2.AsyncBaseTransport):
-    """HTTP/1.1, with answers of at most `limit` bytes, but for streams: of these the SDK bounds each event."""
+    """HTTP/1.1 with answers of at most `limit` bytes; in event streams, the SDK bounds each event."""
 
     def __init__(self, limit: int) -> None:
         self._plain = httpx2.AsyncHTTPTransport(trust_env=False)
@@ -215,7 +215,7 @@ class _BoundedConnections(httpx2.AsyncBaseTransport):
         self.said = ""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer; where there is none, an error in its place: an exception would end the whole session."""
+        """The answer; failures become an error answer, because an exception would end the whole session."""
         try:
             answer = await self._plain.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -223,7 +223,7 @@ class _BoundedConnections(httpx2.AsyncBaseTransport):
         except httpx2.TransportError as error:
             return _instead(request, CONNECTION_CLOSED, str(error) or type(error).__name__)
         if answer.headers.get("content-encoding", "identity") != "identity":
-            await answer.aclose()  # a few bytes of it may stand for gigabytes
+            await answer.aclose()  # a few compressed bytes may stand for gigabytes
             return _instead(request, UNREADABLE, "what is compressed, which was not asked for")
         if answer.status_code >= 400:
             self.said = f"HTTP {answer.status_code}"
@@ -234,18 +234,18 @@ class _BoundedConnections(httpx2.AsyncBaseTransport):
         return answer
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self._plain.aclose()
 
 
 def _instead(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
-    """An answer with that error, which the SDK gives the request in question."""
+    """An answer with that error, which the SDK passes to the request."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
     return httpx2.Response(502, json=error, request=request)
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of an answer, up to a limit; StreamError beyond it, and where the connection breaks."""
+    """The bytes of an answer up to a limit; StreamError beyond it, and for a broken connection."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
         self._stream = stream

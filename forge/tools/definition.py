@@ -134,15 +134,15 @@ def _calculated_properties(spec: ToolSpec) -> dict[str, Json]:
     return found if isinstance(found, dict) else {}
 
 
-# Caller: what a tool is told of the run that calls it, where it makes model calls of its own.
+# Caller: information about the calling run, for a tool that makes model calls of its own.
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """The type of a parameter that forge fills in, unseen by the model: the run that calls the tool, and its call.
+    """The type of a parameter filled in by forge, hidden from the model: the calling run and its call.
 
-    The tool may spend `budget` and reports what it took by `spend`. To ask the user something, it returns a `Paused`;
-    with the answer it is called again, and `continued` is that. `ask` decides on calls that need approval, `journal`
-    is the journal of the run; both None: there is none.
+    The tool may spend `budget` and reports its costs with `spend`. To ask the user something, it returns a `Paused`; it
+    is called again with the answer and that value as `continued`. `ask` decides about calls that need approval, and
+    `journal` is the run's journal; each is None if there is none.
     """
 
     call_id: str
@@ -160,10 +160,10 @@ _KIND = inspect.Parameter
 
 
 class IdempotencyKey(str):
-    """The type of a parameter that forge fills in, unseen by the model: a unique key for the call.
+    """The type of a parameter filled in by forge, hidden from the model: a unique key for the call.
 
-    It stays the same if the call is retried after a crash, and no other call of any run has it (64 hexadecimal
-    digits). Pass it to a service that accepts such keys, and declare the tool idempotent.
+    It stays the same if the call is retried after a crash, and no other call of any run has it (64 hexadecimal digits).
+    Pass it to a service that accepts such keys, and declare the tool idempotent.
     """
 
     __slots__ = ()
@@ -409,7 +409,7 @@ def grounds(given: Grounds) -> tuple[Grounded, ...]:
 
 
 def several(names: str | Collection[_T]) -> tuple[str | _T, ...]:
-    """The names; of a single one, that alone."""
+    """The names as a tuple, also for a single name."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
@@ -440,7 +440,7 @@ class Tool(Generic[_P, _R]):
 
 
 class ToolOptions(TypedDict, total=False):
-    """Options of `@tool` besides name and description; it says what each means."""
+    """Options of `@tool` besides name and description; documented there."""
 
     effect: ToolEffect
     prerequisites: str | Sequence[str | Prerequisite]

@@ -1,4 +1,4 @@
-"""Schemas from types, and annotations as a model reads them."""
+"""Schemas from types, and metadata in annotations."""
 
 import dataclasses
 import functools

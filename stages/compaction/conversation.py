@@ -131,7 +131,7 @@ def _parts(now: tuple[Placed, ...], *, goal: bool) -> Parts:
             if _is_asked(message) and end < len(now) and _is_words(now[end].message):
                 end += 1
             said = [each.message for each in now[at:end]]
-            stays = at in kept or any(map(_is_pinned, said))
+            stays = at in kept or any(not isinstance(each, System) and each.pinned for each in said)
             parts.append(Words((at, end), turn=max(map(turn_of, said)), pinned=stays))
         at = end
     return tuple(parts)
@@ -147,10 +147,6 @@ def _goals(now: tuple[Placed, ...], opening: int, *, first: bool) -> frozenset[i
 def _is_asked(message: Message) -> bool:
     """Whether the client wrote the message."""
     return type(message) is System or (type(message) is User and message.kind is Kind.USER_INPUT)
-
-
-def _is_pinned(message: Message) -> bool:
-    return not isinstance(message, System) and message.pinned
 
 
 def _is_words(message: Message) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue.found import Family, Format, Markers, Read
 from stages.rescue.names import Names
-from stages.rescue.shape import NOT_A_CALL, shape_of
 
 SAMPLE_NAME, SAMPLE_KEY, SAMPLE_VALUE, SAMPLE_TEXT = "forgename", "forgekey", "forgevalue", "forgetext"
 """The parts of the synthetic call and the synthetic text."""
@@ -48,6 +47,8 @@ def template_family(markers: Markers) -> Family:
 
 
 def _json(markers: Markers) -> Callable[[str, int, Names], Read | None]:
+    from stages.rescue.shape import NOT_A_CALL, shape_of  # noqa: PLC0415 - its patterns take long to compile
+
     gap = re.compile(r"\s*+(?=[\[{])")
 
     def read(text: str, start: int, names: Names) -> Read | None:

@@ -46,6 +46,7 @@ _TOO_MUCH = "it holds more than can be read; what follows was left out."
 def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
     """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts."""
     known = families if isinstance(families, Openers) else openers(families)
+    wholes = tuple(family for family in known.families if family.whole)
 
     def rescue(text: str, names: Collection[str] | Names) -> Rescued:
         # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
@@ -61,7 +62,11 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         escaped = "&lt;" in near or near.lstrip().startswith('"')
         if escaped and (plain := _plain(visible)) is not None:
             return _escaped(visible, plain, known, tools)
-        return _gathered(visible, _reads(visible, known, tools), tools)
+        reads = _reads(visible, known, tools)
+        if not reads:
+            asked = ((family.name, family.read(visible, 0, tools)) for family in wholes)
+            reads = [(name, read) for name, read in asked if read][:1]
+        return _gathered(visible, reads, tools)
 
     return rescue
 

@@ -68,6 +68,7 @@ class Family(Options, frozen=True, kw_only=True, tag="family"):
     alternative beginning with a literal character. `first` has these characters. `read` is asked at each match, as
     `read(text, position, names)`; None: not a call of this family. OptionError, when it is made, for anything else.
     `own_tag`: its calls are tags that bear a known name exactly, so others are passed over without being asked.
+    `whole`: it is asked once, about a reply in which no other family read anything.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Family(Options, frozen=True, kw_only=True, tag="family"):
     opener: str
     read: Callable[[str, int, Names], Read | None]
     own_tag: bool = False
+    whole: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an opener that cannot be searched for together with those of other families."""

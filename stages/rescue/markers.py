@@ -26,7 +26,7 @@ class Openers(Struct, frozen=True, kw_only=True):
     def with_family(self, family: Family, place: int) -> "Openers":
         """The same with one family more, at that place among them; quicker than to compile all of them anew."""
         families = (*self.families[:place], family, *self.families[place:])
-        more = {} if family.own_tag else by_first_character(family.opener)
+        more = {} if family.own_tag or family.whole else by_first_character(family.opener)
         both = {first: f"(?:{self.starts[first]}|{more[first]})" for first in more if first in self.starts}
         return _compiled(families, {**self.starts, **more, **both})
 
@@ -82,7 +82,7 @@ class Openers(Struct, frozen=True, kw_only=True):
 
 def openers(families: tuple[Family, ...]) -> Openers:
     """The openers of these families, compiled."""
-    sought = "|".join(family.opener for family in families if not family.own_tag)
+    sought = "|".join(family.opener for family in families if not (family.own_tag or family.whole))
     starts = by_first_character(sought) if sought else {}
     return _compiled(families, starts)
 
@@ -99,7 +99,7 @@ def grammars(families: tuple[Family, ...] | Grammars) -> Grammars:
     return lambda: compiled
 
 
-_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?=[\s/>])")
+_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?=[\s/><])")
 """A tag that may bear a tool's name."""
 
 
@@ -110,7 +110,7 @@ def _compiled(families: tuple[Family, ...], starts: dict[str, str]) -> Openers:
     tagged = any(family.own_tag for family in families)
     which: dict[str, list[tuple[re.Pattern[str], Family]]] = {}
     for family in families:
-        for first in family.first:
+        for first in "" if family.whole else family.first:
             which.setdefault(first, []).append((re.compile(family.opener), family))
     return Openers(
         families=families,

@@ -283,8 +283,8 @@ def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
         flat = {key: raw for key, raw in value.items() if key != named}
         if not STEM_IN.search(named) or not flat.keys() <= known:
             return NOT_A_CALL
-        repairs: tuple[str, ...] = ("other_keys", "flat_arguments")
-        return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=repairs, cost=1),))
+        guessed = ("other_keys", "flat_arguments")
+        return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=guessed, cost=1),))
     if not given.keys() <= known or not (given or names.takes_nothing(name)):
         return NOT_A_CALL
     repairs = ("other_keys", *claims[0].repairs)

@@ -51,7 +51,7 @@ def in_blockquote(text: str, start: int) -> bool:
 
 
 _LOGGED = re.compile(
-    r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|(?!assistant)[\w.-]{1,30}>\s?|(?:<!--|//|\|(?!\w{1,20}\|>))[^\n]{0,100}|"
+    r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|(?!assistant|\w{0,20}(?:_call|_use|invoke)>)[\w.-]{1,30}>\s?|(?:<!--|//|\|(?!\w{1,20}\|>))[^\n]{0,100}|"
     r"[A-Za-z_][\w.: ]{0,60}= ?)\Z",
     re.IGNORECASE,
 )

@@ -172,11 +172,6 @@ _LIMITS = {
 """What keywords with a limit require; the limit replaces the braces."""
 
 
-def _not_an_object(value: Json) -> Problem:
-    """The problem of arguments that are JSON but not an object."""
-    return Problem(path="", rule="type", expected="one JSON object with the arguments", found=shown_value(value))
-
-
 # Where a value does not fit its schema: the smallest places, each with the rule that it breaks.
 #
 # The validator's own list of errors for the whole value is not used, because it grows exponentially with the depth if a
@@ -386,7 +381,8 @@ def checker(parameters: bytes | Raw) -> Check:
         if isinstance(value, str):
             value, repairs = _unquoted(value), ("JSON text to object",)
         if not isinstance(value, dict):
-            return Misfit(problems=(_not_an_object(value),))
+            expected = "one JSON object with the arguments"
+            return Misfit(problems=(Problem(path="", rule="type", expected=expected, found=shown_value(value)),))
         # Arguments that fit need no coercion, except for those that `_BETTER` finds.
         quick, better = schema.quick(len(text)), improves and bool(_BETTER.search(text))
         fits = quick and schema.whole.is_valid(value)

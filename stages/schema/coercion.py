@@ -49,7 +49,8 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
     spelt = _spelt(value)
     if not isinstance(spelt, str) and _of_type(spelt, part) and lists(spelt):
         whole = _whole(spelt, part)
-        return whole, f"{_source(spelt)} to {json_type(whole)}"
+        source = "JSON text" if isinstance(spelt, list | dict) else "string"
+        return whole, f"{source} to {json_type(whole)}"
     if "array" in types_of(part) and (items := _XML_ITEMS.fullmatch(value)):
         return list(_XML_ITEM.findall(items[0])), "items to array"
     # Text that begins like JSON was meant as JSON, not as the only item of a list.
@@ -136,10 +137,6 @@ def _repaired_text(text: str) -> str | None:
     if not isinstance(found, FoundJson) or found.cost or not found.repairs or text[found.end :].strip():
         return None
     return found.text
-
-
-def _source(spelt: Json) -> str:
-    return "JSON text" if isinstance(spelt, list | dict) else "string"
 
 
 # Lossless coercions, guided by the schema. These, and no others:

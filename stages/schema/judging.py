@@ -372,7 +372,7 @@ def _validator(schema: dict[str, Json], *, around: bool) -> "Validator":
 def _explained(error: "ValidationError") -> str:
     where = error.instance_path
     if error.kind.name == "$ref":
-        return f"the schema refers to what is not in it: {error.message}; refer to its own parts, as in #/$defs/name"
+        return f"the schema refers outside of itself: {error.message}; refer to its own parts, as in #/$defs/name"
     keyword = next((step for step in reversed(where) if isinstance(step, str)), "schema")
     return f'the schema is wrong at "{dotted(where)}": {cut_text(error.message, 200)} (keyword "{keyword}")'
 

@@ -19,12 +19,9 @@ def collapsed(history: History, *, over: bool = False) -> History:
         part = history[start:end]
         if any(map(is_protected, part)) or not ((over or worked) and _failed(part, worked)):
             kept.append(part)
-        worked.update(m.name for m in part if isinstance(m, Tool) and _succeeded(m))
+        results = (m for m in part if isinstance(m, Tool) and m.kind is Kind.TOOL_RESULT)
+        worked.update(result.name for result in results if result.status == "succeeded")
     return tuple(chain.from_iterable(reversed(kept)))
-
-
-def _succeeded(answer: Tool) -> bool:
-    return answer.kind is Kind.TOOL_RESULT and answer.status == "succeeded"
 
 
 def _failed(part: History, worked: set[str]) -> bool:

@@ -134,7 +134,7 @@ def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
 def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str | None:
     """Why the reply is not a summary; None if it is one."""
     if not gone:
-        return "there is nothing that it could replace"
+        return "there is nothing for it to replace"
     found = rescue.rescue(text, tuple({m.name: None for m in gone if isinstance(m, Tool)}))
     if reply.calls or found.calls or found.unknown or found.damage:
         return "the model called a tool instead"
@@ -142,7 +142,7 @@ def _problem(reply: Reply, text: str, gone: History, order: SummaryOrder) -> str
         return "it repeats what it was asked"
     if reply.finish == "length":
         return "it was cut off by the length limit of a reply"
-    return None if len(text) >= order.shortest else "it is empty or next to it"
+    return None if len(text) >= order.shortest else "it is empty, or almost"
 
 
 def unsummarized(state: State, problem: str) -> State:

@@ -69,5 +69,3 @@ MESSAGES = ServerWire(
     events=message_events,
     passed=passed_message,
 )
-
-SERVER_WIRES = (CHAT, RESPONSES, MESSAGES)

@@ -65,7 +65,8 @@ def _exchange(reply: Assistant, answers: Sequence[Tool], names: re.Pattern[str])
     ids = {call.id for call in sound}
     if len(sound) == len(calls) == len(ids) == len(answers) and given.keys() == ids:
         kept = reply if sound == reply.calls else replace(reply, calls=sound)
-        return (kept, *(_answering(given[call.id], call) for call in sound))
+        # Answers get the names of their calls, because some wires match them by name alone.
+        return (kept, *(replace(given[call.id], name=call.name) for call in sound))
     words = "\n".join(filter(None, (reply.text, *map(call_as_text, reply.calls))))
     return (replace(reply, text=words, calls=()), *map(_answer_as_text, answers))
 
@@ -91,11 +92,6 @@ def _is_sound(calls: tuple[ToolCall, ...], answers: Sequence[Tool], names: re.Pa
         if not names.fullmatch(call.name) or not is_object(call.arguments):
             return False
     return True
-
-
-def _answering(answer: Tool, call: ToolCall) -> Tool:
-    """The answer with the name of its call: some wires match answers by name alone."""
-    return answer if answer.name == call.name else replace(answer, name=call.name)
 
 
 def with_object_arguments(call: ToolCall) -> ToolCall | None:

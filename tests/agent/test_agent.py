@@ -454,7 +454,7 @@ def test_the_user_is_not_asked_what_the_user_asked() -> None:
 
 @pytest.mark.parametrize("store", [InProcessStore(), SQLiteStore("never.db")])
 def test_a_store_is_no_memory_but_a_session_of_it_is(store: Any) -> None:
-    with pytest.raises(DefinitionError, match=r"no conversation; of a store, name one: Session\("):
+    with pytest.raises(DefinitionError, match=r"not a conversation; for a store, name one: Session\("):
         Agent("wrong", backend=Scripted([]), memory=store)
     Agent("right", backend=Scripted([]), memory=Session(store, "ann"))
 

@@ -245,7 +245,7 @@ def test_a_damaged_conversation_is_a_failed_call() -> None:
     damaged = load(save(state).replace(b'"saved":"{', b'"saved":"{{'))
     ended = asyncio.run(follow(boss.workflow, damaged, "A-17", backend=Scripted(["Sorry."]))).unwrap()
     assert ended.outcome == Said(text="Sorry.")
-    assert any("no saved state" in m.text for m in ended.state.history)
+    assert any("not a saved state" in m.text for m in ended.state.history)
 
 
 def test_a_workflow_may_have_an_agent_as_a_tool() -> None:

@@ -72,7 +72,7 @@ async def chatting(folder: Path, *words: str, name: str = "chat", **environment:
     os.close(theirs)
     person = Person(ours, process)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):  # only so that a test ends; a loaded machine may take long to start
             yield person
     except TimeoutError:
         raise AssertionError(f"this is what was seen: {person.seen[-4000:]}") from None

@@ -52,7 +52,7 @@ def test_harm_weighs_more_than_what_is_wrong(world: World, judgement: Judgement)
 def test_a_check_that_returns_no_text_judges_nothing(check: str, answer: object) -> None:
     judged = judge(answering(**{check: answer}), FINISHED)
     assert judged.verdict == "unjudged"
-    assert judged.why.endswith(f"it has to return what is wrong, as a text, or an empty text; it returned {answer}")
+    assert judged.why.endswith(f"it must return what is wrong as a text, empty if nothing is; it returned {answer}")
 
 
 def test_a_check_that_ends_the_program_does_not() -> None:

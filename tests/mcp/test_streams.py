@@ -18,10 +18,10 @@ CALL = b'"method":"tools/call","params":'
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b'{"id":7,"method":"ping"}', "the request is no valid JSON-RPC 2.0"),
-        (b'{"jsonrpc":"1.0","id":"7","method":"ping"}', "the request is no valid JSON-RPC 2.0"),
-        (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[1]}', "the request is no valid JSON-RPC 2.0"),
-        (b'{"jsonrpc":"2.0","id":7,' + CALL + b'{"a":"\\ud800"}}', "the request is no valid JSON-RPC 2.0"),
+        (b'{"id":7,"method":"ping"}', "the request is not valid JSON-RPC 2.0"),
+        (b'{"jsonrpc":"1.0","id":"7","method":"ping"}', "the request is not valid JSON-RPC 2.0"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[1]}', "the request is not valid JSON-RPC 2.0"),
+        (b'{"jsonrpc":"2.0","id":7,' + CALL + b'{"a":"\\ud800"}}', "the request is not valid JSON-RPC 2.0"),
         (b'{"jsonrpc":"2.0","id":7,' + CALL + b'{"a":' * 9000 + b"1" + b"}" * 9001, "no valid JSON-RPC 2.0"),
         (b'{"jsonrpc":"2.0","id":7,' + CALL + b'{"a":"' + b"x" * MOST + b'"}}', "at most 16,777,216 are read"),
         (b"{", None),

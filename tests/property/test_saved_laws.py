@@ -108,5 +108,5 @@ def test_what_was_loaded_is_saved_as_it_was(state: State) -> None:
 
 @pytest.mark.parametrize("saved", [b"", b"{}", b'{"history": 5}', "null", b"[" * 5000, b'{"history":[],"version":99}'])
 def test_what_is_no_saved_state_is_refused_in_words(saved: bytes | str) -> None:
-    with pytest.raises(ValueError, match=r"^(this is no saved state: |the state is of version 99)"):
+    with pytest.raises(ValueError, match=r"^(this is not a saved state: |the state is of version 99)"):
         load(saved)

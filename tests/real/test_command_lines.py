@@ -131,7 +131,8 @@ def as_a_server_of_runs(bench: Bench, line: str, row: Row) -> None:
         assert server.stdout is not None
         said = server.stdout.readline()
         assert said.startswith("forge serve: http://127.0.0.1:"), server.communicate()
-        asked = {"workflow": "orders", "message": "Report on order A-17", "background": True}
+        workflow = "desk" if "desk.py" in line else "orders"
+        asked = {"workflow": workflow, "message": "Report on order A-17", "background": True}
         answer = httpx.post(f"{said.split()[-1]}/v1/runs", json=asked, timeout=120, trust_env=False)
         assert answer.status_code == (401 if "--key-file" in line else 202), answer.text
         server.send_signal(signal.SIGTERM)
@@ -258,7 +259,7 @@ TABLE: dict[str, Row] = {
     'forge run desk.py "Please refund order A-17: the lamp is broken." --backend local --seed 1': replace(
         runs, more="--backend 127.0.0.1:8080", code=1, says=("needs a person's approval, and nobody is there to ask",)
     ),
-    'forge run desk.py "Please refund order X-99." --backend local --seed 1': replace(
+    'forge run desk.py "Please refund order X-99." --backend local --seed 1 --journal run.jsonl': replace(
         runs, more="--backend 127.0.0.1:8080", code=1, says=("calls is spent after 5 model calls", "pending: get_order")
     ),
     "forge demo": replace(halts, more=f"{SHORT} --order A-17"),
@@ -342,6 +343,7 @@ TABLE: dict[str, Row] = {
     "forge runs list": replace(lists, first=(STARTED,), says=("order-A-17", "queued")),
     "forge runs work orders.py --backend http://127.0.0.1:8080 --until-idle": replace(lists, first=(STARTED,)),
     "forge serve examples/orders.py --backend local": replace(serves, more=f"{SMOL} --grace 0.1"),
+    "forge serve desk.py --backend local": replace(serves, more=f"{SMOL} --grace 0.1"),
     "forge serve orders.py --backend http://127.0.0.1:8080": serves,
     "forge serve orders.py --backend http://127.0.0.1:8080 --database runs.db --slots 2": serves,
     "forge serve orders.py --backend ollama:qwen3:4b --host 0.0.0.0 --key-file keys.txt": replace(

@@ -65,8 +65,10 @@ def test_a_journal_that_ends_early_says_so(tmp_path: Path) -> None:
         (b"hello\n", "is not a journal: line 1"),
         (b"[" * 100_000 + b"\n", "is not a journal: line 1"),
         (b'{"workflow":"w","state":{"history":[]}}\n', "is not a journal: line 1 names no version"),
-        (b'{"workflow":"w","state":{"history":[]},"version":2}\n', "another version of forge: 2, and this one reads 4"),
-        (b'{"journal":99,"workflow":"w","state":{"history":[]}}\n', "another version of forge: 99"),
+        (
+            b'{"journal":99,"workflow":"w","state":{"history":[]}}\n',
+            "another version of forge: 99, and this one reads 4",
+        ),
         (HEADER + b"\n", "line 1: its checksum is wrong"),
         (journal_of(b'{"journal":4,"workflow":"w"}'), "missing required field `state`"),
         (journal_of(b'{"journal":4,"workflow":"w","state":{"history":[],"version":7}}'), "the state is of version 7"),

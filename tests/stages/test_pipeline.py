@@ -214,8 +214,8 @@ def test_a_stage_that_fails_is_named_and_the_run_goes_on_without_it(stage: Stage
     [
         (fold, "stage 2: fold makes a stage; call it, as in fold(…)"),
         (compact, "stage 2: compact makes a stage; call it"),
-        ("validate", "stage 2: 'validate' is no stage"),
-        (None, "stage 2: None is no stage"),
+        ("validate", "stage 2: 'validate' is not a stage"),
+        (None, "stage 2: None is not a stage"),
         (Workflow, "stage 2: Workflow is a class"),
         (asynchronous, "stage 2: asynchronous is async"),
         (lambda state, phase: state, "stage 2: <lambda> cannot be called with a State alone"),

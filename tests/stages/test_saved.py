@@ -32,5 +32,5 @@ def test_in_parts_it_is_the_same_and_one_more_message_is_one_more_part(state: St
     ],
 )
 def test_parts_that_are_none_are_refused_in_words(parts: SavedParts) -> None:
-    with pytest.raises(ValueError, match="this is no saved state"):
+    with pytest.raises(ValueError, match="this is not a saved state"):
         load_parts(parts)

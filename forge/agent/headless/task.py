@@ -71,7 +71,7 @@ def contradictions(task: AgentTask) -> Iterator[str]:
     for name, patterns in (("write", limits.write), ("never_write", limits.never_write)):
         for one in patterns:
             if not one.strip("/ ") or one.startswith("/") or ".." in one.split("/"):
-                yield f"[limits] {name}: {one!r} is no pattern of paths below the folder, such as src/** or *.py"
+                yield f"[limits] {name}: {one!r} is not a pattern of paths in the folder, such as src/** or *.py"
             if len(one) > _LONGEST_PATTERN:
                 yield f"[limits] {name}: a pattern has {len(one)} characters; it may have {_LONGEST_PATTERN}"
     yield from (f"[limits] commands: {why}" for command in limits.commands if (why := _wrong_command(command)))

@@ -50,7 +50,7 @@ class PostgresStore:
         try:
             known = conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError:
-            problem = "the connection string of PostgresStore is none; write postgresql://USER@HOST:PORT/DATABASE"
+            problem = "the connection string of PostgresStore is invalid; write postgresql://USER@HOST:PORT/DATABASE"
             raise DefinitionError((problem,)) from None  # never show it: it may hold a password
         self._conninfo = conninfo
         self._place = f"{known.get('dbname') or 'default'} on {known.get('host') or 'localhost'}"

@@ -48,7 +48,7 @@ class SQLiteFile:
 
     def __init__(self, path: str | PathLike[str], wait: float) -> None:
         if str(path).startswith(":memory:") or not str(path):
-            problem = f"{str(path)!r} is no path of a file; use InProcessStore() for a memory without one"
+            problem = f"{str(path)!r} is not the path of a file; use InProcessStore() for a memory without one"
             raise DefinitionError((problem,))
         self.path = Path(path).expanduser().absolute()
         self._wait = wait

@@ -174,7 +174,7 @@ def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     if found is None:
         came = "a web page" if is_page(answer) else told(answer)
         means = "it lists no models; perhaps its API has another path, such as …/v1 or …/openai"
-        return facts, Finding(verdict="no", came=came, means=means, does="asks for a reply all the same")
+        return facts, Finding(verdict="no", came=came, means=means, does="asks for a reply anyway")
     names, wanted = tuple(m.id for m in found.data), facts.model
     known = replace(facts, models=names, model=wanted or (names[0] if names else ""))
     some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
@@ -273,7 +273,7 @@ def about(facts: Facts) -> Iterator[Finding]:
     if facts.template is not None:
         seen = examined(facts.template)
         turns = ", wants roles in turn" if seen.alternating else ""
-        came, means, does = f"has no place for tools{turns}", "`tools` would be ignored without a word", ""
+        came, means, does = f"has no place for tools{turns}", "`tools` would be ignored silently", ""
         if facts.template_tools:
             written = f", and writes calls after {one_line(seen.markers.opening, 40)!r}" if seen.markers else ""
             came, means = f"has a place for tools{written}{turns}", ""

@@ -174,8 +174,8 @@ def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
     if answer.status == 429:
         return "it is too busy, or its quota is spent: try again later"
     if answer.good:
-        return "what it answers is no chat completion: it speaks another protocol, or something between garbles it"
-    return f"it refuses a plain question ({told(answer)}): mend that first"
+        return "its answer is not a chat completion: it speaks another protocol, or something in between garbles it"
+    return f"it refuses a plain question ({told(answer)}): fix that first"
 
 
 def _read_system(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
@@ -290,7 +290,7 @@ def _read_overflow(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
         kind = f" ({found.error.type})" if found and isinstance(found.error, _Typed) and found.error.type else ""
         return {}, _yes(f"{told(answer)}{kind}", "it refuses what does not fit")
     taken = f", {said.usage.prompt} tokens counted" if said and said.usage else ""
-    means = "it cuts what does not fit without a word, or its context is larger than it says"
+    means = "it silently cuts what does not fit, or its context is larger than it says"
     does = "compacts before the context is full; forge run --context gives it the true size"
     return {}, _no(f"a reply{taken}", means, does)
 
@@ -335,7 +335,7 @@ def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
             known = {"calls": "native", "valid_arguments": True}
             return known, _yes(came, "a native call", "uses them where it cannot constrain the reply")
         means = "a native call, with arguments that its schema does not allow"
-        does = "checks the arguments, and has them mended"
+        does = "checks the arguments, and has them corrected"
         return {"calls": "native", "valid_arguments": False}, _unclear(came, means, does)
     if found := in_text(said):
         return {"calls": "text"}, _no(
@@ -346,7 +346,7 @@ def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
     tokens, came = said.usage.prompt if said.usage else None, f"no call: {one_line(said.text, 80)!r}"
     if tokens and tokens == facts.prompt_tokens:
         came = f"{came}; the prompt has {tokens} tokens with tools and without"
-        means = "it ignores `tools` without a word: its template has no place for them"
+        means = "it silently ignores `tools`: its template has no place for them"
         return {"calls": "ignored"}, _no(came, means, into_prompt)
     means = "the model was shown the tools, and made no call" if tokens else "whether it shows tools cannot be seen"
     return {"calls": "unused"}, _unclear(came, means, "prefers the prompt for tools")

@@ -62,7 +62,7 @@ def _looked_at(path: Path) -> os.stat_result | None:
     if stat.S_ISLNK(found.st_mode):
         raise OSError(errno.ELOOP, "it is a link, and links in the cache are not followed; remove it", str(path))
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is no file; remove it", str(path))
+        raise OSError(errno.EINVAL, "it is not a file; remove it", str(path))
     return found
 
 

@@ -84,7 +84,7 @@ class Launch(Struct, frozen=True, kw_only=True):
 
 def _mistakes(launch: Launch) -> Iterator[str]:
     if launch.program not in _BEARS:
-        yield f"program={launch.program!r} is none that forge can start; there are: {', '.join(_BEARS)}"
+        yield f"program={launch.program!r} cannot be started by forge; there are: {', '.join(_BEARS)}"
     else:
         has = _BEARS[launch.program]
         for name in sorted({name for names in _BEARS.values() for name in names} - {*has}):
@@ -94,7 +94,7 @@ def _mistakes(launch: Launch) -> Iterator[str]:
     if not launch.model:
         yield "model is empty; give a GGUF file, a known model's name, or org/repo:quant"
     if not 0 <= launch.port < 1 << 16:
-        yield f"port={launch.port} is no port; 0 is any free one"
+        yield f"port={launch.port} is not a port; 0 is any free one"
     for name in ("context_tokens", "slots", "threads"):
         value = getattr(launch, name)
         if value is not None and value < 1:
@@ -105,7 +105,7 @@ def _mistakes(launch: Launch) -> Iterator[str]:
         yield f"cache_type_v={launch.cache_type_v!r} needs flash attention, and flash_attention is 'off'"
     for place in launch.rpc:
         if not _RPC.fullmatch(place):
-            yield f"rpc: {place!r} is no address; write host:port"
+            yield f"rpc: {place!r} is not an address; write host:port"
     owners = {flag: option for option, flags in _OWNED.items() for flag in flags}
     for flag in (word.partition("=")[0] for word in launch.flags):
         if flag in _SECRET:

@@ -115,7 +115,7 @@ def resolve(name: str) -> KnownModel | Path:
     if not path.exists():
         meant = did_you_mean(name, KNOWN)
         known = ", ".join(KNOWN)
-        raise ForgeError(f"there is no model {name!r}: it is no file, and the known models are {known}.{meant}")
+        raise ForgeError(f"there is no model {name!r}: it is not a file, and the known models are {known}.{meant}")
     if not path.is_file():
         raise ForgeError(f"{path} is not a file; give the path of a GGUF file, or one of {', '.join(KNOWN)}")
     try:

@@ -41,13 +41,13 @@ _HINTS = (
     (r"requires flash_attn", "A quantised cache_type_v needs flash_attention='on'."),
     (_NO_MEMORY, _MEMORY),
     (r"failed to open GGUF|No such file or directory|does not exist", "Does the model file exist?"),
-    (r"invalid magic|magic characters|failed to read magic", "The model is no GGUF file, or it is damaged."),
+    (r"invalid magic|magic characters|failed to read magic", "The model is not a GGUF file, or it is damaged."),
     (r"unknown model architecture|unknown (pre-)?tokenizer", "The model is newer than this server: update the server."),
     (
         r"invalid argument|unrecognized arguments?|unknown argument|unknown option|ambiguous option",
         "The server does not know an option: it may be older or newer than the option is.",
     ),
-    (r"couldn't bind|[Aa]ddress already in use|failed to bind", "Somebody else has taken the port meanwhile."),
+    (r"couldn't bind|[Aa]ddress already in use|failed to bind", "Another program has taken the port."),
     (r"\b(401|403)\b|gated|Unauthorized", "The hub asks for a token: environment={'HF_TOKEN': …}."),
     (r"Could not resolve host|Name or service not known|failed to download", "The model hub cannot be reached."),
 )
@@ -108,7 +108,7 @@ async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
     except BackendError as error:
         if isinstance(error.__cause__, httpx.ConnectError):
             return None
-        return Occupant(kind=f"something that is no model server ({type(error.__cause__).__name__})")
+        return Occupant(kind=f"something that is not a model server ({type(error.__cause__).__name__})")
     about = replace(about, ollama=asked.read(ServerVersion) if asked else None)
     match kind_of(about)[0]:
         case "llama-server":

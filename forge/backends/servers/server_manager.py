@@ -75,7 +75,7 @@ def _executable(launch: Launch, model: Path | str) -> str:
     wanted = launch.executable or launch.program
     found = shutil.which(str(Path(wanted).expanduser()) if launch.executable else wanted)
     if found is None:
-        where = f"{wanted} is no program" if launch.executable else f"there is no {wanted} on the PATH"
+        where = f"{wanted} is not a program" if launch.executable else f"there is no {wanted} on the PATH"
         raise BackendError(f"{where}. {_INSTALL[launch.program]}, or say where it is (in Python, executable=…)")
     return found
 

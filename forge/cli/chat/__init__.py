@@ -1,1 +1,1 @@
-"""`forge chat`: a conversation with an agent in the terminal. What is shown is derived from the agent's events."""
+"""`forge chat`: a conversation with an agent in the terminal, displayed from the agent's events."""

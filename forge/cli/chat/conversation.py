@@ -1,4 +1,4 @@
-"""`forge chat`: opened with its memory and sessions, and gone through line by line."""
+"""`forge chat`: opens an agent with memory and sessions, and processes what the person types."""
 
 import argparse
 import asyncio
@@ -56,20 +56,20 @@ from stages.events import Stamped
 from stages.options import did_you_mean
 from stages.state import Done
 
-# AGENTS.md of the working folder: what a project tells agents of itself, bounded in size.
+# AGENTS.md in the working folder: a project's notes for agents, limited in size.
 
 _NAME, _MOST, _UNKNOWN = "AGENTS.md", 32_000, 8_000
 
 
 class ProjectNotes(Struct, frozen=True):
-    """What was read of the file, and a sentence about it for the user."""
+    """The text of the notes, and a sentence about them for the user."""
 
     text: str
     told: str
 
 
 def project_notes(folder: Path, most: int) -> ProjectNotes | None:
-    """The first `most` characters of the folder's AGENTS.md; None: it has none. ForgeError if it cannot be read."""
+    """At most `most` characters of the folder's AGENTS.md; None if there is none. ForgeError if it cannot be read."""
     path = folder / _NAME
     if not path.exists():
         return None
@@ -77,7 +77,7 @@ def project_notes(folder: Path, most: int) -> ProjectNotes | None:
         raise ForgeError(f"{path} is outside this folder; ignore it with --no-agents-md")
     try:
         with path.open("rb") as file:
-            # A character takes up to four bytes; one more than fits tells that there is more.
+            # A character takes up to four bytes; reading one more than fits shows whether there is more.
             found = file.read(4 * most + 4).decode(errors="replace")
     except OSError as error:
         raise ForgeError(f"{path} cannot be read: {error.strerror}; ignore it with --no-agents-md") from None
@@ -88,21 +88,21 @@ def project_notes(folder: Path, most: int) -> ProjectNotes | None:
 
 
 def room(context_tokens: int) -> int:
-    """Characters of it that a prompt has room for: about a quarter of the context, where that is known."""
+    """Characters of AGENTS.md that fit a prompt: about a quarter of the context, if known."""
     return min(_MOST, context_tokens) if context_tokens else _UNKNOWN
 
 
-# The commands of a chat about facts: remember one, list them, forget one.
+# Commands about facts: remember, list, forget.
 
 _NEWEST = 8
-"""Facts of which the agent knows whatever is said; of older ones, those that share words with a message."""
+"""Number of newest facts that the agent always knows; older ones only if they share words with a message."""
 
 _LISTED = 50
-"""Maximum number of facts in a list."""
+"""Maximum facts to list."""
 
 
 async def _about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledText, ...]:
-    """Do what `/remember`, `/facts` or `/forget` say; the rows that tell of it. ForgeError if it cannot be done."""
+    """Execute `/remember`, `/facts` or `/forget`; returns the rows to show. ForgeError if it fails."""
     match command:
         case SlashCommand(name="remember", argument=text):
             kept = await facts.remember(text)
@@ -123,7 +123,7 @@ async def _about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledTex
             return tuple(rows)
 
 
-# Where conversations of a chat are kept: one SQLite file for each working folder, in forge's state folder.
+# Storage of conversations: one SQLite file per working folder, in forge's state folder.
 
 
 def chats_folder() -> Path:
@@ -132,7 +132,7 @@ def chats_folder() -> Path:
 
 
 def chat_store(folder: Path) -> SQLiteStore:
-    """The conversations that were begun in that folder. ForgeError if there is no place for them."""
+    """The conversations started in that folder. ForgeError if they cannot be stored."""
     whole = str(folder.resolve())
     digest = hashlib.sha256(whole.encode(errors="surrogateescape")).hexdigest()[:12]
     readable_part = re.sub(r"[^A-Za-z0-9._-]", "-", folder.resolve().name)[:40]
@@ -146,7 +146,7 @@ def chat_store(folder: Path) -> SQLiteStore:
 
 
 async def new_session(store: SQLiteStore) -> Session:
-    """A conversation that nobody has begun."""
+    """A new conversation with an unused name."""
     taken = {one.name for one in await store.sessions()}
     first = f"{datetime.now(UTC).astimezone():%Y-%m-%d-%H%M%S}"
     names = chain((first,), (f"{first}-{number}" for number in count(2)))
@@ -154,7 +154,7 @@ async def new_session(store: SQLiteStore) -> Session:
 
 
 async def known_session(store: SQLiteStore, name: str) -> Session:
-    """The conversation of that name; empty: the last one. ForgeError if there is none."""
+    """The conversation with that name, or the last one if it is empty. ForgeError if there is none."""
     found = [one.name for one in await store.sessions()]
     if not found:
         raise ForgeError("there is no conversation in this folder to resume")
@@ -164,13 +164,13 @@ async def known_session(store: SQLiteStore, name: str) -> Session:
 
 
 def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
-    """The conversations, the last one first: name, time, size, how it begins."""
+    """The conversations, latest first: time, name, size, title."""
     if not found:
         return (LabelledText("", "there are no conversations in this folder yet"),)
     rows: list[LabelledText] = []
     for one in found[:_LISTED_SESSIONS]:
         when = datetime.fromtimestamp(one.saved, UTC).astimezone()
-        facts = f"({quantity(one.messages, 'message')}) {printable(one.title)}"  # no title: all was taken back
+        facts = f"({quantity(one.messages, 'message')}) {printable(one.title)}"  # no title after an undo of everything
         rows.append(LabelledText("", f"{when:%d %b %H:%M}  {printable(one.name)}  {facts}".rstrip()))
     if len(found) > _LISTED_SESSIONS:
         rows.append(LabelledText("", f"and {len(found) - _LISTED_SESSIONS} older"))
@@ -178,14 +178,14 @@ def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
 
 
 _LISTED_SESSIONS = 20
-"""Maximum number of conversations in a list."""
+"""Maximum conversations to list."""
 
 
-# The agent of a chat, connected: one of the user's own, or the default one.
+# The connected agent of a chat: the user's own, or the default one.
 
 
 class Opened(Struct, frozen=True):
-    """An agent whose backend is connected; `told` are sentences about what it was given to read."""
+    """A connected agent; `told` are sentences about files that it was given."""
 
     agent: Agent
     told: tuple[str, ...] = ()
@@ -195,14 +195,14 @@ Watch = Callable[[Progress], None]
 """Watches a download."""
 
 OpenAgent = Callable[[str, Watch], AbstractAsyncContextManager[Opened]]
-"""Connects an agent to the model of that name; empty: the one of the command line."""
+"""Connects an agent to the named model; empty: the one from the command line."""
 
 _INSTRUCTIONS = """\
 You are a helpful assistant in the terminal of a software developer. Answer briefly, in Markdown."""
 
 
 def _own_agent(options: argparse.Namespace) -> OpenAgent:
-    """The agent of the user's file. ForgeError for what is wrong with the file, or options for the default agent."""
+    """The agent in the user's file. ForgeError for errors in the file, and for options of the default agent."""
     if Path(options.agent).is_dir():
         raise ForgeError(
             f"{options.agent} is a folder; forge chat works in the current one: change to it, without a name. An "
@@ -224,7 +224,7 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
 
 
 def default_agent(options: argparse.Namespace) -> OpenAgent:
-    """An agent for the working folder, on the backend of the command line."""
+    """The default agent, with tools for the working folder, on the backend from the command line."""
 
     @asynccontextmanager
     async def opening(model: str, watch: Watch) -> AsyncIterator[Opened]:
@@ -238,7 +238,8 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
                 backend=OpenBackend(connection),
                 tools=file_tools(folder, shown_chars=size) if options.tools else (),
                 instructions=_INSTRUCTIONS,
-                # A small model chooses well between tools, and badly between a tool and words (docs/agent.md).
+                # A small model is good at choosing between tools, and bad at choosing between a tool and text
+                # (docs/agent.md).
                 on_text="respond" if options.tools and connection.setup.mode == "constrained" else "accept",
                 background=notes.text if notes else "",
             )
@@ -248,13 +249,13 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
     return opening
 
 
-# A chat: lines that a person enters become messages to the agent, or commands; the same in every terminal.
+# A chat: typed lines are messages to the agent or commands, in any kind of terminal.
 
 
 class Chat:
     """A conversation with an agent, inside `async with`.
 
-    `said` counts the messages of the person; `code` is the exit code so far: 1 once a message halted.
+    `said` counts the person's messages; `code` is the exit code so far: 1 once a message has halted.
     """
 
     def __init__(self, opening: OpenAgent, store: SQLiteStore) -> None:
@@ -276,7 +277,7 @@ class Chat:
         await self._connection.aclose()
 
     async def open(self, session: Session, watch: Watch, *, resumed: bool) -> None:
-        """Connect the agent, and have it go on with the session. ForgeError if it cannot."""
+        """Connect the agent and let it continue with the session. ForgeError if that fails."""
         self._session, self._resumed = session, resumed
         self._opened = await self._connection.enter_async_context(self._opening("", watch))
         if self._agent.memory is None:
@@ -286,7 +287,7 @@ class Chat:
         self._agent.facts = self._facts = self._agent.facts or Facts(self.store, "chat", newest=_NEWEST)
 
     async def run(self, face: Face, *, asks: bool) -> int:
-        """Hold the conversation until there are no more lines; the exit code. `asks`: a person can approve calls."""
+        """Hold the conversation until the input ends; returns the exit code. `asks`: a person can approve calls."""
         self._face, self._approver = face, Approver(face)
         self._ask = self._approver if asks else None
         self._face.show(*opened_rows(self._agent, self._opened.told))
@@ -302,16 +303,16 @@ class Chat:
 
     @property
     def working(self) -> bool:
-        """Whether the agent works on a message."""
+        """Whether the agent is processing a message."""
         return self._agent.working
 
     def cancel(self) -> bool:
-        """Cancel the message that is worked on; False: there is none."""
+        """Cancel the current message; False if there is none."""
         self._agent.cancel()
         return self.working
 
     def facts(self) -> str:
-        """The model, how full its context is, and the name of the conversation, in a line."""
+        """The model, its context use, and the name of the conversation, in one line."""
         return " · ".join(status_facts(self._agent, self._session.name))
 
     async def _heard(self, line: str) -> None:
@@ -340,7 +341,7 @@ class Chat:
         await self._follow(self._agent.resume(budget=budget, on_event=self._see, ask=self._ask))
 
     async def _follow(self, work: Coroutine[None, None, Result[Finished, Halted]]) -> None:
-        """Have the agent do the work; meanwhile, what is typed steers it."""
+        """Wait for the agent's work; meanwhile, typed lines steer it."""
         self._screen = Screen(thought=self._screen.thought)
         steering = asyncio.ensure_future(self._steer()) if self._face.steers else None
         try:
@@ -399,7 +400,7 @@ class Chat:
                 self._over = True
 
     def _kept(self) -> Session:
-        """The session of the conversation. ForgeError where the agent keeps its own."""
+        """The session of the conversation. ForgeError if the agent has its own memory."""
         if self._agent.memory is not self._session:
             raise ForgeError("this agent has its own memory, which forge chat does not change")
         return self._session
@@ -448,17 +449,17 @@ class Chat:
         self._face.propose(back.message)
 
 
-# `forge chat`: a conversation with the default agent, or with one of the user's own.
+# `forge chat`: a conversation with the default agent or the user's own.
 
 
 def run_chat(options: argparse.Namespace) -> int:
-    """Hold a conversation; the exit code."""
+    """Hold a conversation; returns the exit code."""
     store = chat_store(Path.cwd())
     if options.sessions:
         for row in session_rows(asyncio.run(store.sessions())):
             print(row.text)
         return 0
-    # Plain lines, unless there is a person at a terminal that can do more, and who wants that.
+    # Plain lines, unless a person at a capable terminal wants more.
     wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
     plain = not (wanted and sys.stdin.isatty() and sys.stdout.isatty())
     if not plain and find_spec("prompt_toolkit") is None:
@@ -480,10 +481,10 @@ async def _talk(chat: Chat, options: argparse.Namespace, *, plain: bool) -> int:
         if plain:
             with handling(_Stop(chat)):
                 return await chat.run(PlainFace(), asks=sys.stdin.isatty())
-        # It takes longer to load than plain lines need, and is not there without the extra.
+        # Slower to import than plain lines, and an extra.
         from forge.cli.chat.terminal_face import TerminalFace  # noqa: PLC0415
 
-        history = chats_folder() / "history"  # what the person entered before, for its owner alone
+        history = chats_folder() / "history"  # earlier input, readable only by its owner
         os.close(os.open(history, os.O_CREAT | os.O_WRONLY, 0o600))
         async with TerminalFace(history, chat.cancel, chat.facts) as face:
             await chat.run(face, asks=True)
@@ -491,7 +492,7 @@ async def _talk(chat: Chat, options: argparse.Namespace, *, plain: bool) -> int:
 
 
 class _Stop:
-    """The signals of a chat in plain lines: a person's first Ctrl-C cancels the message, all else ends the chat."""
+    """Signals in a chat with plain lines: the first Ctrl-C cancels the message, everything else ends the chat."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat, self._loop = chat, asyncio.get_running_loop()
@@ -502,7 +503,7 @@ class _Stop:
         said = self._chat.said
         if number == signal.SIGINT and sys.stdin.isatty() and self._chat.working and self._cancelled != said:
             self._cancelled = said
-            # A handler runs beside the loop, which may be waiting.
+            # Signal handlers run outside the loop, which may be waiting.
             self._loop.call_soon_threadsafe(self._chat.cancel)
             return
         raise Interrupted(number)

@@ -1,4 +1,4 @@
-"""Face: how a chat reaches the person; and one in plain lines, for pipes, dumb terminals, and who wants them."""
+"""Face: the connection of a chat to the person; and one with plain lines, for pipes and dumb terminals."""
 
 import os
 import shutil
@@ -10,45 +10,45 @@ from forge.cli.chat.screen import Printed, Screen, Spelled
 from forge.cli.layout import LabelledText
 from forge.interpreters.threads import in_thread, unheard
 
-# Face: how a chat reaches the person: a terminal with everything, or plain lines.
+# The protocol.
 
 
 class Face(Protocol):
-    """What a chat asks of the terminal. `steers`: the person can type while the agent works."""
+    """What a chat needs of a terminal. `steers`: the person can type while the agent works."""
 
     steers: bool
 
     async def line(self) -> str | None:
-        """The next line that the person enters; None: there will be none."""
+        """The next line entered; None at the end of input."""
 
     def show(self, *printed: Printed) -> None:
-        """Print for good."""
+        """Print permanently."""
 
     def working(self, screen: Screen | None) -> None:
-        """Show what is under way; None: nothing is."""
+        """Show work in progress; None: there is none."""
 
     def size(self) -> tuple[int, int]:
-        """The width and the height in cells that a question has room for."""
+        """The width and height, in cells, available for a question."""
 
     async def answer(self, lines: Sequence[str], prompt: str, begun: str = "") -> str | None:
-        """What the person answers, once these lines were shown; None: nobody is there.
+        """Show the lines and return the person's answer; None if nobody is there.
 
-        `begun` is the answer as it stands, to be edited.
+        `begun` is an initial answer to edit.
         """
 
     def propose(self, text: str) -> None:
-        """Have the person begin their next line with this text."""
+        """Prefill the person's next line with this text."""
 
 
-# A chat in plain lines: for pipes, dumb terminals, and people who want them; one row for each event.
+# Plain lines, for pipes, dumb terminals, and people who want them; one row per event.
 
 _COLUMN = 9
 _AT_ONCE = 65_536
-"""Maximum bytes read at a time."""
+"""Maximum bytes to read at a time."""
 
 
 class PlainFace:
-    """Lines from standard input, rows on standard output."""
+    """Reads lines from standard input and prints rows to standard output."""
 
     steers = False
 
@@ -57,14 +57,14 @@ class PlainFace:
         self._read = b""
 
     async def line(self) -> str | None:
-        """The next line of the input; a person is shown a prompt, of anything else the line is shown."""
+        """The next line of input; a person gets a prompt, other input is echoed."""
         typed = await self._typed("> " if self._person else "")
         if typed is not None and not self._person:
             self.show(LabelledText("you", typed))
         return typed
 
     def show(self, *printed: Printed) -> None:
-        """Print rows; the further lines of a text are indented like its first."""
+        """Print rows; continuation lines are indented like the first."""
         for one in printed:
             match one:
                 case Spelled(markdown=text, suggestions=suggestions):
@@ -77,10 +77,10 @@ class PlainFace:
         sys.stdout.flush()
 
     def working(self, screen: Screen | None) -> None:
-        """Nothing: what is under way is told once it is done."""
+        """Do nothing: results are shown when they are complete."""
 
     def size(self) -> tuple[int, int]:
-        """As the terminal says."""
+        """The size of the terminal, without margins."""
         size = shutil.get_terminal_size()
         return max(30, size.columns - _COLUMN - 3), max(5, size.lines - 4)
 
@@ -90,13 +90,13 @@ class PlainFace:
         return await self._typed("? ")
 
     def propose(self, text: str) -> None:
-        """Nothing: a plain line cannot be begun."""
+        """Do nothing: a plain line cannot be prefilled."""
 
     async def _typed(self, prompt: str) -> str | None:
-        """The next line; what stands after the last end of a line is one too."""
+        """The next line, including an unterminated last one."""
         print(prompt, end="", flush=True)
         while b"\n" not in self._read:
-            # Not `input`: a program cannot end while another thread is within that.
+            # Not `input`: the program could not exit while another thread is in it.
             more = await in_thread(lambda: os.read(sys.stdin.fileno(), _AT_ONCE), unheard)
             if not isinstance(more, bytes) or not more:
                 break

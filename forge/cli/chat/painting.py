@@ -1,4 +1,4 @@
-"""How rows and answers look in a terminal of rich; no character of a model or a tool can control it."""
+"""Rendering with rich; no character from a model or a tool can control the terminal."""
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Markdown
@@ -12,23 +12,23 @@ from forge.cli.layout import LabelledText, show
 
 _INDENT = (0, 2)
 _LIVE = 2_000
-"""Maximum characters of a growing answer that are drawn: drawing takes time with their number."""
+"""Maximum characters of an unfinished answer to render, because rendering takes linear time."""
 
 
 class Harmless:
-    """What it shows, without characters that could control the terminal: Markdown can spell them as entities."""
+    """Renders without characters that control the terminal, which Markdown can contain as entities."""
 
     def __init__(self, shown: RenderableType) -> None:
         self._shown = shown
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The segments, each made readable."""
+        """The segments, with control characters replaced."""
         for segment in console.render(self._shown, options):
             yield Segment(readable(segment.text), segment.style)
 
 
 def paint(console: Console, printed: Printed) -> None:
-    """Print it."""
+    """Print a row or an answer."""
     match printed:
         case Spelled(markdown=text, suggestions=suggestions):
             console.print()
@@ -43,13 +43,13 @@ def paint(console: Console, printed: Printed) -> None:
 
 
 def _markdown(text: str) -> RenderableType:
-    """Without hyperlinks, which would hide where they lead."""
+    """Markdown without hyperlinks, which would hide their target."""
     return Harmless(Padding(Markdown(text, hyperlinks=False, code_theme="ansi_dark"), _INDENT))
 
 
 def live_text(console: Console, words: str, height: int) -> str:
-    """The last lines of an answer that is coming, as the terminal of the console would be sent them."""
-    if len(words) > _LIVE:  # the end of the text, from the beginning of a line
+    """The last lines of an unfinished answer, encoded for the terminal."""
+    if len(words) > _LIVE:  # keep the end of the text, from the start of a line
         words = words[-_LIVE:].partition("\n")[2] or words[-_LIVE:]
     with console.capture() as captured:
         console.print(_markdown(words))

@@ -1,4 +1,4 @@
-"""What a chat shows of an agent's events, as data."""
+"""How a chat displays an agent's events, as data."""
 
 import json
 import re
@@ -24,14 +24,14 @@ from stages.state import Awaiting, Completed, Done, State
 from stages.tool import ToolSpec
 from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
 
-# Excerpts: the beginnings of results that a chat shows. Pure.
+# Excerpts of results. Pure.
 
 _LINES, _LINE = 4, 160
-"""Lines shown of a result, and characters of each."""
+"""Maximum lines of a result to show, and characters of each."""
 
 
 def excerpt(text: str) -> str:
-    """The first lines of a tool's result, cut to size, and how many follow."""
+    """The first lines of a tool's result, shortened, and how many follow."""
     lines = text.strip().splitlines() or ["(nothing)"]
     shown: list[str] = []
     for line in lines[:_LINES]:
@@ -42,19 +42,19 @@ def excerpt(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """What went wrong, without the word in brackets that tells a model of which kind it is."""
+    """An error without the bracketed word that tells a model its kind."""
     marked = text.startswith("[") and text.partition("] ")[0][1:].isalpha()
     return text.partition("] ")[2] if marked else text
 
 
-# The words of a reply while it comes: in the text, or in the arguments of a call that answers the user. Pure.
+# The text of an arriving reply, in words or in the arguments of a call that answers the user. Pure.
 
 _KEPT = 100_000
-"""Maximum characters kept of a reply that is still coming; the whole follows as an event of its own."""
+"""Maximum characters to keep of an arriving reply; a later event has all of it."""
 
 
 class ComingReply(Struct, frozen=True, kw_only=True):
-    """A reply so far: its text, its reasoning, and the name and the arguments of the call that comes last."""
+    """A reply so far: its text, its reasoning, and the name and arguments of the last call."""
 
     text: str = ""
     reasoning: str = ""
@@ -63,7 +63,7 @@ class ComingReply(Struct, frozen=True, kw_only=True):
 
 
 def grown(reply: ComingReply, delta: Delta) -> ComingReply:
-    """The reply with the delta."""
+    """The reply with the delta applied."""
     match delta:
         case TextDelta(text=more):
             return replace(reply, text=_cut(reply.text + more))
@@ -97,7 +97,7 @@ def _split(text: str, count: int) -> tuple[str, str]:
 
 
 def coming_words(reply: ComingReply) -> str:
-    """What the user is being told, so far; empty while it is not clear, or something else is written."""
+    """The answer to the user so far; empty if the reply is something else, or not clear yet."""
     if reply.call:
         return _told(f'"{reply.call}"{reply.arguments}', native=True)
     text = reply.text.lstrip()
@@ -105,7 +105,7 @@ def coming_words(reply: ComingReply) -> str:
 
 
 def coming_call(reply: ComingReply) -> str:
-    """The name of the tool whose call is being written; empty if there is none."""
+    """The name of the tool whose call is arriving; empty if there is none."""
     if reply.call:
         return reply.call
     named = _NAME.findall(reply.text) if reply.text.lstrip()[:1] in _NOT_WORDS else ()
@@ -113,18 +113,18 @@ def coming_call(reply: ComingReply) -> str:
 
 
 _NOT_WORDS = frozenset("[{<")
-"""How calls in text begin."""
+"""The first characters of calls in text."""
 
 _NAME = re.compile(r'"(?:tool|name)"\s{0,50}:\s{0,50}"([A-Za-z0-9_-]{1,64})"')
 
 _ANSWER = re.compile(r'\s{0,50}\{\s{0,50}"answer"\s{0,50}:\s{0,50}"')
-"""A reply in words of the mode constrained."""
+"""An answer in words in mode constrained."""
 
 _TOLD = re.compile(
     r'"(?:task_completion|converse|ask_question)"[^"]{0,50}(?:"(?:args|arguments)"[^"]{0,50})?'
     r'"(?:result|message|question)"\s{0,50}:\s{0,50}"'
 )
-"""Up to where the text begins that a built-in tool tells the user."""
+"""The part of a built-in tool's call before the text for the user."""
 
 
 _STRING_SO_FAR = re.compile(r'(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\["\\/bfnrt])*')
@@ -132,27 +132,27 @@ _STRING_SO_FAR = re.compile(r'(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\["\\/bfnrt])*')
 
 def _told(text: str, *, native: bool = False) -> str:
     begun = _TOLD.search(text) or (None if native else _ANSWER.match(text))
-    # A JSON string without its first quote, up to its end or to where it has come.
+    # A JSON string without its opening quote, up to its end or to where it has arrived.
     found = _STRING_SO_FAR.match(text[begun.end() :]) if begun else None
     return str(json.loads(f'"{found[0]}"', strict=False)) if found else ""
 
 
-# What a chat shows of its agent's events: what is printed for good, and what is under way at the bottom. Pure.
+# What is printed permanently, and the work in progress at the bottom. Pure.
 
 
 class Spelled(Struct, frozen=True):
-    """Markdown that the agent says to the user, and the answers that it suggests."""
+    """The agent's Markdown answer, with suggested replies."""
 
     markdown: str
     suggestions: tuple[str, ...] = ()
 
 
 Printed = LabelledText | Spelled
-"""What is printed for good: a labelled row, or the agent's answer."""
+"""Printed permanently: a labelled row, or the agent's answer."""
 
 
 class RunningTool(Struct, frozen=True, kw_only=True):
-    """A tool under way, and what it has said last."""
+    """A running tool and its last progress message."""
 
     call_id: str
     name: str
@@ -161,28 +161,28 @@ class RunningTool(Struct, frozen=True, kw_only=True):
 
 
 class Screen(Struct, frozen=True, kw_only=True):
-    """What a chat knows of the message that is worked on."""
+    """The state of the current message."""
 
     asked: bool = False
-    """The model is asked, and has not replied."""
+    """The model was asked and has not replied."""
     summing: bool = False
-    """What it was asked for is a summary."""
+    """The model was asked for a summary."""
     reply: ComingReply = ComingReply()
     running: tuple[RunningTool, ...] = ()
     approved: tuple[str, ...] = ()
-    """The calls that a person has said yes to, and that do not run yet."""
+    """Calls that a person has approved and that have not started yet."""
     remarked: int = -1
-    """The turn whose words beside its calls were told."""
+    """The turn whose text beside its calls was shown."""
     thought: str = ""
-    """What the model thought last."""
+    """The model's last reasoning."""
     told: bool = False
-    """The end of the work was told."""
+    """The end of the work was shown."""
 
 
 def followed_by(screen: Screen, stamped: Stamped) -> tuple[Screen, tuple[Printed, ...]]:
-    """The screen after the event, and what is printed of it."""
+    """The screen after the event, and what to print."""
     if stamped.parent:
-        # Of an agent that a tool asked; its answer, or why there is none, is the tool's result.
+        # For an agent called as a tool, the tool's result shows the answer, or why there is none.
         if isinstance(stamped.event, events.RunHalted | events.RunFailed):
             return screen, ()
         rows = (one for one in _printed(Screen(), stamped) if isinstance(one, LabelledText))
@@ -225,7 +225,7 @@ def _after(screen: Screen, stamped: Stamped) -> Screen:
 
 
 def _begun(screen: Screen, calls: tuple[ToolCall, ...]) -> tuple[RunningTool, ...]:
-    """Those of the calls that were not told yet: a call that a person was asked about is told then."""
+    """The calls that were not shown yet; calls that need approval are shown with the question."""
     known = {one.call_id for one in screen.running}
     new = (call for call in calls if call.id not in known)
     return tuple(RunningTool(call_id=call.id, name=call.name, arguments=call.arguments) for call in new)
@@ -269,7 +269,7 @@ def _printed(screen: Screen, stamped: Stamped) -> Iterator[Printed]:
             suggestions = outcome.suggestions if isinstance(outcome, NeedsInput) else ()
             yield Spelled(readable(text), tuple(printable(one) for one in suggestions))
         case events.RunHalted(halt=halt):
-            for one in screen.running:  # the calls that a person was to be asked about, and was not
+            for one in screen.running:  # calls that were waiting for approval
                 of = f"{printable(one.name)}: " if len(screen.running) > 1 else ""
                 yield LabelledText("result", f"{of}It was not run.", "dim", "yellow")
             match halt:
@@ -284,11 +284,11 @@ def _printed(screen: Screen, stamped: Stamped) -> Iterator[Printed]:
         case events.RunFailed(problem=problem):
             yield from _stopped(problem)
         case _:
-            pass  # shown while it is under way, asked by whoever asks, or told with what follows from it
+            pass  # shown while in progress, by the asker, or with a later event
 
 
 def _called(screen: Screen, calls: tuple[ToolCall, ...]) -> Iterator[LabelledText]:
-    """Calls that begin; an answer in the arguments of a built-in tool is told as what it is."""
+    """Calls that begin, except built-in tools that answer the user."""
     for one in _begun(screen, calls):
         if one.name not in NAMES:
             yield _row("calls", f"{one.name} {one.arguments}", "cyan")
@@ -299,7 +299,7 @@ def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[Label
     for result in results:
         name, good = names.get(result.call_id, ""), result_status(result) == "succeeded"
         if not name or (name in NAMES and good):
-            continue  # a refused call is told by its correction
+            continue  # a refused call is shown by its correction
         of = f"{printable(name)}: " if len(screen.running) > 1 else ""
         text = result_text(result)
         said = of + excerpt(text if good else unmarked(text))
@@ -307,14 +307,14 @@ def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[Label
 
 
 def _stopped(problem: str) -> Iterator[LabelledText]:
-    """Complete, in its own lines: this is what the reader wants to know."""
+    """The complete problem, line by line: it is what the reader wants to know."""
     for number, line in enumerate(problem.splitlines()):
         label = "" if number else "stopped"
         yield LabelledText(label, printable(line, _WHOLE), "" if number else "bold", "bold red")
 
 
 _FOLDED, _SHORT = 60, 120
-"""Characters shown of a folded thought, and of what the model was corrected with."""
+"""Maximum characters to show of reasoning, and of corrections."""
 _WHOLE = 4_000
 """Maximum characters of a line that says why there is no answer."""
 
@@ -324,7 +324,7 @@ def _row(label: str, text: str, colour: str, style: str = "") -> LabelledText:
 
 
 def under_way(screen: Screen) -> tuple[str, str]:
-    """What happens now: a line about it, and the words that the agent is saying, Markdown so far."""
+    """The work in progress: a status line, and the answer so far as Markdown."""
     if screen.running:
         tool = screen.running[-1]
         more = f" (and {len(screen.running) - 1} more)" if len(screen.running) > 1 else ""
@@ -343,7 +343,7 @@ def under_way(screen: Screen) -> tuple[str, str]:
     return "reading" if not screen.reply.text else "writing", ""
 
 
-# What the commands of a chat answer, as rows. Pure.
+# Answers to commands, as rows. Pure.
 
 _KEYS = {
     "Enter": "send; while the agent works, it reads it with the next tool results",
@@ -355,7 +355,7 @@ _KEYS = {
 
 
 def help_rows(*, keys: bool) -> Iterator[LabelledText]:
-    """The commands, and the keys where there are any."""
+    """The commands, and the keys if there are any."""
     for name, one in HELP.items():
         yield LabelledText("", f"{f'/{name} {one.argument}'.rstrip():<16} {one.does}")
     for key, does in _KEYS.items() if keys else ():
@@ -363,7 +363,7 @@ def help_rows(*, keys: bool) -> Iterator[LabelledText]:
 
 
 def opened_rows(agent: Agent, told: tuple[str, ...]) -> Iterator[LabelledText]:
-    """What a chat begins with: the model, the tools, what the agent was given to read."""
+    """The start of a chat: the model, the tools, and files given to the agent."""
     yield from model_rows(agent)
     names = ", ".join(one.name for one in _own(agent.workflow.rules.tools))
     yield LabelledText("tools", printable(names) or "none")
@@ -373,7 +373,7 @@ def opened_rows(agent: Agent, told: tuple[str, ...]) -> Iterator[LabelledText]:
 
 
 def model_rows(agent: Agent) -> Iterator[LabelledText]:
-    """The model, as far as it is known."""
+    """What is known of the model."""
     setup = agent.setup
     if setup is None:
         yield LabelledText("model", "not connected")
@@ -385,7 +385,7 @@ def model_rows(agent: Agent) -> Iterator[LabelledText]:
 
 
 def status_facts(agent: Agent, name: str) -> Iterator[str]:
-    """The model, how full its context is, and the name of the conversation."""
+    """The model, its context use, and the name of the conversation."""
     if agent.setup is not None and agent.setup.model:
         yield printable(agent.setup.model, 40)
     use = agent.prompt_use
@@ -395,7 +395,7 @@ def status_facts(agent: Agent, name: str) -> Iterator[str]:
 
 
 def tool_rows(tools: Collection[ToolSpec], always: Collection[str]) -> Iterator[LabelledText]:
-    """Each tool: what it does, and whether a person is asked."""
+    """Each tool: its description, and whether it needs approval."""
     if not _own(tools):
         yield LabelledText("tools", "none; this agent can only talk")
     for one in _own(tools):
@@ -409,7 +409,7 @@ def _own(tools: Collection[ToolSpec]) -> tuple[ToolSpec, ...]:
 
 
 def context_rows(agent: Agent) -> Iterator[LabelledText]:
-    """What the next prompt takes, and the parts of the system prompt, in tokens."""
+    """The size of the next prompt and of the system prompt's sections, in tokens."""
     use = agent.prompt_use
     if use is not None:
         of = f" of {use.limit:,} tokens ({use.used * 100 // use.limit} %)" if use.limit else " tokens"
@@ -422,7 +422,7 @@ def context_rows(agent: Agent) -> Iterator[LabelledText]:
 
 
 def resumed_rows(name: str, state: State | None) -> Iterator[Printed]:
-    """Where the conversation stands: its name, what was said last, and the answer."""
+    """The state of the conversation: its name, the last message, and the answer."""
     history = state.history if state is not None else ()
     said = [one for one in history if isinstance(one, User) and one.kind is Kind.USER_INPUT]
     yield LabelledText("goes on", f"{printable(name)}, after {quantity(len(said), 'message')} of yours", "", "cyan")

@@ -1,4 +1,4 @@
-"""What a typed line means: slash commands, undo, and rules that allow a tool."""
+"""The meaning of a typed line: slash commands, and undo."""
 
 import re
 
@@ -9,24 +9,24 @@ from stages.message import Kind, Message, User
 from stages.options import did_you_mean
 from stages.state import State
 
-# Slash commands as values: what a typed line asks for. Pure.
+# Slash commands as values. Pure.
 
 
 class Spoken(Struct, frozen=True):
-    """Words for the agent."""
+    """A message for the agent."""
 
     text: str
 
 
 class SlashCommand(Struct, frozen=True):
-    """A command of the table, by its name, with what was written after it."""
+    """A known command with its argument."""
 
     name: str
     argument: str = ""
 
 
 class Mistyped(Struct, frozen=True):
-    """A line that begins as a command does and is none: what is wrong, as a sentence."""
+    """A line that looks like a command but is not valid: the problem, as a sentence."""
 
     problem: str
 
@@ -35,7 +35,7 @@ TypedLine = Spoken | SlashCommand | Mistyped
 
 
 class CommandHelp(Struct, frozen=True):
-    """What a command is called with, and what it does. An argument in brackets may be left out."""
+    """The argument of a command, in brackets if optional, and its description."""
 
     argument: str
     does: str
@@ -56,13 +56,13 @@ HELP = {
     "forget": CommandHelp("NUMBER", "forget a fact"),
     "exit": CommandHelp("", "exit; the conversation is saved"),
 }
-"""The commands, in the order in which they are listed."""
+"""The commands, in the order of `/help`."""
 
 _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 def typed_line(line: str) -> TypedLine:
-    """What the line asks for. A space before the slash makes words of it, and so does a path."""
+    """The meaning of the line. A leading space makes it a message, and so does a path."""
     found = _COMMAND.fullmatch(line.rstrip())
     if found is None:
         return Spoken(line.strip())
@@ -80,20 +80,20 @@ def typed_line(line: str) -> TypedLine:
     return SlashCommand(name, argument)
 
 
-# Undo: a conversation without the user's last message and what came of it. Pure.
+# Undo: the conversation without the user's last message and what followed. Pure.
 
 
 class TakenBack(Struct, frozen=True):
-    """The conversation that is left, and the message that was taken back."""
+    """The remaining conversation, and the removed message."""
 
     state: State
     message: str
 
 
 def taken_back(state: State) -> TakenBack | None:
-    """The conversation without what the user said last; None if there is nothing.
+    """The conversation without the user's last message; None if there is none.
 
-    Facts that were shown before the message go with it.
+    Facts shown before the message are removed with it.
     """
     history = state.history
     at = next((at for at in reversed(range(len(history))) if _said(history[at], Kind.USER_INPUT)), None)

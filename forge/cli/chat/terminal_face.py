@@ -1,4 +1,4 @@
-"""A chat in a terminal: answers in Markdown above, and at the bottom what is under way and a line to type in."""
+"""A chat in a terminal: answers in Markdown above; at the bottom, work in progress and an input line."""
 
 import asyncio
 import sys
@@ -29,7 +29,7 @@ from forge.cli.layout import LabelledText
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK = 0.1
-"""Seconds between two pictures of what is under way."""
+"""Seconds between two updates of the work in progress."""
 
 _STYLE = Style.from_dict(
     {"bottom-toolbar": "noreverse fg:ansibrightblack", "status": "fg:ansibrightblack", "asks": "bold"}
@@ -37,16 +37,17 @@ _STYLE = Style.from_dict(
 
 
 class TerminalFace:
-    """The terminal of a person, inside `async with`.
+    """A person's terminal, inside `async with`.
 
-    `cancel` is called for Ctrl-C, and says whether there was anything to cancel. `facts` stands beside the line.
+    `cancel` is called on Ctrl-C and returns whether there was anything to cancel. `facts` returns the text beside the
+    input line.
     """
 
     steers = True
 
     def __init__(self, history: Path, cancel: Callable[[], bool], facts: Callable[[], str]) -> None:
         self._cancel, self._facts = cancel, facts
-        self._console = Console(file=sys.stdout, highlight=False)  # not what `patch_stdout` puts in its place
+        self._console = Console(file=sys.stdout, highlight=False)  # not the replacement by `patch_stdout`
         self._lines = asyncio.Queue[str | None]()
         self._asked: asyncio.Future[str] | None = None
         self._question = ""
@@ -57,16 +58,16 @@ class TerminalFace:
         self._session = self._made(history)
 
     async def __aenter__(self) -> Self:
-        """Begin to read keys; what others print appears above the line, without its control characters."""
+        """Start reading keys; other output appears above the line, without control characters."""
         self._running.enter_context(patch_stdout())
         self._reading = asyncio.ensure_future(self._session.prompt_async(set_exception_handler=False))
-        self._reading.add_done_callback(lambda _: self._lines.put_nowait(None))  # the terminal may go away
+        self._reading.add_done_callback(lambda _: self._lines.put_nowait(None))  # the terminal may close
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the terminal back as it was."""
+        """Restore the terminal."""
         self.working(None)
         self._reading.cancel()
         with suppress(asyncio.CancelledError, EOFError):
@@ -74,21 +75,21 @@ class TerminalFace:
         self._running.close()
 
     async def line(self) -> str | None:
-        """The next line that was entered; None after Ctrl-D, or the second Ctrl-C."""
+        """The next line entered; None after Ctrl-D, or the second Ctrl-C."""
         return await self._lines.get()
 
     def show(self, *printed: Printed) -> None:
-        """Print above the line, which is drawn anew."""
+        """Print above the input line, which is redrawn."""
         if not printed:
             return
-        # Not `run_in_terminal`: what is typed meanwhile would be read by the line, not by the keys.
+        # Not `run_in_terminal`: it would bypass the key bindings for input typed meanwhile.
         self._session.app.renderer.erase()
         for one in printed:
             paint(self._console, one)
         self._session.app.invalidate()
 
     def working(self, screen: Screen | None) -> None:
-        """Show what is under way above the line; it moves while it lasts."""
+        """Show work in progress above the line, with a moving spinner."""
         self._screen = screen
         if screen is None:
             self._session.app.invalidate()
@@ -102,11 +103,11 @@ class TerminalFace:
         self._ticking = None
 
     def size(self) -> tuple[int, int]:
-        """The screen without margins, the question and the line."""
+        """The screen without margins, the question and the input line."""
         return max(30, self._console.width - 12), max(5, self._console.height - 6)
 
     async def answer(self, lines: Sequence[str], prompt: str, begun: str = "") -> str | None:
-        """What the person answers; what they were typing is there again afterwards."""
+        """The person's answer; their unfinished input is restored afterwards."""
         if lines:
             self.show(LabelledText("asks", "\n".join(lines), "", "bold magenta"))
         buffer = self._session.default_buffer
@@ -121,7 +122,7 @@ class TerminalFace:
             buffer.document = Document(aside)
 
     def propose(self, text: str) -> None:
-        """Put the text into the line, unless something stands there."""
+        """Put the text into the input line, unless it has some."""
         buffer = self._session.default_buffer
         if not buffer.text:
             buffer.document = Document(text)
@@ -129,7 +130,7 @@ class TerminalFace:
     def _made(self, history: Path) -> PromptSession[str]:
         output = create_output()
         if isinstance(output, Vt100_Output):
-            output.enable_cpr = False  # a terminal that does not say where its cursor is would hold everything up
+            output.enable_cpr = False  # a terminal that does not report its cursor would block everything
         session: PromptSession[str] = PromptSession(
             message=self._message,
             multiline=True,
@@ -153,7 +154,7 @@ class TerminalFace:
         return session
 
     def _message(self) -> StyleAndTextTuples:
-        """What stands before the line: what is under way, a question, and the mark of a prompt."""
+        """The prompt: work in progress, a question, and the prompt character."""
         parts: StyleAndTextTuples = []
         if self._screen is not None and self._asked is None:
             status, words = under_way(self._screen)
@@ -172,7 +173,7 @@ class TerminalFace:
         keys = KeyBindings()
         keys.add("enter")(self._enter)
         keys.add("escape", "enter")(lambda event: event.current_buffer.newline())
-        keys.add("c-j")(self._enter)  # as Enter arrives that was typed before this began
+        keys.add("c-j")(self._enter)  # Enter typed before the program started arrives like this
         keys.add("c-c")(self._interrupt)
         keys.add("<sigint>")(self._interrupt)
         keys.add("c-d")(self._end)
@@ -186,7 +187,7 @@ class TerminalFace:
                 self._asked.set_result(text)
             return
         if text.strip():
-            with suppress(OSError):  # on a full disk, this line is in no later program's history
+            with suppress(OSError):  # on a full disk, the line is missing from the saved history
                 buffer.append_to_history()
             self.show(LabelledText("you", readable(text)))
             self._lines.put_nowait(text)
@@ -212,10 +213,10 @@ class TerminalFace:
 
 
 class _Commands(Completer):
-    """Completes the names of commands."""
+    """Completes command names."""
 
     def get_completions(self, document: Document, _: CompleteEvent) -> Iterable[Completion]:
-        """The commands that begin with what was typed."""
+        """The commands that begin with the typed text."""
         text = document.text
         if text.startswith("/"):
             names = (f"/{name}" for name in HELP)

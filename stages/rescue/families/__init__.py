@@ -8,6 +8,7 @@ from stages.rescue.families import (
     gemma,
     harmony,
     json_calls,
+    lines,
     minimax,
     named_tags,
     not_calls,
@@ -45,6 +46,7 @@ FAMILIES: tuple[Family, ...] = (
     named_tags.ANY_WORDS,
     named_tags.ANY_PAIRS,
     named_tags.OWN_TAG,
+    lines.LINES,
     *map(family_of, FORMATS),
 )
 

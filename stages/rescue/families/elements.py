@@ -24,6 +24,8 @@ _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++"
 _FOREIGN = re.compile(CLOSED)
 """The closing tag of a call in another format."""
 _SURPLUS = re.compile(r"\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
+_NEAR = 4_000
+"""Characters in which a value is likely to end."""
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
@@ -58,8 +60,8 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
         position = begin + len(f"<{tag}>")
     known = {f"<{parameter}>" for parameter in names.parameters(name)}
 
-    def bound(begin: int) -> int:
-        tags = (tag for tag in _TAG.finditer(text, begin) if tag[0] == closing or tag[0] in known)
+    def bound(begin: int, reach: int) -> int:
+        tags = (tag for tag in _TAG.finditer(text, begin, reach) if tag[0] == closing or tag[0] in known)
         return next((tag.start() for tag in tags), -1)
 
     values = Values(text, bound)
@@ -84,29 +86,25 @@ def _past_surplus(text: str, position: int) -> int:
 class Values:
     """The values of a call's elements, each up to its closing tag.
 
-    Where that is missing, or has another name, the value ends where the next argument begins or the call ends, at the
-    place that `bound` finds from a position on.
+    Where that is not near, and the next argument or the end of the call is, the value ends there: its closing tag is
+    missing, or has another name. `bound` finds that place between two positions, -1 for none.
     """
 
-    def __init__(self, text: str, bound: Callable[[int], int]) -> None:
+    def __init__(self, text: str, bound: Callable[[int, int], int]) -> None:
         self.text = text
         self.bound = bound
         self.repairs: dict[str, None] = {}
-        self.unclosed: set[str] = set()
-        """Tags that are closed nowhere behind: to look for it each time would take quadratic time."""
 
     def read(self, begin: int, tag: str) -> tuple[str, int] | None:
         """The value that begins there, and where its markup ends."""
-        closing = f"</{tag}>"
-        end = -1 if tag in self.unclosed else self.text.find(closing, skip_cdata(self.text, begin))
-        if end >= 0:
-            return self.text[begin:end], end + len(closing)
-        self.unclosed.add(tag)
-        end = self.bound(begin)
-        if end < 0:
+        closing, inside = f"</{tag}>", skip_cdata(self.text, begin)
+        end = self.text.find(closing, inside, inside + _NEAR)
+        if end < 0 and (bound := self.bound(inside, inside + _NEAR)) >= 0:
+            self.repairs["missing_closer"] = None
+            return without_foreign_closer(self.text[begin:bound]), bound
+        if end < 0 and (end := self.text.find(closing, inside)) < 0:
             return None
-        self.repairs["missing_closer"] = None
-        return without_foreign_closer(self.text[begin:end]), end
+        return self.text[begin:end], end + len(closing)
 
 
 def without_foreign_closer(written: str) -> str:

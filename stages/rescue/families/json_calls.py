@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable
 from functools import partial
-from textwrap import dedent
 
 from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, is_json, json_at, json_quoted, object_members
+from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, object_members
 from stages.rescue.candidates import unwrapped
+from stages.rescue.families.lines import lines_call
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -53,16 +53,6 @@ _NAME_BEFORE = re.compile(
 _NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z", re.MULTILINE)
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, a rule, or another label."""
-_YAML_HEAD = re.compile(
-    r"\s*+(?:\[[\w.-]{1,40}\][ \t\r]*+\n\s*+)?(?:- )?[\w-]{1,30}+ ?[:=] *[\"']?(?P<name>[\w.-]{1,100}+)"
-    r"[\"']?[ \t\r]*+\n\s*+(?:\[[\w.-]{1,60}\]|[\w-]{1,30}+:)[ \t\r]*+\n"
-)
-_YAML_LINE = re.compile(
-    r"(?P<margin> {0,8})(?P<key>[\w.-]{1,100}+) ?[:=](?P<value>[^\n]*+)(?:\n|\Z)"
-    r"(?P<more>(?:(?P=margin)(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=(?P=margin) ))*+)"
-)
-_YAML_END = re.compile(r"\s*+(?:```|\Z)")
-_YAML_BLOCKS = ("|", "|-", "|+", ">", ">-")
 _LABELS = re.compile(
     r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
     r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
@@ -125,7 +115,7 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 
 def _is_of_a_tool(text: str, start: int, names: Names) -> bool:
     """Whether a value in it is a tool, or its first key a parameter of one that is named before: worth repairing."""
-    if any(value in names.known for value in _VALUES.findall(text, start, start + 400)):
+    if any(value in names.known for value in _VALUES.findall(text, start, start + 200)):
         return True
     first = _FIRST_MEMBER.match(text, start)
     words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first else ()
@@ -141,7 +131,7 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
-    if not object_follows and (read := yaml_call(text, start, opening.end(), names)):
+    if not object_follows and (read := lines_call(text, start, opening.end(), names)):
         return read
     if opening[1] in names.known and (read := _behind_tool(text, start, opening, names)):
         return read
@@ -173,42 +163,6 @@ def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) ->
     claim = _fitting(opening[1], found, names, "fence_of_tool") if isinstance(found, FoundJson) else None
     closing = _FENCE_END.match(text, found.end) if claim and found else None
     return Read(start=start, end=closing.end(), claims=(claim,), keep="") if claim and closing else None
-
-
-def yaml_call(text: str, start: int, position: int, names: Names) -> Read | None:
-    """A known tool and lines for its arguments, as YAML or TOML, up to the end of a fence or the reply: a guess."""
-    head = _YAML_HEAD.match(text, position)
-    if head is None or not names.knows(head["name"]):
-        return None
-    given: dict[str, str] = {}
-    position, known = head.end(), names.parameters(head["name"])
-    while (line := _YAML_LINE.match(text, position)) and line["key"] in known:
-        value = _yaml_value(line["value"].strip(), line["more"])
-        if value is None:
-            return None
-        given[line["key"]], position = value, line.end()
-    end = _YAML_END.match(text, position)
-    if not given or end is None:
-        return None
-    arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
-    claim = Claim(name=head["name"], arguments=arguments, repairs=("yaml",), cost=1)
-    return Read(start=start, end=end.end(), claims=(claim,), keep="")
-
-
-def _yaml_value(value: str, more: str) -> str | None:
-    """A value as JSON, from its line and the lines below that are indented; None for what is no text and no list."""
-    lines = more.splitlines()
-    if value in _YAML_BLOCKS:
-        return json_quoted(dedent(more).strip("\n"))
-    if not value and lines and all(line.lstrip().startswith("- ") for line in lines):
-        return "[" + ",".join(_yaml_scalar(line.lstrip()[2:].strip()) for line in lines) + "]"
-    return _yaml_scalar(value) if value and not more.strip() else None
-
-
-def _yaml_scalar(value: str) -> str:
-    if value[0] in '"[{' and is_json(value):
-        return value
-    return json_quoted(value[1:-1] if len(value) > 1 and value[0] == value[-1] == "'" else value)
 
 
 def _may_begin(text: str, position: int, names: Names) -> bool:

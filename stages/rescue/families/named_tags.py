@@ -37,21 +37,19 @@ _NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_inp
 _ATTRIBUTE_HEAD = re.compile(
     r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use|invoke|action)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?(?:name=[\"'](?P<name>[^\"'>]{1,200})[\"']|name=(?P<bare>[\w.:-]{1,200}+))[^>]{0,80}>\s*+"
 )
-_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*+(/?)>")
+_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?:\s*+(/?)>|(?=\n?<[A-Za-z_]))")
 _OWN_ATTRIBUTES = re.compile(
     r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+(?:/>|>\s{0,8}</\1>)"
 )
 _ANY_HEAD = re.compile(
     rf"<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
-    r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?P<more>\s[^<>\n]{0,400})?/?>"
+    r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?:(?P<more>\s[^<>\n]{0,400})?/?>|(?=\s{0,8}<))"
 )
 _ANY_KEY = re.compile(
     rf"{GAP}<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
     r"[\"']?(?P<key>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
 )
 _PAIRS_MARKER = re.compile(MARKER)
-_NEAR = 2_000
-"""Characters in which another key is looked for where a value has no closing tag."""
 _PAIRS_HEAD = re.compile(rf"(?P<open>{MARKER})\s{{0,8}}+(?P<name>[\w.:/-]{{1,120}}+){GAP}(?={MARKER})")
 _PAIRS_KEY = re.compile(
     rf"{GAP}(?P<open>{MARKER})\s{{0,8}}+(?P<key>[\w.-]{{1,100}}+)\s{{0,8}}+(?:{MARKER}{GAP})??(?P<value>(?!</){MARKER})"
@@ -116,7 +114,8 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
         # Parameters of the usual words are read with their types, and damaged ones too.
         return None
     # Build files, web pages and logs have such tags of their own: where no word of calls is in the tag, it is a guess.
-    cost = int(not known or not STEM_IN.search(head["tag"]) or head["name"] not in names.known)
+    exact = head[0].endswith(">") and head["name"] in names.known
+    cost = int(not known or not exact or not STEM_IN.search(head["tag"]))
     closing = f"</{head['tag']}>"
     written = in_attributes(head["more"] or "", head["name"], names)
     alone = head[0].endswith("/>") and (written or not known)
@@ -126,9 +125,9 @@ def _any_words(text: str, start: int, names: Names) -> Read | None:
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
 
-    def bound(begin: int) -> int:
-        end = text.find(closing, begin)
-        keys = (key for key in _ANY_KEY.finditer(text, begin, end if end >= 0 else len(text)) if key["key"] in known)
+    def bound(begin: int, reach: int) -> int:
+        end = text.find(closing, begin, reach)
+        keys = (key for key in _ANY_KEY.finditer(text, begin, end if end >= 0 else reach) if key["key"] in known)
         return next((key.start() for key in keys), end)
 
     values = Values(text, bound)
@@ -162,14 +161,10 @@ def _any_pairs(text: str, start: int, names: Names) -> Read | None:
     position = head.end()
     closing = f"</{head['open'][1:]}"
 
-    def bound(begin: int) -> int:
-        found = (
-            _PAIRS_KEY.search(text, begin, begin + _NEAR)
-            if begin + _NEAR < len(text)
-            else _PAIRS_KEY.search(text, begin)
-        )
-        end = text.find(closing, begin)
-        return found.start() if found and found["key"] in known and not 0 <= end < found.start() else end
+    def bound(begin: int, reach: int) -> int:
+        end = text.find(closing, begin, reach)
+        keys = (key for key in _PAIRS_KEY.finditer(text, begin, end if end >= 0 else reach) if key["key"] in known)
+        return next((key.start() for key in keys), end)
 
     values = Values(text, bound)
     while (key := _PAIRS_KEY.match(text, position)) and key["key"] in known:
@@ -209,6 +204,8 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
         follows = text.startswith("{", skip_blank(text, head.end())) or ELEMENT.match(text, head.end())
         return Read(start=start, end=body.end, damage=body.why, keep="") if follows else None
     claim, end = body
+    if head[2] is None:
+        claim = replace(claim, cost=claim.cost + 1)
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
@@ -295,7 +292,7 @@ ANY_PAIRS = Family(
 OWN_TAG = Family(
     name="tool_tag",
     first="<",
-    opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\s[^<>]{1,2000}(?:/>|>\s{0,8}</)))",
+    opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\n?<[A-Za-z_]|\s[^<>]{1,2000}(?:/>|>\s{0,8}</)))",
     read=_own,
     own_tag=True,
 )

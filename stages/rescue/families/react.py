@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
 from stages.repair.json_text import FoundJson, json_at, json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call, yaml_call
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call
+from stages.rescue.families.lines import lines_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
@@ -47,7 +48,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
         return None
-    if text.startswith(_YAML_BEGINS, start) and (read := yaml_call(text, line, line, names)):
+    if text.startswith(_YAML_BEGINS, start) and (read := lines_call(text, line, line, names)):
         return read
     return _labelled(text, start, head.end(), names) or _inline(text, start, head.end(), names)
 

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
+from stages.rescue.families.lines import lines_call
+from stages.rescue.families.xml_calls import in_attributes
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
@@ -51,6 +53,11 @@ _CLOSER = re.compile(
     r"<\|/tool_calls?\|>|<\|tool_call_end\|?>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
     r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*+\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
 )
+_NO_MARKUP = re.compile(r"[^<]{1,4000}+(?:(?=<)|\Z)")
+_NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,120}+")
+_ATTRIBUTES = re.compile(
+    r"(?:\s{1,8}-{0,2}[\w.-]{1,60}+=(?:\"[^\"\n]{0,2000}+\"|'[^'\n]{0,2000}+'|[^\s\"'<>]{1,200}+))++\s*+"
+)
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*+\Z")
 _JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
@@ -83,6 +90,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         _named(text, start, position, names)
         or _python(text, start, position, names)
         or _behind_words(text, start, position, names)
+        or _plain(text, start, position, names)
         or _junk(text, start, position)
     )
 
@@ -133,6 +141,21 @@ def _python(text: str, start: int, position: int, names: Names) -> Read | None:
 def _of_python(text: str, start: int, calls: PythonCalls) -> Read:
     damage = calls.damage or (None if calls.claims else UNREADABLE)
     return Read(start=start, end=_past_closer(text, calls.end), claims=calls.claims, damage=damage, keep="")
+
+
+def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
+    """A name, then `key=value` for each argument, or a line, up to a closing marker: a guess."""
+    name = _NAME.match(text, position)
+    inside = _NO_MARKUP.match(text, position) if name and names.knows(name[0]) else None
+    if name is None or inside is None or (inside.end() < len(text) and not _CLOSER.match(text, inside.end())):
+        return None
+    body = inside[0]
+    read = lines_call(body, 0, 0, names, marked=True)
+    given = _ATTRIBUTES.fullmatch(body, len(name[0]))
+    arguments = in_attributes(given[0], name[0], names) if given else None
+    if arguments:
+        read = Read(start=0, end=0, claims=(Claim(name=name[0], arguments=arguments, repairs=("attributes",), cost=1),))
+    return replace(read, start=start, end=_past_closer(text, inside.end()), keep="") if read else None
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:

@@ -70,7 +70,7 @@ _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
 _ATTRIBUTE = r"\s++[\w-]{1,40}+=(?:\"[^\"\n]{0,2000}+\"|'[^'\n]{0,2000}+')"
 ELEMENTS = Grammar(
     head=re.compile(
-        rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>[^>\n\"'={{(\u201c\u201d]{{1,200}}+){QUOTE}?"
+        rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^<>\n\"'={{(\u201c\u201d]|<(?=[|\uff5c/])){{1,200}}+){QUOTE}?"
         rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_ATTRIBUTE}|[^<>\n]){{0,80}}+)"
         rf"(?:>|(?=\n?\s{{0,8}}{TAG}{PARAMETER}[\s=])))"
     ),
@@ -119,7 +119,7 @@ UNBRACKETED = Grammar(
 _UNBRACKETED_BEFORE = re.compile(rf"(?<![\w<:/.-]){PREFIX}{CALL} name\Z")
 _TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?P<bracket>[\[(])?\s*+(?=\{{)")
 _BRACKET_END = re.compile(r"\s*+[\])]")
-_GIVEN = re.compile(r"\s([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)')")
+_GIVEN = re.compile(r"\s-{0,2}([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
 _AROUND_KEY = " :\t\r\n"
 _KEY_CLOSED = re.compile(_PAIR_KEY_END)
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
@@ -169,7 +169,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
     """The arguments that stand in the tag itself: JSON of all of them, or an attribute for each."""
-    given = {found[1]: html.unescape(found[2] or found[3] or "") for found in _GIVEN.finditer(written)}
+    given = {found[1]: html.unescape(found[2] or found[3] or found[4] or "") for found in _GIVEN.finditer(written)}
     whole = next((given[key] for key in ARGUMENT_KEYS if given.get(key, "").startswith("{")), "")
     if whole and is_json(whole):
         return whole

@@ -386,6 +386,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
     config = asked.output_config or _OutputConfig()
+    hosted = (Foreign(at="mcp_servers", kind="tools of another server", fate="dropped"),) if asked.mcp_servers else ()
     return ServerRequest(
         protocol="messages",
         body=body,
@@ -406,7 +407,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         usage_in_stream=True,
         format=_format(config.format, "output_config.format") or _format(asked.output_format, "output_format"),
         thinking=_thinking(asked.thinking, config.effort),
-        foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *_untold(asked)),
+        foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *hosted),
     )
 
 
@@ -429,11 +430,6 @@ def _format(given: _Format | None, at: str) -> Format | None:
     if given.type != "json_schema":
         raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", f"{at}.type")
     return Format(schema=schema_of(given.schema, f"{at}.schema"))
-
-
-def _untold(asked: _Request) -> Iterator[Foreign]:
-    if asked.mcp_servers:
-        yield Foreign(at="mcp_servers", kind="tools of another server", fate="dropped")
 
 
 # Whole replies of Anthropic's API, written as a server: https://platform.claude.com/docs/en/api/messages.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stages.confidence.measure import ALTERNATIVES, token_probability
 from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
-from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.message import Assistant, History, Message, System, Tool, User
 from stages.repair.decoding import decode, sound_struct
 from stages.schema import project
 from stages.tool import ToolSpec
@@ -76,7 +76,8 @@ def _encode_message(message: Message) -> WireMessage:
         case Tool():
             return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
         case Assistant():
-            calls = tuple(map(_wire_call, message.calls))
+            made = ((call.id, _WireFunction(name=call.name, arguments=call.arguments)) for call in message.calls)
+            calls = tuple(_WireCall(id=call_id, function=function) for call_id, function in made)
             return WireMessage(role="assistant", content=message.text, tool_calls=calls)
         case User():
             return WireMessage(role="user", content=message.text)
@@ -84,10 +85,6 @@ def _encode_message(message: Message) -> WireMessage:
             return WireMessage(role="system", content=message.text)
         case _:
             assert_never(message)
-
-
-def _wire_call(call: ToolCall) -> _WireCall:
-    return _WireCall(id=call.id, function=_WireFunction(name=call.name, arguments=call.arguments))
 
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:

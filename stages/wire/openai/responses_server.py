@@ -357,7 +357,8 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     offers = list(_offers(asked.tools, items))
     tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
     names = names_of(tools)
-    found = [*_instructions(asked.instructions), *decode_history(items, names)]
+    instructions = [System(text=asked.instructions)] if asked.instructions else []
+    found = [*instructions, *decode_history(items, names)]
     return ServerRequest(
         protocol="responses",
         body=body,
@@ -387,11 +388,6 @@ def _offers(tools: Raw, items: Sequence[SentItem]) -> Iterator[OfferedTool | For
     for number, item in enumerate(items):
         if item.type == "additional_tools":
             yield from decode_tools(item.tools, f"input[{number}].tools")
-
-
-def _instructions(given: str | None) -> Iterator[System]:
-    if given:
-        yield System(text=given)
 
 
 def _format(given: _Format | None) -> Format | None:

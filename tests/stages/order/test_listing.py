@@ -4,11 +4,12 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from stages.order import Each, limited_argument, listed_in, not_yet_called
+from stages.order import Each, Use, limited_argument, listed_in, values_left
 from stages.state import Listed, Success
 from stages.tool import ToolSpec
 
 FLAT = Each(tool="list_flats", argument="flat_id")
+GET_FLAT = Use(tool="get_flat", each_of=FLAT)
 CITY = Each(tool="list_cities", argument="city")
 SHAPES: list[tuple[str, Each, str, tuple[str, ...]]] = [
     ("a list", FLAT, '["F-1","F-2","F-1"]', ("F-1", "F-2")),
@@ -53,11 +54,11 @@ def test_what_is_left_goes_by_the_last_list_and_by_calls_that_succeeded() -> Non
     def got(value: str) -> Success:
         return Success(name="get_flat", arguments=f'{{"flat_id": {value}}}')
 
-    assert not_yet_called(FLAT, "get_flat", ()) is None
-    assert not_yet_called(FLAT, "get_flat", (Success(name="list_flats", arguments="{}"),)) is None
-    assert not_yet_called(FLAT, "get_flat", (listed(),)) == ()
-    assert not_yet_called(FLAT, "get_flat", (listed("F-1", "2", "F-3"), got('"F-3"'), got("2"))) == ("F-1",)
-    assert not_yet_called(FLAT, "get_flat", (listed("F-1"), got('"F-1"'), listed("F-1", "F-2"))) == ("F-2",)
+    assert values_left(GET_FLAT, ()) is None
+    assert values_left(GET_FLAT, (Success(name="list_flats", arguments="{}"),)) is None
+    assert values_left(GET_FLAT, (listed(),)) == ()
+    assert values_left(GET_FLAT, (listed("F-1", "2", "F-3"), got('"F-3"'), got("2"))) == ("F-1",)
+    assert values_left(GET_FLAT, (listed("F-1"), got('"F-1"'), listed("F-1", "F-2"))) == ("F-2",)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""A call as lines: one that names the tool, then one for each argument. YAML, TOML, lists, and labels of any look."""
+
+import re
+from textwrap import dedent
+
+from stages.repair.json_text import is_json, json_quoted
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.names import Names
+from stages.rescue.tags import STEM_IN
+
+_LABEL = r"[^\w\n]{0,6}[\w. -]{1,60}+[^\w\n]{0,4}[ \t\r]*+\n"
+_BLANK_LINES = r"(?:[ \t\r]*+\n)*+"
+_HEAD = re.compile(
+    rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?(?P<head>[^\n]{{1,120}}+)\n{_BLANK_LINES}"
+    rf"(?P<label>{_LABEL}{_BLANK_LINES})?"
+)
+"""The line that names the tool, and one that only says that its arguments follow."""
+_WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
+_NAMED = re.compile(r"[\s-]{0,6}\w{1,30} ?[:=]")
+_LINE = re.compile(
+    r"(?P<margin>[ \t]{0,8})(?:[^\w\s\"'*`]{1,3} ?)?+(?:[A-Za-z]{1,12}[ :] ?)??"
+    r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3} ?(?:=>|->|[:=])[*`]{0,2}(?P<value>[^\n]*+)(?:\n|\Z)"
+)
+_MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*+"
+_END = re.compile(r"\s*+(?:```|\Z|[^\w\s]{0,4}(?:\w{1,12}[^\w\n]{1,4}|(?i:end)\s*+)?\s*+\Z)")
+"""The end of a fence or of the reply, behind a line that closes the call."""
+_BLOCKS = ("|", "|-", "|+", ">", ">-")
+_MOST_WORDS = 5
+
+
+def _read(text: str, start: int, names: Names) -> Read | None:
+    return lines_call(text, start, start, names)
+
+
+def lines_call(text: str, start: int, position: int, names: Names, *, marked: bool = False) -> Read | None:
+    """A known tool and a line for each of its arguments, up to the end of a fence or the reply: a guess.
+
+    `marked`: markup around it says that it is a call.
+    """
+    head = _HEAD.match(text, position)
+    name = _named(head["head"], names, marked=marked) if head else ""
+    if head is None or not name:
+        return None
+    given: dict[str, str] = {}
+    known = names.parameters(name)
+    position = head.end()
+    if head["label"] and (line := _LINE.match(text, head.start("label"))) and line["key"] in known:
+        position = head.start("label")
+    while (line := _LINE.match(text, position)) and line["key"] in known:
+        written, position = line["value"].strip(), line.end()
+        if not written or written in _BLOCKS:
+            margin = re.escape(line["margin"])
+            more = re.compile(_MORE % (margin, margin)).match(text, position)
+            value = _below(more[0]) if more else None
+            position = more.end() if more else position
+        else:
+            value = _scalar(written)
+        if value is None:
+            return None
+        given[line["key"]] = value
+    end = _END.match(text, position)
+    if not given or end is None:
+        return None
+    arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
+    claim = Claim(name=name, arguments=arguments, repairs=("lines",), cost=1)
+    return Read(start=start, end=end.end(), claims=(claim,), keep="")
+
+
+def _named(head: str, names: Names, *, marked: bool) -> str:
+    """The tool that the line names, if that is all that it says."""
+    words = _WORD.findall(head)
+    named = {word for word in words if names.knows(word)} if len(words) <= _MOST_WORDS else set[str]()
+    labelled = (
+        marked or _NAMED.match(head) is not None or any(STEM_IN.search(word) for word in words if word not in named)
+    )
+    return named.pop() if len(named) == 1 and labelled else ""
+
+
+def _below(lines: str) -> str | None:
+    """A value that stands below its key: a list, or a text."""
+    items = lines.splitlines()
+    if items and all(item.lstrip().startswith("- ") for item in items):
+        return "[" + ",".join(_scalar(item.lstrip()[2:].strip()) for item in items) + "]"
+    return json_quoted(dedent(lines).strip("\n")) if lines.strip() else None
+
+
+def _scalar(value: str) -> str:
+    if value[:1] in ('"', "[", "{") and is_json(value):
+        return value
+    mark = value[:1]
+    return json_quoted(value[1:-1] if len(value) > 1 and mark in ("'", "`") and value[-1] == mark else value)
+
+
+LINES = Family(name="lines", first="\n", opener="\n", read=_read, whole=True)
