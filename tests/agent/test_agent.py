@@ -224,15 +224,10 @@ def test_a_fault_of_the_server_is_never_told_to_the_model() -> None:
     assert b"out of memory" not in model.requests[1]
 
 
-def test_instructions_are_taken_literally_and_equal_agents_send_equal_bytes() -> None:
+def test_instructions_are_taken_literally() -> None:
     braces = "Answer as {json}, never as {{json}}."
-    options = {"instructions": braces, "background": "Made of <background>wood</background>."}
-    requests = []
-    for _ in range(2):
-        agent, model = helper("Ok.", **options)
-        agent.process_sync("Hi.")
-        requests.append(model.requests)
-    assert requests[0] == requests[1]
+    agent, _ = helper("Ok.", instructions=braces, background="Made of <background>wood</background>.")
+    agent.process_sync("Hi.")
     assert agent.state is not None
     system = agent.state.history[0]
     assert isinstance(system, System)
@@ -344,14 +339,19 @@ def test_a_saved_conversation_goes_on_in_another_agent_with_its_own_instructions
     assert (b"You are brief." in body, b"You are Ann." in body) == (True, False)
 
 
-def test_a_killed_program_goes_on_and_pays_once(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.agent.killed", str(tmp_path)]
+def killed_as_it_paid(folder: Path, *script: Line) -> tuple[Agent, Scripted]:
+    """The agent of a program that was killed in the middle of a payment, in a new process."""
+    command = [sys.executable, "-m", "tests.agent.killed", str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"paid\n"
         process.kill()
-    model = Scripted([call("pay", amount=7), "It may have been paid; please look."])
-    agent = killed_agent(tmp_path, model)
+    model = Scripted(script)
+    return killed_agent(folder, model), model
+
+
+def test_a_killed_program_goes_on_and_pays_once(tmp_path: Path) -> None:
+    agent, model = killed_as_it_paid(tmp_path, call("pay", amount=7), "It may have been paid; please look.")
     ended = asyncio.run(agent.resume())
     assert (tmp_path / "paid").read_text() == "7.0\n"
     assert b"I am Ann." in model.requests[0]
@@ -360,12 +360,7 @@ def test_a_killed_program_goes_on_and_pays_once(tmp_path: Path) -> None:
 
 
 def test_the_next_message_after_a_kill_answers_what_was_cut_off(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.agent.killed", str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.kill()
-    agent = killed_agent(tmp_path, Scripted(["I do not know whether it was paid."]))
+    agent, _ = killed_as_it_paid(tmp_path, "I do not know whether it was paid.")
     assert agent.process_sync("Was it paid?").unwrap().value == "I do not know whether it was paid."
     assert agent.state is not None
     assert_answered(agent.state.history)

@@ -1,6 +1,7 @@
 """Players of what is decided, compared, filled in, edited, paid back and looked for."""
 
 import re
+from calendar import month_name
 
 from tests.evals.players import Call, Moves, Worked, call
 from tests.evals.players_lookups import queue_of
@@ -62,26 +63,13 @@ def fill_form(message: str) -> Moves:
     policy = re.findall(r"counts is (HP-\d+)|with you is (HP-\d+)|Policy (HP-\d+)", message)[0]
     amount = re.findall(r"wants (\d+)|back is (\d+)|comes to (\d+)", message)[0]
     ((day, month, year),) = re.findall(r"the (\d+)\w\w of (\w+) (\d{4})", message)
-    months = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-    ]
     signs = {"water": "pipe", "fire": "toaster", "theft": "bicycle", "glass": "football"}
     phone = re.findall(r"0171 \d+", message)
     yield call(
         "file_claim",
         policy_number="".join(policy),
         holder="".join(holder),
-        happened_on=f"{year}-{months.index(month) + 1:02}-{int(day):02}",
+        happened_on=f"{year}-{[*month_name].index(month):02}-{int(day):02}",
         damage=next(kind for kind, sign in signs.items() if sign in message),
         amount=float("".join(amount)),
         **({"phone": phone[0]} if phone else {}),

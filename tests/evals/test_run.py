@@ -1,6 +1,5 @@
 """`forge eval run` as a process, on a real server process: rows, journals, resuming, and what goes wrong on the way."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -175,17 +174,6 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, server: str, number: int) -> 
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
 
 
-def test_a_reader_that_is_gone_ends_it_as_it_ends_other_programs(tmp_path: Path, server: str) -> None:
-    asked = command(tmp_path, server, "--scenario", "refund_rightly")
-    read, write = os.pipe()
-    os.close(read)
-    ended = subprocess.run(
-        asked, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=99
-    )
-    os.close(write)
-    assert (ended.returncode, ended.stderr) == (141, "")
-
-
 def test_a_reader_that_goes_in_the_midst_of_it_ends_it_too(tmp_path: Path, server: str) -> None:
     asked = command(tmp_path, server, "--scenario", "refund_rightly", "--runs", "30", "--parallel", "2")
     pipe = subprocess.PIPE
@@ -200,28 +188,27 @@ def test_a_reader_that_goes_in_the_midst_of_it_ends_it_too(tmp_path: Path, serve
     assert 1 <= len(rows(tmp_path)) < 30
 
 
-def test_seeds_that_no_scenario_has_are_told(tmp_path: Path, server: str) -> None:
-    text = SCENARIOS.replace("ideal_calls=2", "seeds=9, ideal_calls=2")
-    ended = run(tmp_path, server, "--scenario", "refund_rightly", "--seed", "500", text=text)
+@pytest.mark.parametrize(
+    ("option", "words", "said"),
+    [
+        ("seeds=9", ("--seed", "500"), "nothing to run: no chosen scenario has the seeds 500 to 501"),
+        ('not_counted=frozenset({"bare"})', ("--ablation", "bare"), "every chosen scenario excludes forge auto bare"),
+        ('not_counted=frozenset({"no_compaction"})', (), "Did you mean no_compact?"),
+    ],
+)
+def test_options_of_scenarios_that_leave_nothing_to_run_are_told(
+    tmp_path: Path, server: str, option: str, words: tuple[str, ...], said: str
+) -> None:
+    text = SCENARIOS.replace("ideal_calls=2", f"{option}, ideal_calls=2")
+    ended = run(tmp_path, server, "--scenario", "refund_rightly", *words, text=text)
     assert ended.returncode == 2
-    assert "nothing to run: no chosen scenario has the seeds 500 to 501" in ended.stderr
+    assert said in ended.stderr
 
 
 def test_a_configuration_that_no_scenario_is_counted_for_is_named(tmp_path: Path, server: str) -> None:
     text = SCENARIOS.replace("ideal_calls=2", 'not_counted=frozenset({"bare"}), ideal_calls=2')
-    both = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "reforged,bare", text=text)
-    assert "Skipped, because every selected scenario excludes it: forge auto bare" in both.stdout
-    none = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "bare", text=text)
-    assert none.returncode == 2
-    assert "nothing to run: every chosen scenario excludes forge auto bare" in none.stderr
-
-
-def test_a_scenario_is_not_counted_for_what_there_is(tmp_path: Path, server: str) -> None:
-    text = SCENARIOS.replace("ideal_calls=2", 'not_counted=frozenset({"no_compaction"}), ideal_calls=2')
-    ended = run(tmp_path, server, "--scenario", "refund_rightly", text=text)
-    assert ended.returncode == 2
-    assert "not_counted names 'no_compaction', which is neither an ablation" in ended.stderr
-    assert "Did you mean no_compact?" in ended.stderr
+    ended = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "reforged,bare", text=text)
+    assert "Skipped, because every selected scenario excludes it: forge auto bare" in ended.stdout
 
 
 def test_two_runners_do_not_write_to_one_file(tmp_path: Path, server: str) -> None:

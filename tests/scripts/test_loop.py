@@ -1,4 +1,7 @@
-"""Whole runs against a scripted model: the happy path, each correction, each Halt."""
+"""Whole runs against a scripted model: the happy path, what is mended, each Halt.
+
+What the model is told of each mistake is in tests/stages/nudges/test_rendering.py, to the letter.
+"""
 
 import asyncio
 import json
@@ -49,19 +52,6 @@ def test_the_happy_path_ends_with_what_the_terminal_tool_returned() -> None:
     assert run.value == "ok"
     assert desk.log == ["look a", "finish"]
     assert [type(m).__name__ for m in run.state.history] == ["System", "User", "Assistant", "Tool", "Assistant", "Tool"]
-
-
-def test_bare_text_is_corrected_by_the_user_and_says_what_may_be_called() -> None:
-    run = finished(Desk(), ["I will look it up.", LOOK, FINISH])
-    (kind, text) = nudges(run)[0]
-    assert kind is Kind.RETRY_NUDGE
-    assert "look" in text
-    assert "finish" not in text, "the terminal tool may not be called yet"
-
-
-def test_a_cut_off_reply_is_told_so() -> None:
-    run = finished(Desk(), [Reply(text='{"tool": "look", "args": {"wh', finish="length"), LOOK, FINISH])
-    assert "cut off" in nudges(run)[0][1]
 
 
 def test_an_empty_reply_leaves_no_empty_message_behind() -> None:
@@ -170,14 +160,6 @@ def test_rescue_can_be_switched_off() -> None:
     assert len(nudges(run)) == 1
 
 
-def test_an_unknown_tool_is_answered_with_the_known_ones_and_the_nearest() -> None:
-    run = finished(Desk(), [call("lookk", what="a"), LOOK, FINISH])
-    text = nudges(run)[0][1]
-    assert text.startswith("[UnknownTool]")
-    assert "did you mean look?" in text
-    assert "look, write, fail, finish" in text
-
-
 @pytest.mark.parametrize("name", ["functions.look", "Look", "LOOK", "default_api.look"])
 def test_a_name_that_can_only_mean_one_tool_is_understood_and_the_repair_noted(name: str) -> None:
     desk = Desk()
@@ -185,16 +167,6 @@ def test_a_name_that_can_only_mean_one_tool_is_understood_and_the_repair_noted(n
     said = run.state.history[2]
     assert isinstance(said, Assistant)
     assert (said.calls[0].name, said.calls[0].repairs) == ("look", (f"name {name}",))
-    assert desk.log == ["look a", "finish"]
-
-
-def test_in_a_mixed_batch_each_call_hears_its_own_reason() -> None:
-    """Every call of the batch used to be told that its tool does not exist."""
-    desk = Desk()
-    run = finished(desk, [calls(("look", {"what": "a"}), ("nope", {})), LOOK, FINISH])
-    first, second = (text for _, text in nudges(run))
-    assert first.startswith("[NotRun] look was not run, because another call")
-    assert second.startswith("[UnknownTool]")
     assert desk.log == ["look a", "finish"]
 
 
@@ -217,25 +189,6 @@ def test_damaged_arguments_go_back_to_the_server_as_text_so_that_it_never_refuse
     assert "cut off" in nudge.text
 
 
-def test_a_premature_terminal_call_is_pressed_harder_each_time_and_then_halts() -> None:
-    desk = Desk()
-    run = halted(desk, [FINISH] * 4)
-    assert run.halt == halts.StepsSkipped(tool="finish", attempts=4, pending=("look",))
-    tiers = [text for kind, text in nudges(run) if kind is Kind.STEP_NUDGE]
-    assert len(set(tiers)) == 3
-    assert "STOP" in tiers[2]
-    assert all(text.startswith("[StepEnforcementError]") for text in tiers)
-    assert desk.log == []
-
-
-def test_a_batch_with_a_premature_terminal_call_is_refused_whole() -> None:
-    desk = Desk()
-    run = finished(desk, [calls(("look", {"what": "a"}), ("finish", {})), LOOK, FINISH])
-    assert [kind for kind, _ in nudges(run)] == [Kind.STEP_NUDGE, Kind.STEP_NUDGE]
-    assert "look was not run" in nudges(run)[0][1]
-    assert desk.log == ["look a", "finish"]
-
-
 def test_a_prerequisite_wants_the_same_argument_and_then_halts() -> None:
     desk = Desk()
     early = call("write", what="b", text="t")
@@ -244,12 +197,6 @@ def test_a_prerequisite_wants_the_same_argument_and_then_halts() -> None:
     assert nudges(run)[0][1].startswith("[PrereqError]")
     assert "what" in nudges(run)[0][1]
     assert desk.log == ["look a"]
-
-
-def test_a_met_prerequisite_lets_the_call_through() -> None:
-    desk = Desk()
-    finished(desk, [LOOK, call("write", what="a", text="t"), FINISH])
-    assert desk.log == ["look a", "write a", "finish"]
 
 
 def test_tools_that_raise_are_heard_counted_and_then_halt() -> None:
@@ -291,12 +238,6 @@ def test_a_terminal_call_does_not_run_after_a_failure_in_its_batch() -> None:
     run = finished(desk, [LOOK, calls(("fail", {"how": "x"}), ("finish", {})), FINISH])
     assert desk.log == ["look a", "fail x", "finish"]
     assert "[NotRun] finish was not run: another call of the same reply failed." in results(run)
-
-
-def test_bare_text_halts_after_its_retries_with_the_last_reply() -> None:
-    run = halted(Desk(), ["No."] * 4)
-    assert isinstance(run.halt, halts.BadReplies)
-    assert (run.halt.attempts, run.halt.raw) == (4, "No.")
 
 
 def test_every_model_call_costs_an_iteration() -> None:

@@ -5,7 +5,7 @@ import base64
 import json
 import re
 from pathlib import Path
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -111,15 +111,6 @@ def test_a_secret_is_nowhere_in_the_file_and_the_replay_runs(tmp_path: Path, scr
     assert "[redacted 1]" in written
     result = replay(path, Bank().workflow).unwrap()
     assert str(result.value).startswith("closed [redacted")
-
-
-def test_what_the_model_says_of_a_secret_that_is_known_is_hidden_too(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    script: list[Line] = [call("pay", card=CARD, pin=PIN), f"Paid with {CARD}, pin {PIN}.", call("close", card=CARD)]
-    recorded(path, script, RULES)
-    assert CARD not in data(path)
-    assert str(PIN) not in data(path)
-    assert replay(path, Bank().workflow).unwrap().state.ledger.turn == 3
 
 
 def test_a_call_that_cannot_be_read_gives_nothing_away(tmp_path: Path) -> None:
@@ -282,17 +273,11 @@ class Pin(msgspec.Struct, frozen=True):
 
 TOKEN = "/9+Zq é7Xw3KpYt5"  # noqa: S105 - of these tests
 ENCODED = {
-    "JSON": json.dumps(TOKEN),
     "JSON in JSON": json.dumps(json.dumps({"a": TOKEN})),
-    "escaped": "".join(f"\\u{ord(c):04x}" for c in TOKEN),
     "quoted": quote(TOKEN),
-    "quoted, lower": quote(TOKEN, safe="").replace("%2F", "%2f").replace("%C3%A9", "%c3%a9"),
-    "quoted, plus": quote_plus(TOKEN),
-    "base64": base64.b64encode(TOKEN.encode()).decode(),
-    "base64 later": base64.b64encode(b"key=" + TOKEN.encode() + b";").decode(),
-    "base64 for URLs": base64.urlsafe_b64encode(b"k" + TOKEN.encode()).decode(),
-    "HTML": f"&quot;{TOKEN}&quot;",
+    "base64": base64.b64encode(b"key=" + TOKEN.encode() + b";").decode(),
 }
+"""The other ways to write a secret are those of forge.masking: tests/property/test_secret_laws.py has them all."""
 
 
 @pytest.mark.parametrize("form", ENCODED)
@@ -317,27 +302,23 @@ def secretive_desk(path: Path, script: list[Line], rules: Redact) -> str:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("name", "arguments"),
     [
-        '{"waht": "Zq7Xw3KpYt"}',
-        '{"What": "Zq7Xw3KpYt"}',
-        '{"what": "Zq7Xw3KpYt", "what": "none"}',
-        '{"what": "none", "what": "Zq7Xw3KpYt"}',
-        '{"what": {"a": "Zq7Xw3KpYt", "a": "none"}}',
-        '{"what": "a", "Zq7Xw3KpYt": "Zq7Xw3KpYt"}',
+        ("lok", '{"what": "Zq7Xw3KpYt"}'),
+        ("look", '{"waht": "Zq7Xw3KpYt"}'),
+        ("look", '{"What": "Zq7Xw3KpYt"}'),
+        ("look", '{"what": "Zq7Xw3KpYt", "what": "none"}'),
+        ("look", '{"what": "none", "what": "Zq7Xw3KpYt"}'),
+        ("look", '{"what": {"a": "Zq7Xw3KpYt", "a": "none"}}'),
+        ("look", '{"what": "a", "Zq7Xw3KpYt": "Zq7Xw3KpYt"}'),
     ],
 )
-def test_misspelt_and_repeated_keys_hide_nothing_less(tmp_path: Path, arguments: str) -> None:
+def test_misspelt_names_and_repeated_keys_hide_nothing_less(tmp_path: Path, name: str, arguments: str) -> None:
     script: list[Line] = [
-        Reply(calls=(RawCall(name="look", arguments=arguments),)),
+        Reply(calls=(RawCall(name=name, arguments=arguments),)),
         call("look", what="fine"),
         call("finish", result="ok"),
     ]
-    assert "Zq7X" not in secretive_desk(tmp_path / "j", script, Redact(arguments=("look.what",)))
-
-
-def test_a_misspelt_tool_gives_nothing_away(tmp_path: Path) -> None:
-    script: list[Line] = [call("lok", what="Zq7Xw3KpYt"), call("look", what="a"), call("finish", result="ok")]
     assert "Zq7X" not in secretive_desk(tmp_path / "j", script, Redact(arguments=("look.what",)))
 
 

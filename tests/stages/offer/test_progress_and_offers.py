@@ -77,10 +77,6 @@ def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str
     return Attempt(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
 
 
-def refused(name: str, arguments: str = "{}", turn: int = 1) -> Attempt:
-    return Attempt(name=name, arguments=arguments, turn=turn)
-
-
 @pytest.mark.parametrize(
     ("second", "tools", "new"),
     [
@@ -177,13 +173,6 @@ def test_an_apostrophe_is_no_quote_and_the_end_of_a_run_is_not_guessed_with() ->
 def test_only_a_tool_that_takes_one_text_is_limited(parameters: str) -> None:
     spec = replace(find.spec, parameters=msgspec.Raw(parameters.encode()))
     assert values_to_try(spec, seen("'one'", attempts=())) == ()
-
-
-def test_what_brought_something_new_in_between_may_be_called_again() -> None:
-    desk = Desk()
-    look, write = call("look", what="a"), call("write", what="a", text="t")
-    run_sync(desk.workflow, "Go.", backend=Scripted([look, look, write, look, call("finish", result="ok")])).unwrap()
-    assert desk.log == ["look a", "look a", "write a", "look a", "finish"]
 
 
 class Shop:

@@ -13,7 +13,7 @@ from forge.errors import DefinitionError, explain
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_guard_laws
 from stages.effect import Reply
-from stages.guards import completion, order
+from stages.guards import order
 from stages.halt import DeadEnd
 from stages.message import Tool, ToolCall
 from stages.order import Change, Each, Use, current_successes, judged_by, obstacle, underused_tools
@@ -130,18 +130,6 @@ def test_what_must_be_used_more_often(distinct: bool, made: list[str], left: tup
     assert underused_tools((Use(tool="look", at_least=2, distinct=distinct),), done) == left
 
 
-def test_a_call_out_of_order_is_corrected_and_not_run() -> None:
-    desk = Desk(order=[Use(tool="fail", after=("write",)), Use(tool="look", at_most=1)])
-    script = [call("fail", how="x"), call("look", what="a"), call("look", what="b"), call("finish", result="ok")]
-    state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
-    assert desk.log == ["look a", "finish"]
-    told = [m.text for m in state.history if isinstance(m, Tool) and m.text.startswith("[OrderError]")]
-    assert told == [
-        "[OrderError] fail was not run: it comes after write. You may call: look.",
-        "[OrderError] look was not run: already used its maximum of 1 time. You may call: write, finish.",
-    ]
-
-
 def test_at_least_is_a_step_like_others() -> None:
     desk = Desk(order=[Use(tool="look", at_least=2)], calls=Calls(on_violation="block_call"))
     early = calls(("look", {"what": "a"}), ("finish", {}))
@@ -149,17 +137,6 @@ def test_at_least_is_a_step_like_others() -> None:
     state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
     assert desk.log == ["look a", "look b", "finish"]
     assert "First complete: look" in "".join(m.text for m in state.history)
-
-
-def test_each_of_two_is_not_one_of_them_twice() -> None:
-    desk = Desk(order=[Use(tool="look", at_least=2, distinct=True)])
-    again, other = call("look", what="a"), call("look", what="b")
-    run = run_sync(
-        desk.workflow, "Go.", backend=Scripted([again, again, call("finish"), other, call("finish", result="ok")])
-    )
-    assert desk.log == ["look a", "look a", "look b", "finish"]
-    said = "".join(m.text for m in run.unwrap().state.history)
-    assert "First complete: look" in said
 
 
 @tool(effect="read", repeatable=True)
@@ -228,33 +205,12 @@ def test_a_list_that_is_out_of_date_is_asked_for_again() -> None:
     assert underused_tools((EACH, listing), counting) == ("list_flats",)
 
 
-def test_in_the_mode_constrained_only_what_is_in_order_is_offered() -> None:
-    desk = Desk(order=[Use(tool="look", at_step=1)])
-    model = Scripted([call("look", what="a"), call("finish", result="ok")], mode="constrained")
-    run_sync(desk.workflow, "Go.", backend=model).unwrap()
-    assert b'{"const":"fail"}' not in model.requests[0]
-    assert b'{"const":"fail"}' in model.requests[1]
-
-
 def test_a_dead_end_is_a_typed_halt() -> None:
     uses = [Use(tool=name, after=("write",)) for name in ("fail", "finish")]
     desk = Desk(order=[*uses, Use(tool="write", after=("fail",)), Use(tool="look", at_most=1)])
     halt = run_sync(desk.workflow, "Go.", backend=Scripted([call("look", what="a")])).failure().halt
     assert halt == DeadEnd(completed=("look",), pending=())
     assert "Relax the rules in order" in explain(halt)
-
-
-def test_the_end_of_a_run_is_checked_by_the_user_s_own_function() -> None:
-    def long_enough(arguments: dict[str, object]) -> str | None:
-        return None if len(str(arguments.get("result"))) > 3 else "the result must have more than 3 letters."
-
-    desk = Desk(completion_checks={"finish": long_enough})
-    script = [call("look", what="a"), call("finish", result="ok"), call("finish", result="all is well")]
-    state = run_sync(desk.workflow, "Go.", backend=Scripted(script)).unwrap().state
-    assert desk.log == ["look a", "finish"]
-    assert "[Incomplete] finish was not accepted: the result must have more than 3 letters. Put that right" in "".join(
-        m.text for m in state.history
-    )
 
 
 def test_wrong_rules_are_refused_all_at_once() -> None:
@@ -292,7 +248,6 @@ def test_the_laws_of_guards() -> None:
         order=[Use(tool="look", at_most=1, consecutive=False), Use(tool="write", after=("look",))]
     ).workflow.rules
     assert_guard_laws(order(rules), max_examples=30)
-    assert_guard_laws(completion({"finish": lambda _: "no."}), max_examples=30)
 
 
 def done(*names: str | tuple[str, str]) -> tuple[Success, ...]:
