@@ -55,16 +55,20 @@ def run_work(options: argparse.Namespace) -> int:
             console.print(Text(f"performing runs of {names} in {runs.where}; press Ctrl-C to stop"), soft_wrap=True)
             if not options.until_idle:
                 await asyncio.Event().wait()
-            cursor = ""  # wait until no run is queued or running; those that wait for a person do not count
+            cursor, waiting = "", 0  # wait until no run is queued or running; those that wait for a person do not count
             while True:
                 page = await runs.list(cursor=cursor, most=500)
                 if any(run.state in {"queued", "running"} for run in page.runs):
-                    cursor = ""
+                    cursor, waiting = "", 0
                     await asyncio.sleep(_IDLE)
-                elif not page.cursor:
+                    continue
+                waiting += sum(run.state == "waiting" for run in page.runs)
+                cursor = page.cursor
+                if not cursor:
                     break
-                else:
-                    cursor = page.cursor
+            if waiting:
+                runs_wait = "1 run waits" if waiting == 1 else f"{waiting} runs wait"
+                console.print(Text(f"{runs_wait} for an answer; forge runs list shows which"), soft_wrap=True)
         return 0
 
     return asyncio.run(until_signal(working()))

@@ -57,7 +57,7 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
             "8192",
         )
         assert runs("start", "flow.py", "Pay 5", "--id", "order-1") == "order-1\n"
-        runs(*work)
+        assert "1 run waits for an answer; forge runs list shows which" in runs(*work)
         (listed,) = json.loads(runs("list", "--json"))["runs"]
         assert (listed["id"], listed["state"]) == ("order-1", "waiting")
         shown = runs("show", "order-1")
