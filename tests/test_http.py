@@ -259,7 +259,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("name", ["ollama", "", "ftp://here"])
 def test_an_unknown_backend_is_refused_with_what_is_possible(name: str) -> None:
-    with pytest.raises(ForgeError, match=r"local .* llama-server|write ollama:MODEL"):
+    with pytest.raises(ForgeError, match=r"local .* llama-server|on the command line ollama:MODEL"):
         named(name)
 
 

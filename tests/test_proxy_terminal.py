@@ -40,9 +40,14 @@ def test_a_line_tells_what_was_rescued_and_retried() -> None:
     assert summary_line(replace(PASSAGE, notes=Notes(), status=404)) == "POST /chat/completions 404 1234 ms"
 
 
-async def test_the_log_says_why_a_request_failed_but_not_what_the_backend_said_of_the_conversation() -> None:
+@pytest.mark.parametrize(
+    ("status", "says"), [(503, "the backend answered 503"), (200, "the backend reported an error")]
+)
+async def test_the_log_says_why_a_request_failed_but_not_what_the_backend_said_of_the_conversation(
+    status: int, says: str
+) -> None:
     seen = list[Passage]()
-    refusal = whole({"error": {"message": "cannot parse 'my secret'"}}, status=503)
+    refusal = whole({"error": {"message": "cannot parse 'my secret'"}}, status=status)
     async with ScriptedModel(refusal) as model, aiohttp.ClientSession() as session:
         backend = named(model.url, profile="llama-server")
         async with ProxyServer(backend, ProxyOptions(port=0), seen.append) as proxy:
@@ -50,7 +55,7 @@ async def test_the_log_says_why_a_request_failed_but_not_what_the_backend_said_o
                 async with session.post(f"{proxy.url}/v1/chat/{path}", json=body) as answer:
                     await answer.read()
     failed, wrong, lost = (summary_line(passage).partition("(")[2] for passage in seen)
-    assert failed == "error; the backend answered 503)"
+    assert failed == f"error; {says})"
     assert wrong == "messages: expected array, got string)"
     assert lost.startswith("there is no endpoint /chat/completion; available: /v1/chat/completions, ")
 

@@ -149,6 +149,27 @@ def test_what_a_template_showed_is_kept_for_the_next_process(
     assert not caplog.text, "it was to be rendered again"
 
 
+@pytest.mark.parametrize("damage", [b"[]", b'["\xff"]', b"{", b"[null, null]"])
+def test_a_damaged_result_in_the_cache_folder_is_rendered_again(
+    damage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "user_cache_path", tmp_path.joinpath)
+    template._examined.cache_clear()
+    shown = examined(PLAIN)
+    (kept,) = (tmp_path / "forge/templates").iterdir()
+    kept.write_bytes(damage)
+    template._examined.cache_clear()
+    assert examined(PLAIN) == shown
+    assert kept.read_bytes() != damage
+
+
+def test_a_program_without_the_files_of_its_modules_knows_no_markup_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template, "_RENDERING", Path("/nowhere/rendering.py"))
+    template._examined.cache_clear()
+    assert examined(PLAIN) == Template()
+    template._examined.cache_clear()
+
+
 @pytest.mark.parametrize("program", ["", "/opt/app/reporter", "/usr/bin/uwsgi"])
 def test_a_program_that_is_no_python_is_not_started_again(
     program: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -216,7 +216,7 @@ def test_a_prompted_run_in_xml() -> None:
 
 
 def test_a_profile_that_cannot_be_asked_for_its_models_wants_one(server: str) -> None:
-    with pytest.raises(ForgeError, match="write ollama:MODEL"):
+    with pytest.raises(ForgeError, match="give model=…, or on the command line ollama:MODEL"):
         Server(server, profile="ollama")
 
 

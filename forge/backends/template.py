@@ -6,14 +6,15 @@ A separate process renders synthetic conversations with it (`forge.backends.rend
 import functools
 import json
 import logging
-import os
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import msgspec
 from msgspec import Struct
@@ -85,19 +86,38 @@ def _call(arguments: object) -> _Message:
     return {"role": "assistant", "content": "", "tool_calls": [call]}
 
 
+_MOST_KEPT = 64
+"""Maximum number of results in the cache folder; a template with a date in it is a new one each day."""
+
+
 def _kept(chat_template: str, conversations: list[list[_Message]]) -> list[str | None] | None:
     """As `_rendered`, but read from the cache folder if the same program has rendered the same before."""
-    asked = blake2b(_RENDERING.read_bytes() + json.dumps([chat_template, conversations]).encode(), digest_size=16)
-    file = user_cache_path("forge") / "templates" / f"{asked.hexdigest()}.json"
-    with suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(file.read_bytes(), type=list[str | None])
+    try:
+        folder = user_cache_path("forge") / "templates"
+        jinja = find_spec("jinja2")
+        program = (
+            _RENDERING.read_bytes(),
+            sys.version,
+            jinja and jinja.origin and Path(jinja.origin).stat().st_mtime_ns,
+        )
+    except (OSError, RuntimeError):  # a user without a home folder, or a frozen program
+        return _rendered(chat_template, conversations)
+    asked = blake2b(repr((program, chat_template, conversations)).encode(errors="replace"), digest_size=16)
+    file = folder / f"{asked.hexdigest()}.json"
+    with suppress(OSError, ValueError):  # not there, or damaged
+        read = msgspec.json.decode(file.read_bytes(), type=list[str | None])
+        if len(read) == len(conversations):
+            return read
     written = _rendered(chat_template, conversations)
     if written is not None:
-        part = file.with_suffix(f".{os.getpid()}.part")
         with suppress(OSError):  # then it is rendered again
-            file.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(msgspec.json.encode(written))
-            part.replace(file)
+            folder.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as part:
+                part.write(msgspec.json.encode(written))
+            Path(part.name).replace(file)
+            newest = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime_ns, reverse=True)
+            for old in newest[_MOST_KEPT:]:
+                old.unlink(missing_ok=True)
     return written
 
 

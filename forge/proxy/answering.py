@@ -91,9 +91,12 @@ async def _end(
         outcome = "exhausted"
     elif isinstance(got, Refusal):
         notes.outcome, notes.compacted, told = "error", "", exchange.told(got)
-        # A server's own words may quote the conversation, so the log has only its status.
-        status = got.fault.status
-        notes.problem = got.fault.detail if status is None else f"the backend answered {status}"
+        # A server's own words may quote the conversation, so the log does not have them.
+        fault = got.fault
+        if fault.status is not None:
+            notes.problem = f"the backend answered {fault.status}"
+        else:
+            notes.problem = "the backend reported an error" if fault.body else fault.detail
         await sink.fail(request_error(told), refusal_answer(exchange.wire, told, same=exchange.same))
         return
     elif step is None:
