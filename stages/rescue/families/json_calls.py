@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from stages.repair.damaged_json import BrokenJson
 from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, object_members
 from stages.rescue.candidates import unwrapped
+from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.lines import lines_call
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
@@ -36,6 +37,9 @@ _MAY_HOLD_CALLS = frozenset(
 )
 _RESULTS = frozenset({"output", "response", "result", "results", "log", "logs", "console", "diff", "patch"})
 """Languages of fences with what a model was given; in those of all others some write calls as JSON."""
+_ELEMENTS_OF_THEIR_OWN = frozenset({"html", "xhtml", "svg", "jsx", "tsx", "vue", "svelte", "astro", "xsl", "xaml"})
+"""Languages of pages and components: an element with a tool's name is part of the page, not a call."""
+_ARGUMENTS = re.compile(rf"[\"'](?:{factored('|'.join(ARGUMENT_KEYS))})[\"']\s?:")
 _JSON_BEGINS = re.compile(rf"[{{\uff5b]|\[(?=\s{{0,20}}[\[{{])|{FIRST_KEY}")
 _ELEMENT_BEGINS = re.compile("[<\u3010\u3014\u27e6\u00ab\u300a]")
 _MARKUP = re.compile(
@@ -138,11 +142,26 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
     if not begins or language in _RESULTS:
         begun = _ELEMENT_BEGINS.match(text, opening.end())
-        marked = begun and any(word in names.known for word in _WORD.findall(text, begun.start(), begun.start() + 120))
+        shown = language in _RESULTS or language in _ELEMENTS_OF_THEIR_OWN
+        marked = (
+            begun
+            and not shown
+            and any(word in names.known for word in _WORD.findall(text, begun.start(), begun.start() + 120))
+        )
         if marked or (language in _MAY_HOLD_CALLS and _may_begin(text, opening.end(), names)):
             return Read(start=start, end=opening.end())
         return _passed_over(text, start, opening.end(), language)
-    return _fence_of_json(text, start, opening.end(), names)
+    read = _fence_of_json(text, start, opening.end(), names)
+    if (
+        read is None
+        or language in _MAY_HOLD_CALLS
+        or language in names.known
+        or _ARGUMENTS.search(text, start, read.end)
+    ):
+        return read
+    # Without a key for arguments, JSON in a fence of a file's format may be the file: `{"bash": {"command": "npx"}}`.
+    guessed = (replace(claim, repairs=(*claim.repairs, "any_fence"), cost=claim.cost + 1) for claim in read.claims)
+    return replace(read, claims=tuple(guessed))
 
 
 def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:

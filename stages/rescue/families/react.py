@@ -100,7 +100,10 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
     parameters = names.parameters(name)
     if len(parameters) == 1 and line:
         value = json_quoted(_unwrapped(text[position:end].strip()))
-        claim = Claim(name=name, arguments=f"{{{json_quoted(parameters[0])}:{value}}}", repairs=("plain_input",))
+        # Under other labels than ReAct's `Action` it may be the description of a function: `Input: a shell command`.
+        cost = 0 if "action" in text[start:position].lower() else 1
+        arguments = f"{{{json_quoted(parameters[0])}:{value}}}"
+        claim = Claim(name=name, arguments=arguments, repairs=("plain_input",), cost=cost)
         return Read(start=start, end=_end(text, _past(text, end)), claims=(claim,), keep="")
     if line.lower() in ("", "none", "null", "n/a"):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)

@@ -59,7 +59,12 @@ def _named(text: str, start: int, names: Names) -> Read | None:
         # DeepSeek's section without the token that begins a call: more may be missing.
         return None
     begin = start + before_call(head["markers"])
-    return named_call(text, _section(text, begin), head.end(), name)
+    read = named_call(text, _section(text, begin), head.end(), name)
+    if of_calls or STEM_IN.search(markers) or not markers.startswith("["):
+        return read
+    # A log line begins like this: `[INFO] deploy({"env": "prod"})`.
+    guessed = (replace(claim, repairs=(*claim.repairs, "any_markup"), cost=claim.cost + 1) for claim in read.claims)
+    return replace(read, claims=tuple(guessed))
 
 
 def _section(text: str, start: int) -> int:

@@ -127,6 +127,15 @@ def test_the_same_calls_are_read_where_they_are_the_reply(form: str) -> None:
         'I did not do that. <denied tool="bash" command="rm -rf build"/>',
         '<denied tool="bash"><arg name="command">rm -rf build</arg></denied>',
         "<bash><command=rm>x</command></bash>",
+        "```log\n<bash><command>rm</command></bash>\n```",
+        '```console\n【bash】\n{"command": "rm"}\n```',
+        '```jsx\n<bash command="rm"/>\n```',
+        '```toml\n{"bash": {"command": "npx"}}\n```',
+        '```ini\n{"name": "bash", "command": "npx"}\n```',
+        '[INFO] bash({"command": "rm"})',
+        '```\n[ERROR] bash({"command": "rm"})\n```',
+        "Function: bash\nParameters:\n- command (string): the command to run\nReturns: text",
+        "Tool: bash\nInput: a shell command\nOutput: text",
     ],
 )
 def test_tags_of_other_things_that_name_a_tool_run_nothing(text: str) -> None:
