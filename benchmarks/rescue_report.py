@@ -91,6 +91,12 @@ Of `eighth`, the calls of the half that is held back went from 23 to 25 of 27, i
 was thought of when looking for what it might be, so that it proves nothing. One kind of its invented \
 formats (a list of steps in an object of one key) is left: it is as often a plan.
 
+A reviewer then tried some 150 texts that call nothing, each in 13 fences and 5 contexts, with tools that write. What \
+ran a call was made a guess or left alone: elements in fences of results (`log`, `console`) and of pages (`jsx`, \
+`html`), JSON without a key for arguments in fences of other languages (an MCP server table in `toml`), log lines such \
+as `[INFO] deploy({…})`, and descriptions of functions (`Function: bash`, `Parameters:`). They are tests \
+(`tests/stages/rescue/test_quoted.py`).
+
 Most of the widening was done by a generator, not by the lists: 17 skeletons (elements, keys and values, own tags, \
 markers, JSON with any keys, Python, labels, YAML and TOML), random prefixes, words, brackets and fences, random \
 values, and 46 kinds of damage, one at a time. Of 4,000 replies with a seed that nobody had looked at:
