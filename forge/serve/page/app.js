@@ -269,7 +269,9 @@ const near = () => innerHeight + scrollY >= document.documentElement.scrollHeigh
 const open = (id) => {
   const stop = new AbortController();
   const tool = (name) => workflows.get(shown?.workflow)?.tools.find((one) => one.name === name);
-  shown = { id, stop, workflow: "", view: null, asks: "", timeline: new Timeline(by("turns"), tool, announce) };
+  // The stream may be behind the view: what it tells late must not replace an open question in the live region.
+  const tell = (text) => shown.asks || announce(text);
+  shown = { id, stop, workflow: "", view: null, asks: "", timeline: new Timeline(by("turns"), tool, tell) };
   by("run-title").replaceChildren(inert(id));
   for (const one of ["run-state", "run-facts", "run-message", "question", "outcome", "meters"]) by(one).replaceChildren();
   for (const one of ["cancel", "retry", "download", "delete", "steer", "whole", "meters"]) by(one).hidden = true;
