@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stages.options import OptionError, Options, unfit_function
 from stages.rescue.names import Names
@@ -42,6 +43,10 @@ class Claim(Struct, frozen=True, kw_only=True):
         if wrong := [name for name, value in given.items() if not isinstance(value, str)]:
             must = {"name": "a string", "arguments": "the JSON text of an object"}
             raise OptionError(tuple(f"Claim: {n} is {given[n]!r:.200}; it must be {must[n]}" for n in wrong))
+
+    def guessed(self, *repairs: str) -> "Claim":
+        """The claim as one more guess: a tool that writes is not called by it before the model was asked."""
+        return replace(self, repairs=(*self.repairs, *repairs), cost=self.cost + 1)
 
 
 class Read(Struct, frozen=True, kw_only=True):

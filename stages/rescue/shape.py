@@ -220,7 +220,7 @@ def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) 
     if not late:
         # What else has a structure of its own may be the data that these are part of.
         structured = not marked and any(bytes(raw).startswith((b"{", b"[")) for raw in flat.values())
-        return _Shape(claims=(replace(claim, cost=claim.cost + 1),)) if structured else shape
+        return _Shape(claims=(claim.guessed(),)) if structured else shape
     repairs = (*claim.repairs, "closed_too_early")
     cost = claim.cost + (not marked)
     whole = Claim(name=claim.name, arguments=_encoded({**given, **late}), repairs=repairs, cost=cost)
@@ -263,7 +263,7 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if not given or (len(given) != _WRAPPED_MEMBERS and (len(given) > 1 or next(iter(given)) not in names.known)):
         return NOT_A_CALL
     inner = _object(given, names, marked=False)
-    return _Shape(claims=tuple(replace(claim, cost=claim.cost + 1) for claim in inner.claims))
+    return _Shape(claims=tuple(claim.guessed() for claim in inner.claims))
 
 
 def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:

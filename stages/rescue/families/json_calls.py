@@ -160,8 +160,7 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     ):
         return read
     # Without a key for arguments, JSON in a fence of a file's format may be the file: `{"bash": {"command": "npx"}}`.
-    guessed = (replace(claim, repairs=(*claim.repairs, "any_fence"), cost=claim.cost + 1) for claim in read.claims)
-    return replace(read, claims=tuple(guessed))
+    return replace(read, claims=tuple(claim.guessed("any_fence") for claim in read.claims))
 
 
 def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:
@@ -283,7 +282,7 @@ def _fitting(name: str, found: FoundJson, names: Names, guess: str = "") -> Clai
         return None
     if not given.keys() <= set(names.parameters(name)):
         return None
-    return replace(claim, repairs=(*claim.repairs, guess), cost=claim.cost + 1) if guess else claim
+    return claim.guessed(guess) if guess else claim
 
 
 def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
@@ -309,7 +308,7 @@ def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None
     claims = arguments_of(before[1], found).claims
     if not claims or (before["colon"] and _fitting(before[1], found, names) is None):
         return None
-    claim = replace(claims[0], cost=claims[0].cost + 1)
+    claim = claims[0].guessed()
     return Read(start=0, end=len(text), claims=(claim,), keep="")
 
 

@@ -3,8 +3,6 @@
 import html
 import re
 
-from msgspec.structs import replace
-
 from stages.repair.json_text import json_quoted
 from stages.rescue.families.elements import (
     ELEMENT,
@@ -210,7 +208,7 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
         return Read(start=start, end=body.end, damage=body.why, keep="") if follows else None
     claim, end = body
     if head[2] is None:
-        claim = replace(claim, cost=claim.cost + 1)
+        claim = claim.guessed()
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
@@ -243,7 +241,7 @@ def _siblings(text: str, start: int, names: Names) -> Read | None:
     claim, end = body
     if head["tag"] == "name":
         # Many things have a name; this may be the inside of a call whose own tag was lost.
-        claim = replace(claim, cost=claim.cost + 1)
+        claim = claim.guessed()
         end = after_closing(text, end, "") or end
     return Read(start=start, end=end, claims=(claim,), keep="")
 

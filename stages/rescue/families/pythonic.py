@@ -2,8 +2,6 @@
 
 import re
 
-from msgspec.structs import replace
-
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
@@ -79,9 +77,7 @@ def _marked_line(text: str, start: int, names: Names) -> Read | None:
     closing = _MARK_AFTER.match(text, calls.end)
     if closing is None:
         return None
-    claims = tuple(
-        replace(claim, repairs=(*claim.repairs, "any_markup"), cost=claim.cost + 1) for claim in calls.claims
-    )
+    claims = tuple(claim.guessed("any_markup") for claim in calls.claims)
     return Read(start=head.start(), end=closing.end(), claims=claims, keep="")
 
 

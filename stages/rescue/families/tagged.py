@@ -172,7 +172,7 @@ def _behind_words(text: str, start: int, position: int, names: Names) -> Read | 
     read = _json(text, start, words.end(), names) if words else None
     if read is None or not read.claims or read.damage or text[read.end - 1] not in ">]":
         return None
-    return replace(read, claims=tuple(replace(claim, cost=claim.cost + 1) for claim in read.claims))
+    return replace(read, claims=tuple(claim.guessed() for claim in read.claims))
 
 
 def _past_closer(text: str, position: int) -> int:

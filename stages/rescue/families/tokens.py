@@ -63,8 +63,7 @@ def _named(text: str, start: int, names: Names) -> Read | None:
     if of_calls or STEM_IN.search(markers) or not markers.startswith("["):
         return read
     # A log line begins like this: `[INFO] deploy({"env": "prod"})`.
-    guessed = (replace(claim, repairs=(*claim.repairs, "any_markup"), cost=claim.cost + 1) for claim in read.claims)
-    return replace(read, claims=tuple(guessed))
+    return replace(read, claims=tuple(claim.guessed("any_markup") for claim in read.claims))
 
 
 def _section(text: str, start: int) -> int:
