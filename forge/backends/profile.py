@@ -90,7 +90,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             raise ValueError(
                 f'constrain = "{self.constrain}" is not for the wire "{self.wire}"; there it may be: {has}'
             )
-        if self.tool_choice != "none" and (spoken.demand is None or not self.native_calls):
+        if self.tool_choice != "none" and (not spoken.demands or not self.native_calls):
             raise ValueError(f'tool_choice = "{self.tool_choice}" needs tools in the request; leave it out')
         asked = ("props", "models") if spoken.lists_models else ("show",) if spoken.sets_context else ()
         if self.context not in ("given", *asked):

@@ -5,7 +5,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.message import status_of
+from stages.message import Tool, outcome_of
 from stages.objection import Custom, NudgeKind, Objection, Wrong, mistake_of, with_mistakes
 from stages.state import Counter, Ledger, mistake_count
 
@@ -24,7 +24,8 @@ def test_each_name_for_a_users_words_is_one_of_some_kind(data: st.DataObject) ->
 @given(wrongs)
 def test_the_mark_of_a_correction_is_known_where_only_its_text_is_left(wrong: Wrong) -> None:
     prefix = mistake_of(wrong).prefix
-    assert status_of(f"[{prefix}] It was not run.") == ("not_run" if prefix else "succeeded")
+    answer = Tool(call_id="c", name="look", text=f"[{prefix}] It was not run.")
+    assert outcome_of(answer) == ("not_run" if prefix else "succeeded")
 
 
 @given(st.lists(wrongs.map(lambda wrong: Objection(wrong=wrong))), st.from_type(Ledger))
