@@ -15,7 +15,7 @@ from forge.errors import ForgeError
 from forge.toml_tables import parse_toml, read_toml
 from stages.options import did_you_mean
 from stages.rescue.found import Format
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, Constrain, Dialect, ToolChoice, WireName, wire
 

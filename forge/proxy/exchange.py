@@ -27,7 +27,7 @@ from forge.proxy.upstream import Forwarded, Post, Refusal
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.rules import pending
-from stages.wire.deltas import Overflow, overflow_of
+from stages.wire.faults import Overflow, overflow_of
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest, as_sent, with_fields
 from stages.wire.server.streams import Envelope

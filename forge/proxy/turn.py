@@ -25,7 +25,7 @@ from stages.reading.replies import Judged
 from stages.rules import Rules, needed_tools, pending
 from stages.schema import Misfit
 from stages.state import Awaiting, Done, Folded, Ledger, Prepared, Ready, State
-from stages.wire.deltas import overflow_of
+from stages.wire.faults import overflow_of
 from stages.wire.server.request import ServerRequest, as_sent
 from stages.wire.valid import TOOL_NAME, call_as_text, is_object
 from stages.wire.wires import wire

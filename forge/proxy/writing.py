@@ -9,8 +9,8 @@ from stages import Stage, fold, on, pipeline, serialize
 from stages.effect import Request
 from stages.rules import Rules
 from stages.state import Folded, Prepared, State
-from stages.wire.deltas import Sampling
 from stages.wire.prompted import FORMS
+from stages.wire.sampling import Sampling
 from stages.wire.server.request import ServerRequest
 from stages.wire.server.translation import call_fields, format_field, translated_sampling
 from stages.wire.target import Target

@@ -25,8 +25,8 @@ from stages.serialize import overhead
 from stages.state import MAIN, Ready, StageName, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
 from stages.view.summary import SUMMARY, ask_for_summary
-from stages.wire.deltas import Sampling
 from stages.wire.prompted import FORMS, LIST
+from stages.wire.sampling import Sampling
 from stages.wire.target import Target
 from stages.wire.wires import wire
 

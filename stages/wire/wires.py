@@ -14,9 +14,10 @@ from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 from stages.wire import valid
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.deltas import Decoder, Sampling
+from stages.wire.deltas import Decoder
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
+from stages.wire.sampling import Sampling
 
 ToolChoice = Literal["none", "required", "named"]
 """Which `tool_choice` a backend obeys: `required` (any tool), or also a tool by its name (`named`).

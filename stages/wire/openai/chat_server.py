@@ -9,12 +9,8 @@ from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.wire.deltas import (
-    CallStarted,
-    Ended,
-    Sampling,
-    payloads,
-)
+from stages.wire.deltas import CallStarted, Ended, payloads
+from stages.wire.sampling import Sampling
 from stages.wire.server.decoding import (
     BadRequest,
     MessagePart,

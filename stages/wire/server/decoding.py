@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stages.repair.decoding import decode, decode_unread, objects
 from stages.tool import ToolSpec
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import NO_PARAMETERS, Choice, Foreign, Format, OfferedTool, ServerRequest
 

@@ -11,7 +11,7 @@ from stages.effect import Request
 from stages.message import History
 from stages.repair.decoding import decode, decode_unread
 from stages.tool import ToolSpec
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 
 # A protocol's `decode_request` returns a `ServerRequest`, or a `RequestError` that tells the client what to change. The
 # body is kept, because a backend of the client's own protocol can be sent it unchanged, with everything that forge does

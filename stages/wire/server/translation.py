@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 
 from stages.wire import wires
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import Format, ServerRequest
 from stages.wire.wires import Wire, demandable

@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
-from stages.wire.deltas import Sampling
 from stages.wire.openai.chat_server import decode_request
+from stages.wire.sampling import Sampling
 from stages.wire.server.request import ServerRequest
 from stages.wire.server.translation import call_fields, format_field, translated_sampling
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire

@@ -8,7 +8,7 @@ from forge.backends.doctor.examination import choose
 from forge.backends.doctor.facts import Facts
 from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.wires import WIRES, ToolChoice, Wire, demandable, wire
 
 
