@@ -164,7 +164,7 @@ def size(message: Message) -> int:
     return AROUND_MESSAGE + length(message.text)
 
 
-def with_calls(history: History) -> Iterator[tuple[Message, ToolCall | None]]:
+def messages_with_calls(history: History) -> Iterator[tuple[Message, ToolCall | None]]:
     """Each message, paired with the call that it answers, or None.
 
     Clients may send several calls with the same id; their answers are then matched in order.
@@ -202,7 +202,7 @@ _STATUSES: dict[str, Status] = {
 }
 
 
-Prefix = Literal[
+Mark = Literal[
     "NotRun",
     "UnknownTool",
     "ToolArgValidationError",
@@ -219,10 +219,10 @@ Prefix = Literal[
 """The marks, in brackets, that begin forge's answers to calls that it did not run."""
 
 
-_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *get_args(Prefix), 'ContextWarning', 'IterationWarning'))})\]")
+_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *get_args(Mark), 'ContextWarning', 'IterationWarning'))})\]")
 
 
-_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *get_args(Prefix)))})\] ")
+_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *get_args(Mark)))})\] ")
 
 
 FAILURES: frozenset[Status] = frozenset({"failed", "final", "unresolved"})

@@ -429,8 +429,8 @@ def unprefixed(objection: Objection) -> str:
 
 def prefixed(objection: Objection, text: str) -> str:
     """Such a text with the prefix of the objection's kind, such as `[StepEnforcementError]`, if it has one."""
-    prefix = mistake_of(objection.wrong).prefix
-    return f"[{prefix}] {text}" if prefix else text
+    mark = mistake_of(objection.wrong).mark
+    return f"[{mark}] {text}" if mark else text
 
 
 def render_beside(name: str, first: Objection) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.message import Assistant, History, Kind, Message, Status, Tool, User, with_calls
+from stages.message import Assistant, History, Kind, Message, Status, Tool, User, messages_with_calls
 from stages.repair.decoding import decode
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Shown, SourceValues, State, known_messages
@@ -488,7 +488,7 @@ def _cleared(state: State, values: Iterable[Json] = (None,)) -> tuple[Given, ...
 
 def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
     """The given texts of these messages. `recalled`: those that were read again too, which no record has."""
-    for message, call in with_calls(history):
+    for message, call in messages_with_calls(history):
         match message:
             case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
                 yield Given(tool="", text=text)

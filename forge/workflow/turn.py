@@ -80,7 +80,7 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     )
 
 
-def turn_of(workflow: CompiledWorkflow, setup: Setup) -> Stage:
+def compiled_turn(workflow: CompiledWorkflow, setup: Setup) -> Stage:
     """One turn: its stages composed."""
     return pipeline(*stages_of(workflow, setup).values())
 
@@ -90,7 +90,7 @@ def turn_on(workflow: Workflow, setup: Setup) -> Stage:
     match workflow.turns:
         case [(known, turn)] if known == setup:
             return turn
-    turn = turn_of(workflow.compiled, setup)
+    turn = compiled_turn(workflow.compiled, setup)
     workflow.turns[:] = [(setup, turn)]
     return turn
 

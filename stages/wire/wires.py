@@ -150,7 +150,9 @@ class _Summary(msgspec.Struct, forbid_unknown_fields=True):
     still_open: str
 
 
-SUMMARY = Raw(msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False}))
+SUMMARY_SCHEMA = Raw(
+    msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False})
+)
 """The schema of a summary reply: a small model that has only made calls so far would make another one."""
 
 

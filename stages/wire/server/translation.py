@@ -11,7 +11,7 @@ from stages.wire import wires
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import Format, ServerRequest
+from stages.wire.server.request import ServerRequest, TextFormat
 from stages.wire.wires import Wire, demandable
 
 
@@ -82,7 +82,7 @@ def call_fields(request: ServerRequest, wire: Wire, sampling: Sampling, tools: t
             assert_never(other)
 
 
-def format_field(form: Format, wire: Wire) -> bytes:
+def format_field(form: TextFormat, wire: Wire) -> bytes:
     """The field of a request for text of that format; empty for Anthropic's API (see `translated_sampling`)."""
     if wire.name == "anthropic":
         return b""
