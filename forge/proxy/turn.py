@@ -18,7 +18,7 @@ from stages import Stage, fold, on, pipeline, send
 from stages.deliver import deliver
 from stages.effect import Execute, Fault, RawCall, Replied, Reply, Request, Send
 from stages.message import History, Tool, ToolCall, call_id, is_nudge
-from stages.nudges import unprefixed
+from stages.nudges import unmarked
 from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Stop, UnknownTool
 from stages.pipeline import advance
 from stages.reading.replies import Judged
@@ -320,7 +320,7 @@ def _refusal(judge: ReplyJudge, state: State, calls: list[ToolCall]) -> str:
             case Stop():  # only the guard of `max_tool_calls` stops
                 return f"the maximum of {judge.applied.policy.limits.max_tool_calls} calls is reached"
             case [objection, *_]:
-                return unprefixed(objection)
+                return unmarked(objection)
             case _:
                 pass
     return ""
