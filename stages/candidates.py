@@ -114,7 +114,7 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
             found += [(name, text) for text in texts if _stands_for(text, name, tools)]
     if not found:
         return ()
-    schema = msgspec.json.decode(tools[call.name].parameters, type=_Schema).properties
+    schema = tools[call.name].properties
     # Texts in the schema, as an enum or a default, are values, and so are the user's words.
     found = [(n, text) for n, text in found if msgspec.json.encode(text) not in bytes(schema.get(n, Raw(b"")))]
     users = (m for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
@@ -180,10 +180,6 @@ def _words(text: str) -> frozenset[str]:
 
 _LONGEST_PLACEHOLDER = 120
 """Maximum characters of a placeholder."""
-
-
-class _Schema(msgspec.Struct):
-    properties: dict[str, Raw] = {}
 
 
 # Untried values: suggestions for a model that keeps calling a tool with the same value.
@@ -382,7 +378,7 @@ def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
     last = takewhile(lambda attempt: attempt.turn == state.ledger.turn, reversed(state.ledger.attempts))
     refused = [attempt.arguments for attempt in last if attempt.name == tool.name and not attempt.answer]
     made_up = frozenset(bound.argument for text in refused for bound, _ in ungrounded_values(tool, text, state))
-    return made_up & optional_members(msgspec.json.decode(tool.parameters, type=dict)) if made_up else made_up
+    return made_up & tool.optional if made_up else made_up
 
 
 def only_text_argument(tool: ToolSpec) -> str | None:

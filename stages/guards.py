@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.arithmetic import (
@@ -64,7 +64,7 @@ from stages.rules import (
 )
 from stages.schema import Check, Misfit, checker
 from stages.schema.canonical_json import canonical
-from stages.schema.value import Json, optional_members
+from stages.schema.value import Json
 from stages.seen import (
     everything_given,
     given_latest_first,
@@ -340,7 +340,7 @@ def grounding(rules: Rules) -> Guard:
 def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) -> Ungrounded:
     # No other values are suggested while a person has to decide about a call of this tool.
     waits = unknown_outcome(tool, state.ledger) is not None
-    optional = optional_members(msgspec.json.decode(tool.parameters, type=dict))
+    optional = tool.optional
     values = tuple(
         Unseen(
             argument=b.argument,
@@ -459,9 +459,8 @@ _NUMERIC = re.compile(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
 
 def _listed(tool: ToolSpec) -> frozenset[str]:
     """The arguments whose values are listed in the schema."""
-    kinds = msgspec.json.decode(tool.parameters, type=dict[str, Raw]).get("properties")
-    found = msgspec.json.decode(kinds, type=dict[str, dict[str, object]]) if kinds else {}
-    return frozenset(name for name, kind in found.items() if kind.keys() & {"enum", "const", "$ref"})
+    kinds = ((name, msgspec.json.decode(kind, type=dict[str, object])) for name, kind in tool.properties.items())
+    return frozenset(name for name, kind in kinds if kind.keys() & {"enum", "const", "$ref"})
 
 
 # Placeholders: no call with a placeholder as an argument, such as `<customer_id>`.
