@@ -78,7 +78,12 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
             ledger, executed = settled_outcome(state.ledger, phase.batch, effect, outcome)
             return Success(replace(state, ledger=ledger, phase=executed))
         case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
-            return Failure(_unanswered(effect, outcome.reason))
+            call, unsure, reason = effect.call, effect.in_doubt, outcome.reason
+            if unsure is None:
+                return Failure(ApprovalNeeded(tool=call.name, arguments=call.arguments, reason=reason))
+            return Failure(
+                OutcomeUnknown(tool=unsure.name, arguments=unsure.arguments, call_id=unsure.id, reason=reason)
+            )
         case _:
             raise ValueError(f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited")
 
@@ -109,7 +114,7 @@ def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> 
         # An approval holds for one try: a call that is in doubt again needs another one.
         unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
         approved = tuple(call_id for call_id in approved if call_id not in unsure)
-    came = replace(batch, results=batch.results + back, approved=approved, heard=batch.heard + outcome.heard)
+    came = replace(batch.with_results(*back), approved=approved, heard=batch.heard + outcome.heard)
     paid = charged(ledger, sum_of((outcome.spent, Spending(tool_calls=len(back)))), outcome.seconds)
     doubtful = unknown_outcomes_after(ledger.in_doubt, batch, back)
     return replace(state, ledger=replace(paid, in_doubt=doubtful), phase=Executed(batch=came))
@@ -129,7 +134,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
         return state.to(Ready())
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
     unrun = tuple(cut_short(call, awaited) for call in unanswered_calls(phase.batch))
-    batch = replace(phase.batch, results=phase.batch.results + unrun)
+    batch = phase.batch.with_results(*unrun)
     new = batch_record(batch)
     settled = phase.settled if isinstance(phase, Executed) else None
     earlier = (success_of(settled[0], settled[1].text, state.ledger.turn),) if settled else ()
@@ -175,11 +180,4 @@ def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected
     reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt is not None)
     unrun = NotRun(call_id=ask.call.id, reason=reason)
     remembered = state.note(rejected=(*state.ledger.rejected, ask.digest))
-    return remembered.to(Executed(batch=replace(batch, results=(*batch.results, unrun))))
-
-
-def _unanswered(ask: Ask, reason: str) -> Halt:
-    call, unsure = ask.call, ask.in_doubt
-    if unsure is None:
-        return ApprovalNeeded(tool=call.name, arguments=call.arguments, reason=reason)
-    return OutcomeUnknown(tool=unsure.name, arguments=unsure.arguments, call_id=unsure.id, reason=reason)
+    return remembered.to(Executed(batch=batch.with_results(unrun)))

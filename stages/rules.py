@@ -96,10 +96,10 @@ InDoubtPolicy = Literal["report", "ask"]
 """When a person is asked about a call whose outcome is unknown, because it was started and may have taken effect.
 
 - `ask`: before the model's next turn.
-- `report`: the model is told and continues with other tools; the person is asked before the next call of that tool,
-  whatever its arguments, and immediately if the run cannot end without the tool.
+- `report`: the model is told and continues with other tools. A person is asked before the next call of that tool,
+  whatever its arguments, or at once if the run cannot end without the tool.
 
-With nobody to ask, the run ends as `OutcomeUnknown`. Calls of tools that only read, or are idempotent, are retried.
+If nobody can be asked, the run ends as `OutcomeUnknown`. Calls of tools that only read, or are idempotent, are retried.
 """
 
 TextPolicy = Literal["nudge", "accept"]
@@ -293,7 +293,7 @@ def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
 
 
 def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
-    """The given tools that have succeeded, but whose successes are all out of date."""
+    """The given tools that have succeeded, but with results that are all out of date."""
     if not any(use.again_after for use in rules.order):
         return ()
     gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
@@ -302,7 +302,7 @@ def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, .
 
 
 def denied(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
-    """The given tools whose latest result does not count by their own rule, with no write since."""
+    """The given tools whose latest result does not count, with no write since."""
     judged = judged_tools(rules.order)
     latest = _latest_since_write(rules, ledger) if judged else {}
     return tuple(name for name in names if name in judged and name in latest and not latest[name].passed)
