@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from toolz import unique
 
 from stages.execution import call_digest
-from stages.message import Assistant, Kind, System, Tool, ToolCall, User
+from stages.message import Assistant, Kind, System, Tool, ToolCall, User, is_user_input
 from stages.rules import Rules
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json, optional_members
@@ -304,7 +304,7 @@ def refused_call(state: State) -> ToolCall | None:
     reply of several calls, those beside the refused one should be made again.
     """
     recent = [*takewhile(lambda m: not isinstance(m, Assistant), reversed(state.history))]
-    if any(isinstance(m, User) and m.kind is Kind.USER_INPUT for m in recent) or len(recent) == len(state.history):
+    if any(map(is_user_input, recent)) or len(recent) == len(state.history):
         return None
     match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
         case Assistant(calls=(call,)), [Tool() as answer] if _refuses(answer, call, state):

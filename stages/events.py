@@ -25,7 +25,7 @@ from stages.effect import (
     Undelivered,
 )
 from stages.halt import Halt
-from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge
+from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge, is_user_input
 from stages.offer import why_held
 from stages.reasoning import split_reasoning
 from stages.state import MAIN, Awaiting, Compaction, Completed, Done, Ending, Executed, State, SummaryOrder
@@ -330,7 +330,7 @@ def observe(before: State, after: State, outcome: Outcome | None = None) -> tupl
     unsummarized = (SummaryFailed(problem=problem) for problem in failed)
     grown = (MessageAdded(message=message) for message in added)
     fallen = (FellBack(reason=after.ledger.fallback),) if after.ledger.fallback != before.ledger.fallback else ()
-    steered = (Steered(text=m.text) for m in added if isinstance(m, User) and m.kind is Kind.USER_INPUT)
+    steered = (Steered(text=m.text) for m in added if is_user_input(m))
     return (
         *_answers(before, outcome),
         *grown,

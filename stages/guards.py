@@ -21,7 +21,7 @@ from stages.arithmetic import (
 from stages.budget import over_budget
 from stages.candidates import placeholder_arguments, values_to_try
 from stages.halt import PrerequisitesSkipped, StepsSkipped
-from stages.message import Assistant, Kind, Tool, ToolCall, User
+from stages.message import Assistant, Kind, Tool, ToolCall, is_user_input
 from stages.nudges import asked_back
 from stages.objection import (
     Custom,
@@ -342,12 +342,7 @@ def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) ->
     waits = unknown_outcome(tool, state.ledger) is not None
     optional = tool.optional
     values = tuple(
-        Unseen(
-            argument=b.argument,
-            value=_json(value),
-            sources=b.sources,
-            optional=b.argument in optional,
-        )
+        Unseen(argument=b.argument, value=_json(value), sources=b.sources, optional=b.argument in optional)
         for b, value in made_up
     )
     seen = tuple(
@@ -423,7 +418,7 @@ def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
     asked = {name: value for name, value in values.items() if name not in listed and not (again and _worked_out(value))}
     given = [(name, value) for name, value in asked.items() if _parts(value)]
     return tuple(
-        Unseen(argument=name, value=msgspec.json.encode(value).decode())
+        Unseen(argument=name, value=_json(value))
         for name, value in given
         if len(unseen_values(parts := _parts(value), Grounded(argument=name), state)) == len(parts)
     )
@@ -491,7 +486,7 @@ def no_echoes(tool: str, argument: str) -> Guard:
     """Object to calls of the tool whose argument repeats the user's last message. Counts as a refusal."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        said = next((m for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), None)
+        said = next(filter(is_user_input, reversed(state.history)), None)
         if said is None:
             return []
         words = _words(said.text)
@@ -570,7 +565,7 @@ def _times(call: ToolCall, state: State, *, written: bool, most: int) -> int:
     turns = turns if written else turns[:1]
     if len(turns) <= answered:
         return answered
-    asked = next((m.turn for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), 0)
+    asked = next((m.turn for m in reversed(state.history) if is_user_input(m)), 0)
     return max(answered, sum(turn > asked for turn in turns))
 
 

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 from msgspec.structs import replace
 
 from stages.effect import Budget, Price
-from stages.message import FAILURES, Kind, Message, Tool, ToolCall, User, outcome_of
+from stages.message import FAILURES, Tool, ToolCall, is_user_input, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.progress import RepeatPolicy
@@ -35,7 +35,7 @@ def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
     known, before = _known(wanted, state)
     history = state.history[known:]
     errors = [m.text for m in history if isinstance(m, Tool) and _failed(m)]
-    asked = [_WORDS.findall(m.text.lower()) for m in history if _asks(m)]
+    asked = [_WORDS.findall(m.text.lower()) for m in history if is_user_input(m)]
     left = wanted.difference(before.named)
     found = {name for name in left if _in_errors(name, errors) or any(_all_in(name, said) for said in asked)}
     return wanted & found.union(before.named)
@@ -44,7 +44,7 @@ def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
 def times_asked(state: State) -> int:
     """Number of user messages."""
     known, before = _known((), state)
-    return before.asked + sum(map(_asks, state.history[known:]))
+    return before.asked + sum(map(is_user_input, state.history[known:]))
 
 
 def with_spoken(names: Collection[str], state: State) -> State:
@@ -64,10 +64,6 @@ def _known(names: Collection[str], state: State) -> tuple[int, Spoken]:
     spoken = state.memo.spoken
     known = known_messages(state.history, spoken.length, spoken.last) if {*spoken.tools}.issuperset(names) else 0
     return known, spoken if known else Spoken()
-
-
-def _asks(message: Message) -> bool:
-    return isinstance(message, User) and message.kind is Kind.USER_INPUT
 
 
 def _failed(answer: Tool) -> bool:

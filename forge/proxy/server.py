@@ -10,7 +10,7 @@ from forge.backends import named
 from forge.connection import AnyBackend, Connection, Setup
 from forge.door.listening import Server
 from forge.observation import observe_with
-from forge.proxy.app import App, refuse_open_house
+from forge.proxy.app import App, refuse_without_key
 from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.http_upstream import HttpUpstream
@@ -51,7 +51,7 @@ class ProxyServer(Server):
     ) -> None:
         self._backend = named(backend) if isinstance(backend, str) else backend
         self._options, self._watch = options or ProxyOptions(), watch
-        refuse_open_house(self._options)
+        refuse_without_key(self._options)
         super().__init__(self._options)
 
     async def _application(self, opening: AsyncExitStack) -> App:
