@@ -197,7 +197,7 @@ def _tail(rules: Rules, target: Target) -> _Tail:
 def _tail_of_summary(rules: Rules, target: Target) -> Raw:
     """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
     if target.mode == "constrained":
-        return target.wire.tail(None, wires.SUMMARY)
+        return target.wire.tail(None, wires.SUMMARY_SCHEMA)
     return target.wire.tail(_tools(rules, target) if target.mode == "native" else None, None)
 
 
