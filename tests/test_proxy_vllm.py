@@ -144,7 +144,7 @@ DEMANDS: list[tuple[Callable[..., Awaitable[Found]], Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("first", FREE, ids=lambda ask: ask.__name__)
+@pytest.mark.parametrize("first", [chat, responses_streamed, messages], ids=lambda ask: ask.__name__)
 async def test_tools_that_vllm_refuses_are_asked_for_in_the_prompt_and_the_server_is_remembered(
     vllm: str, first: Callable[[Clients], Awaitable[Found]], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -274,8 +274,7 @@ def long(filler: str) -> Any:
 
 
 @pytest.mark.parametrize("filler", FILLERS)
-@pytest.mark.parametrize("tokenizer", [True, False], ids=["counted", "uncounted"])
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("tokenizer", "stream"), [(True, True), (False, False)], ids=["counted", "uncounted"])
 async def test_a_prompt_that_vllm_stops_counting_is_cut_until_it_fits(
     vllm: str, filler: str, tokenizer: bool, stream: bool
 ) -> None:

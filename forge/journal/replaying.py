@@ -208,7 +208,6 @@ def _choice(tool: ToolSpec, offered: Offer) -> str:
     limited += [f"{name}: a value that was seen" for name in offered.seen.get(tool.name, ())]
     if tried := offered.tried.get(tool.name):
         limited.append(f"not {' or '.join(sorted(tried))}")
-    limited += [f"without {name}" for name in sorted(offered.omitted.get(tool.name, ()))]
     if tool.calculated and offered.numbers:
         limited.append(f"numbers: {' or '.join(map(str, offered.numbers))}")
     return f"{tool.name} ({', '.join(limited)})" if limited else tool.name

@@ -71,9 +71,11 @@ def _encode_message(message: Message) -> WireMessage:
         case Tool():
             return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
         case Assistant():
-            made = ((call.id, _WireFunction(name=call.name, arguments=call.arguments)) for call in message.calls)
-            calls = tuple(_WireCall(id=call_id, function=function) for call_id, function in made)
-            return WireMessage(role="assistant", content=message.text, tool_calls=calls)
+            calls = [
+                _WireCall(id=call.id, function=_WireFunction(name=call.name, arguments=call.arguments))
+                for call in message.calls
+            ]
+            return WireMessage(role="assistant", content=message.text, tool_calls=tuple(calls))
         case User():
             return WireMessage(role="user", content=message.text)
         case System():
