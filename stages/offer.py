@@ -113,15 +113,19 @@ def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
     return offer(rules, state).tools
 
 
-def remember(rules: Rules, state: State) -> State:
-    """The state with a memo of what each turn looks for in its messages, so that none is read twice.
+def remembering(rules: Rules) -> Callable[[State], State]:
+    """A function that adds a memo of what each turn looks for in its messages, so that none is read twice.
 
     The values that messages show are indexed only for runs that continue. In the proxy, each request is a new
     state, and most values are found near the end of its history.
     """
-    if state.known() and any(tool.grounded or tool.calculated for tool in rules.tools):
-        state = with_shown(state)
-    return with_spoken(rules.withheld, state) if rules.withheld else state
+    valued = any(tool.grounded or tool.calculated for tool in rules.tools)
+
+    def remember(state: State) -> State:
+        state = with_shown(state) if valued and state.known() else state
+        return with_spoken(rules.withheld, state) if rules.withheld else state
+
+    return remember
 
 
 # The narrowings, in order.
