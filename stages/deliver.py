@@ -85,7 +85,10 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
                 OutcomeUnknown(tool=unsure.name, arguments=unsure.arguments, call_id=unsure.id, reason=reason)
             )
         case _:
-            raise ValueError(f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited")
+            problem = f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited"
+            if isinstance(effect, Send):
+                problem += "; the `send` of a backend returns Replied or Undelivered of stages.effect"
+            raise ValueError(problem)
 
 
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
