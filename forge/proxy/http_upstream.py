@@ -35,7 +35,7 @@ from forge.proxy.upstream import (
 )
 from stages.effect import Fault
 from stages.repair.decoding import decode
-from stages.wire.deltas import BODY_KEPT, cut_body
+from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
 _H = TypeVar("_H", Heard, Refusal, Heard | Refusal)
