@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from forge.backends import named
 from forge.connection import AnyBackend, Connection, Setup
 from forge.door.listening import Server
+from forge.masking import Hidden
 from forge.observation import observe_with
 from forge.proxy.app import App, refuse_without_key
 from forge.proxy.endpoint_client import endpoint_client
@@ -80,6 +81,9 @@ async def _application(
 ) -> AsyncIterator[tuple[App, Service]]:
     """The application in front of that connection, and its service."""
     endpoint, tally = connection.endpoint, Tally()
+    if endpoint is not None and options.backend_api_key:
+        endpoint = replace(endpoint, hidden=endpoint.hidden | Hidden((options.backend_api_key,)))
+        connection = replace(connection, endpoint=endpoint)
     limit = endpoint.context_limit if endpoint else 0
     setup = _open_to_text(connection.setup)
     async with AsyncExitStack() as opened:
