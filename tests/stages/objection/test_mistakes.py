@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.message import status_of
@@ -14,6 +14,7 @@ NAMES: tuple[NudgeKind, ...] = get_args(NudgeKind)
 wrongs = st.one_of([st.from_type(kind) for kind in get_args(Wrong)])
 
 
+@settings(max_examples=5)  # the names and counts of a kind are the same whatever it holds
 @given(st.data())
 def test_each_name_for_a_users_words_is_one_of_some_kind(data: st.DataObject) -> None:
     mistakes = [mistake_of(data.draw(st.from_type(kind))) for kind in get_args(Wrong)]
@@ -27,6 +28,7 @@ def test_the_mark_of_a_correction_is_known_where_only_its_text_is_left(wrong: Wr
     assert status_of(f"[{prefix}] It was not run.") == ("not_run" if prefix else "succeeded")
 
 
+@settings(max_examples=10)
 @given(st.lists(wrongs.map(lambda wrong: Objection(wrong=wrong))), st.from_type(Ledger))
 def test_a_batch_counts_once_in_each_count_that_it_names(objections: list[Objection], ledger: Ledger) -> None:
     named = {mistake_of(objection.wrong).counter for objection in objections}

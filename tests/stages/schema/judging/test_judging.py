@@ -1,8 +1,6 @@
 """A check takes bounded work, whatever the schema; where that is too little, it says so or takes any value."""
 
 import json
-import time
-from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -18,26 +16,13 @@ SMALL = [
 ]
 
 
-def processor_time(function: Callable[[], object]) -> float:
-    began = time.process_time()
-    function()
-    return time.process_time() - began
-
-
 @pytest.mark.parametrize("hostile", SMALL, ids=lambda each: each.name)
 def test_a_hostile_schema_costs_little(hostile: Hostile) -> None:
-    """Some milliseconds; `tests/soak/test_hostile_schemas.py` measures them. Without bounds many of these never end."""
-    plain = min(processor_time(lambda: sum(range(1_000_000))) for _ in range(3))
+    """Without bounds many of these never end; `tests/soak/test_hostile_schemas.py` measures the milliseconds."""
     schema, arguments = json.dumps(hostile.schema).encode(), json.dumps(hostile.arguments)
-
-    def used() -> None:
-        check = checker(schema)
-        assert isinstance(check(arguments), Fits | Misfit)
-        project(schema, "llama.cpp")
-        project(schema, "openai-strict")
-
-    # The least of three: a collection of the garbage of all tests may fall into one.
-    assert min(processor_time(used) for _ in range(3)) < 60 * plain
+    assert isinstance(checker(schema)(arguments), Fits | Misfit)
+    project(schema, "llama.cpp")
+    project(schema, "openai-strict")
 
 
 def branching(depth: int, leaf: Json) -> Json:
@@ -67,11 +52,9 @@ def written(depth: int, leaf: Json = 1) -> str:
     return msgspec.json.encode({"tree": branching(depth, leaf)}).decode()
 
 
-def test_a_tree_of_two_kinds_takes_time_linear_in_its_nodes() -> None:
-    small, large = (written(depth) for depth in (8, 11))
-    assert isinstance(TREE(small), Fits)
-    once = min(processor_time(lambda: TREE(small)) for _ in range(3))
-    assert min(processor_time(lambda: TREE(large)) for _ in range(3)) < 27 * once
+def test_a_tree_of_two_kinds_is_read_in_time() -> None:
+    """By trying both kinds at each of its 4,095 nodes it would not be."""
+    assert isinstance(TREE(written(11)), Fits)
 
 
 def test_in_a_tree_of_two_kinds_the_wrong_leaf_is_found_and_mended() -> None:
