@@ -1,6 +1,7 @@
 """Batches: which calls of one reply run, what a refused one does to the others, and arguments that are no values."""
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from forge import Workflow, run_sync, tool
@@ -169,7 +170,10 @@ def test_a_placeholder_is_corrected_and_never_run() -> None:
 def test_the_laws_of_guards() -> None:
     arguments = st.sampled_from(['{"what":"<what>"}', '{"what":"C-204"}', '{"what":["<result>"]}', "{}"])
     assert_guard_laws(
-        no_placeholders(Desk().workflow.rules), tools=["look", "fail"], arguments=arguments, max_examples=30
+        no_placeholders(Desk().workflow.rules),
+        tools=["look", "fail"],
+        arguments=arguments,
+        max_examples=settings().max_examples // 3,
     )
 
 
