@@ -63,7 +63,6 @@ def test_a_branch_is_whole_and_at_rest(state: State, count: int | None) -> None:
         ((), RESULT, "not waiting for one; waiting are: none"),
         ((SAID, RESULT), RESULT, "not waiting"),
         ((SAID,), User(text="Hi"), "look (call_000000001)"),
-        ((SAID,), SAID, "add the results of these calls first"),
     ],
 )
 def test_a_result_follows_its_call_and_nothing_else_does(history: History, message: Message, problem: str) -> None:

@@ -1,6 +1,6 @@
 """Functions of users that cannot be asked as forge asks them are told in a sentence, before they are called."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -9,10 +9,6 @@ from stages.options import unfit_function
 
 
 async def slow(state: object, calls: object) -> None: ...
-
-
-async def stream(state: object, calls: object) -> AsyncIterator[None]:
-    yield
 
 
 class Slow:
@@ -32,11 +28,8 @@ def named(state: object, calls: object, *, strict: bool) -> None: ...
     ("given", "says"),
     [
         (slow, "slow is async; it is asked for its answer at once, so define it with `def`"),
-        (stream, "stream is async; "),
         (Slow(), "Slow is async; "),
-        (partial(slow, None), "partial is async; "),
         (one, "one cannot be called as one(state, calls): too many positional arguments"),
-        (three, "three cannot be called as three(state, calls): missing a required argument: 'more'"),
         (named, "named cannot be called as named(state, calls): missing a required "),
         (partial(one, None), "partial cannot be called as partial(state, calls): too many"),
     ],
@@ -45,8 +38,6 @@ def test_what_cannot_be_asked(given: Callable[..., object], says: str) -> None:
     assert (unfit_function(given, "state", "calls") or "").startswith(says)
 
 
-@pytest.mark.parametrize(
-    "given", [lambda state, calls: [], lambda *_: [], lambda state, calls, strict=True: [], partial(three, more=1), max]
-)
+@pytest.mark.parametrize("given", [lambda state, calls: [], lambda *_: [], partial(three, more=1), max])
 def test_what_can(given: Callable[..., object]) -> None:
     assert unfit_function(given, "state", "calls") is None

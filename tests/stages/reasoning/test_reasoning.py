@@ -19,12 +19,7 @@ from stages.reasoning import (
 CALL = '<tool_call>{"name":"look"}</tool_call>'
 TAGS = [
     ("<think>", "</think>"),
-    ("<Thinking>", "</Thinking>"),
-    ("<reasoning>", "</reasoning>"),
-    ("[THINK]", "[/THINK]"),
     ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<seed:think>", "</seed:think>"),
     ("<|channel>thought", "<channel|>"),
 ]
 
@@ -45,7 +40,6 @@ def test_what_stands_between_tags_is_reasoning(opening: str, closing: str) -> No
         ('{"text":"<think>a</think>"}', "", '{"text":"<think>a</think>"}'),
         ("<|channel|>analysis<|message|>Hm.<|end|>Hello.", "Hm.", "Hello."),
         (" Hello. ", "", "Hello."),
-        ("", "", ""),
     ],
 )
 def test_whole_replies(text: str, reasoning: str, rest: str) -> None:
@@ -74,7 +68,7 @@ def test_a_text_without_tags_has_no_reasoning(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "start"), [("Hello <thi", 6), ("Hello", 5), ("a < b", 2), ("Hello <|channel", 6), ("a\n", 1), ("<b>", 3)]
+    ("text", "start"), [("Hello <thi", 6), ("Hello", 5), ("Hello <|channel", 6), ("a\n", 1), ("<b>", 3)]
 )
 def test_a_tag_whose_end_has_not_come_yet_is_waited_for(text: str, start: int) -> None:
     assert open_tag_start(text, 0) == start

@@ -15,7 +15,6 @@ AGENTS = ("a", "b", "c", "d")
     ("path", "to", "said"),
     [
         ("a", "b", ""),
-        ("ab", "a", ""),
         ("aba", "c", ""),
         ("aba", "b", "second time"),
         ("a", "a", "itself"),

@@ -10,7 +10,6 @@ from stages.retry import Backoff, Tries
 
 LOADING = Fault(kind="status", detail="", status=503, body='{"error":{"message":"Loading model","code":503}}')
 BUSY = Fault(kind="status", detail="", status=503, body='{"error":{"message":"no slot available","code":503}}')
-HOSTED = Fault(kind="status", detail="", status=500, body='{"error":{"message":"We had an error","code":null}}')
 STUCK = Fault(kind="status", detail="", status=500, body='{"error":{"code":500,"message":"Failed to parse"}}')
 
 
@@ -29,18 +28,12 @@ def waits(*faults: Fault, policy: Backoff | None = None, chance: float = 1.0) ->
     ("fault", "expected"),
     [
         (Fault(kind="unreachable", detail=""), [0.5, 1.0, 2.0, None]),
-        (Fault(kind="interrupted", detail=""), [0.5, 1.0, 2.0, None]),
         (BUSY, [0.5, 1.0, 2.0, None]),
-        (HOSTED, [0.5, 1.0, 2.0, None]),
         (STUCK, [0.5, None]),
         (Fault(kind="reported", detail="", status=529), [0.5, 1.0, 2.0, None]),
         (Fault(kind="reported", detail=""), [0.5, None]),
         (Fault(kind="reported", detail="", status=400), [None]),
-        (Fault(kind="malformed", detail=""), [0.5, None]),
-        (Fault(kind="status", detail="", status=404), [None]),
         (Fault(kind="timeout", detail=""), [None]),
-        (Fault(kind="tls", detail=""), [None]),
-        (Fault(kind="too_large", detail=""), [None]),
         (Fault(kind="status", detail="", status=429, retry_after=7.0), [7.5, 7.5, 7.5, None]),
         (Fault(kind="status", detail="", status=429, retry_after=61.0), [None]),
         (Fault(kind="status", detail="", status=429, retriable=False), [None]),

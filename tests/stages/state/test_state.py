@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stages.effect import Request, Send
 from stages.message import Assistant, History, System, User, size
-from stages.state import Awaiting, Folded, Memo, Prompt, State, Success
+from stages.state import Awaiting, Memo, Prompt, State, Success
 from tests.property.strategies import histories
 
 HISTORY = (System(text="Do the work."), User(text="Go."))
@@ -20,7 +20,7 @@ def shown(known: int, state: State) -> State:
     return State(history=state.history, prompts=(prompt,), memo=Memo(last=last))
 
 
-@pytest.mark.parametrize("strange", ["Done.", None, ("Done.",)])
+@pytest.mark.parametrize("strange", ["Done.", ("Done.",)])
 def test_what_is_no_message_is_not_said(strange: object) -> None:
     with pytest.raises(TypeError, match=r"say\(\) takes messages, such as User\(text=…\), not "):
         State(history=()).say(strange)  # type: ignore[arg-type]  # that is what is tried
@@ -59,7 +59,6 @@ def test_another_history_is_measured_anew() -> None:
     ("state", "text"),
     [
         (State(history=()), "State(Ready, turn 0, 0 messages, done: nothing)"),
-        (State(history=HISTORY[:1]).to(Folded(view=())), "State(Folded, turn 0, 1 message, done: nothing)"),
         (
             State(history=HISTORY * 500, phase=Awaiting(effect=Send(request=Request(), turn=2))).note(
                 turn=2, successes=(Success(name="look", arguments="{}"),) * 2

@@ -31,10 +31,7 @@ NATIVE = (
     ("text", "content", "expected"),
     [
         (CALL, CALL, [0.75 * 0.75]),
-        (f"```json\n{CALL}\n```", CALL, [0.75 * 0.75]),
         (f'[{CALL}, {{"tool": "read", "args": {{}}}}]', "", [0.75 * 0.75, 1.0]),
-        (f"{CALL}\n{CALL}", "", [0.75 * 0.75] * 2),
-        (f'{{"call": {CALL}}}', "", [0.75 * 0.75]),
         (f'<think>perhaps {{"tool": "read", "args": {{}}}}</think>{CALL}', CALL, [0.75 * 0.75]),
         (NATIVE, "", [0.75 * 0.75]),
         ('{"tool": "drop", "args": {}}', "", []),
@@ -44,10 +41,7 @@ NATIVE = (
     ],
     ids=[
         "alone",
-        "fenced",
         "list",
-        "lines",
-        "wrapped",
         "after thoughts",
         "native",
         "unknown",

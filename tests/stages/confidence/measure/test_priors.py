@@ -1,6 +1,5 @@
 """Priors: what is divided out of a choice, laws over any shares, and what is no prior."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,7 +60,7 @@ def test_a_favourite_that_is_no_more_probable_than_usual_gives_way() -> None:
     assert rewritten('{"queue": "sales", "note": "x"}', after) == '{"queue":"billing","note":"x"}'
 
 
-@pytest.mark.parametrize(("tool", "argument"), [("other", "queue"), ("route", "other"), ("route", "")])
+@pytest.mark.parametrize(("tool", "argument"), [("other", "queue"), ("route", "")])
 def test_other_choices_stay_as_they_are(tool: str, argument: str) -> None:
     usual = Prior(tool="route", argument="queue", values=VALUES, shares=(0.02, 0.9, 0.08), replies=50)
     call = routed((0.2, 0.75, 0.05), tool, argument)
@@ -82,9 +81,3 @@ def test_the_tool_that_was_chosen_has_no_prior() -> None:
 def test_what_is_no_distribution_is_refused(wrong: tuple[float, ...]) -> None:
     with pytest.raises(OptionError, match=r"Prior of route\.queue: each of the values needs a share above 0"):
         Prior(tool="route", argument="queue", values=VALUES, shares=wrong, replies=5)
-
-
-@given(SHARES)
-def test_they_are_the_same_written_and_read(given: tuple[float, ...]) -> None:
-    (prior,) = priors_of([routed(given)])
-    assert msgspec.json.decode(msgspec.json.encode(prior), type=Prior) == prior

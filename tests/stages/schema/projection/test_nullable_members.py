@@ -9,19 +9,13 @@ from hypothesis import strategies as st
 
 from stages.schema import Fits, checker
 from stages.schema.projection import MOST_OPTIONAL, written_or_null
-from stages.schema.value import Json, optional_members
+from stages.schema.value import Json
 
 KINDS: list[Json] = [{"type": "string"}, {"type": "integer"}, {"type": "array", "items": {"type": "string"}}]
 
 
 def schema(members: dict[str, Json], *required: str) -> dict[str, Json]:
     return {"type": "object", "properties": members, "required": [*required], "additionalProperties": False}
-
-
-def test_which_members_are_optional() -> None:
-    assert optional_members(schema({"a": {}, "b": {}}, "a")) == {"b"}
-    assert optional_members({"type": "object"}) == frozenset()
-    assert optional_members({"type": "object", "properties": {"a": {}}}) == {"a"}
 
 
 def test_an_optional_member_is_written_or_null() -> None:

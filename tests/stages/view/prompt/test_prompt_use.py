@@ -1,14 +1,11 @@
 """Prompt use: what the next prompt takes, by what it is taken for."""
 
-from hypothesis import given
-
 from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call
 from stages.saved import load, save
 from stages.state import State
 from stages.tokens import tokens_of
 from stages.view.prompt import prompt_use
-from tests.property.machine import reachable
 
 
 @tool(effect="read")
@@ -39,9 +36,3 @@ def test_only_the_messages_grow_and_a_saved_run_takes_the_same() -> None:
     assert long.messages > 2 * short.messages
     state = ended(1)
     assert prompt_use(load(save(state))) == prompt_use(state)
-
-
-@given(reachable())
-def test_nothing_takes_less_than_nothing(state: State) -> None:
-    use = prompt_use(state)
-    assert min(use.system, use.tools, use.messages, use.limit) >= 0

@@ -126,11 +126,8 @@ def test_tools_in_namespaces_have_the_shortest_name_that_is_theirs_alone() -> No
 
 CHOICES = [
     (None, Choice()),
-    ("auto", Choice()),
     ("none", Choice(mode="none")),
-    ("required", Choice(mode="required")),
     ({"type": "function", "name": "look"}, Choice(mode="required", tools=("look",))),
-    ({"type": "custom", "name": "patch"}, Choice(mode="required", tools=("patch",))),
     (
         {
             "type": "allowed_tools",
@@ -231,9 +228,7 @@ def test_a_required_call_of_tools_that_only_another_server_runs_is_refused() -> 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"model": None}, "model", "expected string, got null"),
-    ({"input": 3}, "input", "expected string | array | null"),
     ({"input": []}, "input", "at least one item"),
-    ({"input": None}, "input", "at least one item"),
     ({"input": [{}]}, "input[0].role", "it is missing"),
     ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role", "must be user, assistant, system or developer"),
     ({"input": [{"role": "user", "content": 3}]}, "input[0].content", "expected string | array | null"),
@@ -325,7 +320,6 @@ def test_a_reply_is_written_as_clients_read_it() -> None:
     ("finish", "status", "details"),
     [
         ("stop", "completed", None),
-        ("tool_calls", "completed", None),
         ("abort", "completed", None),
         ("length", "incomplete", {"reason": "max_output_tokens"}),
         ("content_filter", "incomplete", {"reason": "content_filter"}),

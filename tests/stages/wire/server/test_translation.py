@@ -13,7 +13,6 @@ from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
 
 SCHEMA: dict[str, object] = {"type": "object", "properties": {"n": {"type": "integer"}}}
 NAMED: dict[str, object] = {"type": "json_schema", "json_schema": {"name": "number", "schema": SCHEMA}}
-STRICT: dict[str, object] = {"type": "json_schema", "json_schema": {"name": "number", "schema": SCHEMA, "strict": True}}
 ANY = {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}}
 LOOK = {"type": "function", "function": {"name": "look"}}
 
@@ -36,11 +35,6 @@ CASES: list[tuple[dict[str, object], Wire, Sampling]] = [
     ({"reasoning_effort": "none"}, OLLAMA, Sampling(extra={"think": False})),
     ({"parallel_tool_calls": False}, OPENAI, Sampling()),
     ({"parallel_tool_calls": False, "tools": [LOOK]}, OPENAI, Sampling(extra={"parallel_tool_calls": False})),
-    (
-        {"parallel_tool_calls": False, "tools": [LOOK]},
-        ANTHROPIC,
-        Sampling(extra={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
-    ),
     ({"parallel_tool_calls": False, "tools": [LOOK], "tool_choice": "required"}, ANTHROPIC, Sampling()),
 ]
 
@@ -56,7 +50,6 @@ def test_options_are_said_in_the_words_of_the_backend(
 
 FORMS: list[tuple[dict[str, object], Wire, dict[str, object]]] = [
     (NAMED, wire(Dialect()), {"response_format": NAMED}),
-    (STRICT, wire(Dialect(constrain="strict")), {"response_format": STRICT}),
     (NAMED, OPENAI, {"response_format": NAMED}),
     ({"type": "json_object"}, wire(Dialect()), {"response_format": {"type": "json_object"}}),
     ({"type": "json_object"}, OPENAI, {"response_format": ANY}),

@@ -65,7 +65,6 @@ def test_a_backend_without_one_is_told_what_to_do() -> None:
         ),
         ('{"done_and_found":"A.","did_not_work":"","still_open":" "}', "A."),
         ('{"done_and_found":"A."}', '{"done_and_found":"A."}'),
-        ("Plain words.", "Plain words."),
     ],
 )
 def test_a_summary_is_its_words(text: str, words: str) -> None:

@@ -22,11 +22,9 @@ ANY, ONE = ("look", "fail"), ("look",)
     ("dialect", "tools", "choice"),
     [
         (Dialect(tool_choice="required"), ONE, "required"),
-        (Dialect(tool_choice="named"), ANY, "required"),
         (Dialect(tool_choice="named"), ONE, {"type": "function", "function": {"name": "look"}}),
         (CLAUDE, ANY, {"type": "any"}),
         (CLAUDE, ONE, {"type": "tool", "name": "look"}),
-        (replace(CLAUDE, tool_choice="required"), ONE, {"type": "any"}),
     ],
 )
 def test_the_demand_in_each_protocol(dialect: Dialect, tools: tuple[str, ...], choice: object) -> None:
@@ -65,7 +63,6 @@ def test_a_profile_that_contradicts_itself_is_refused() -> None:
     ("facts", "takes"),
     [
         (Facts(calls="native", required=True, named=True), "named"),
-        (Facts(calls="native", required=True, named=False), "required"),
         (Facts(calls="native", required=False, named=True), "none"),
         (Facts(kind="vllm"), "named"),
         (Facts(kind="vllm", calls="refused"), "none"),
