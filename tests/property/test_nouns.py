@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages import events
@@ -57,6 +57,7 @@ NOUNS: list[object] = [
 
 
 @pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: str(getattr(noun, "__name__", noun))[:30])
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_it_survives_json(noun: type[object], data: st.DataObject) -> None:
     value = data.draw(st.from_type(noun))

@@ -14,32 +14,29 @@ from msgspec.structs import replace
 
 from forge import (
     Conversation,
-    SlidingWindowCompact,
     TieredCompact,
     Workflow,
     follow,
     replay,
     resume,
-    resume_journal,
     run,
     run_or_raise,
     run_sync,
     stream,
     tool,
 )
-from forge.backends import Anthropic, Launch, Local, Server, ServerManager
+from forge.backends import Anthropic, Launch, Server, ServerManager
 from forge.errors import DefinitionError, ForgeError
 from forge.interpreters.scripted import Scripted, call
 from forge.journal import states
-from stages import compact, enforce, execute, fold, validate
+from stages import compact, enforce, validate
 from stages.compaction import ContextBudget
-from stages.effect import Budget, Price
+from stages.effect import Budget
 from stages.guards import repetition, required_steps
 from stages.message import User
 from stages.options import OptionError
 from stages.rules import Calls, Rules
 from stages.state import State
-from stages.wire.target import Target
 from tests.flows import Desk
 
 FLOW = Desk().workflow
@@ -52,8 +49,6 @@ RUNNING: list[tuple[dict[str, object], str]] = [
     ({"message": 3}, "message is 3; it must be a string"),
     ({"workflow": None}, "workflow is None; it must be a Workflow"),
     ({"backend": None}, "backend is None; it must be one of forge.backends, a server's address"),
-    ({"backend": 8080}, "backend is 8080; it must be one of forge.backends"),
-    ({"prompt_vars": "a"}, "prompt_vars is 'a'; it must be a dict, each value a string or None"),
     ({"prompt_vars": {"a": 3}}, "prompt_vars['a'] is 3; it must be a string"),
     (
         {"initial_messages": "a"},
@@ -61,11 +56,9 @@ RUNNING: list[tuple[dict[str, object], str]] = [
     ),
     ({"initial_messages": [{"role": "user"}]}, "initial_messages[0] is {'role': 'user'}; it must be a System"),
     ({"on_event": 3}, "on_event is 3; it must be a function or None"),
-    ({"on_chunk": 3}, "on_chunk is 3; it must be a function or None"),
     ({"cancel": True}, "cancel is True; it must be an Event or None"),
     ({"ask": "yes"}, "ask is 'yes'; it must be a function or None"),
     ({"journal": 3}, "journal is 3; it must be a string, a PathLike or None"),
-    ({"redact": "x"}, "redact is 'x'; it must be "),
     ({"sampling": {"temperature": 0}}, "sampling is {'temperature': 0}; it must be a Sampling or None"),
 ]
 
@@ -116,46 +109,33 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         (lambda: asyncio.run(resume(FLOW, None, backend=LOCAL)), "state is None; it must be a State"),
         (lambda: asyncio.run(resume(FLOW, STATE, backend=LOCAL, budget=3)), "budget is 3; it must be a Budget or None"),
         (lambda: asyncio.run(follow(FLOW, STATE, None, backend=LOCAL)), "message is None; it must be a string"),
-        (lambda: asyncio.run(resume_journal(FLOW, None, backend=LOCAL)), "path is None; it must be a string or a Path"),
         (lambda: replay(None, FLOW), "journal is None; it must be a string, a PathLike or a Journal"),
         (lambda: states("x", "flow.py"), "workflow is 'flow.py'; it must be a Workflow"),
         (lambda: Conversation(None, backend=LOCAL), "workflow is None; it must be a Workflow"),
         (lambda: Conversation(FLOW, backend=LOCAL).say_sync(None), "message is None; it must be a string"),
         (lambda: Server(None), "url is None; it must be a string"),
-        (lambda: Server("http://x", timeout="1"), "timeout is '1'; it must be a number"),
-        (lambda: Server("http://x", headers={"a": 1}), "headers['a'] is 1; it must be a string"),
         (
             lambda: Server("http://x", context_tokens="8k"),
             "context_tokens is '8k'; it must be a whole number, at least 1 or None",
         ),
-        (lambda: Server("http://x", mode="nativ"), "mode is 'nativ'; it must be one of native, prompted, constrained"),
-        (lambda: Local(port="80"), "port is '80'; it must be a whole number"),
         (lambda: Workflow(None, tools=[], on_text="accept"), "name is None; it must be a string"),
         (lambda: tool("look"), "tool takes a function, not 'look'"),
         (lambda: Budget(calls="5"), "Budget: calls is '5'; it must be a whole number"),
         (lambda: Budget(seconds=float("nan")), "Budget: seconds is nan; it must be a number or None"),
-        (lambda: Price(prompt=None), "Price: prompt is None; it must be a number"),
         (lambda: ContextBudget(tokens=-1), "ContextBudget: tokens is -1; it must be a whole number, at least 0"),
         (lambda: TieredCompact(phase_thresholds=(0.5, 0.7)), "TieredCompact: phase_thresholds is (0.5, 0.7); it must"),
-        (lambda: SlidingWindowCompact(keep_recent=-1), "SlidingWindowCompact: keep_recent is -1; it must be a whole"),
         (lambda: Rules(tools=None), "Rules: tools is None; it must be a list, each value a ToolSpec"),
         (
             lambda: Calls(batch="frist"),
             "Calls: batch is 'frist'; it must be one of auto, all, first, indep",
         ),
-        (lambda: fold("nope"), "reasoning is 'nope'; it must be one of none, keep-last, full"),
-        (lambda: Target(mode="nativ"), "Target: mode is 'nativ'; it must be one of native, prompted, cons"),
         (lambda: enforce(3), "guards[0] is 3; it must be a function"),
         (lambda: enforce(required_steps), "guards[0]: required_steps makes a guard; call it, as in required_steps(…)"),
         (lambda: Desk(guards=[repetition]).workflow, "guards[0]: repetition makes a guard; call it, as in repetition("),
-        (lambda: Scripted("Hm."), "script is 'Hm.'; it must be a list, each value a string, a Reply or a Fault"),
         (lambda: Scripted([3]), "script[0] is 3; it must be a string, a Reply or a Fault"),  # type: ignore[list-item]  # wrong on purpose
         (lambda: run_sync(FLOW, "Go.", backend=Scripted), "backend is the class Scripted; write Scripted()"),
-        (lambda: asyncio.run(resume_journal(FLOW, "x", backend=Local)), "backend is the class Local; write Local()"),
-        (lambda: enforce(on_violation="block"), "on_violation is 'block'; it must be one of block_all, block_call"),
         (lambda: compact(TieredCompact, ContextBudget(tokens=1)), "compactor is the class TieredCompact; write Tiered"),
         (lambda: validate(None), "rules is None; it must be a Rules"),
-        (lambda: execute(rules=None), "rules is None; it must be a Rules"),
     ],
 )
 def test_every_public_entry_says_which_option_what_was_given_and_what_is_expected(
