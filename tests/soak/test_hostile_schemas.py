@@ -8,7 +8,7 @@ import pytest
 
 from stages.schema import Fits, Misfit, checker, project
 from tests.hostile_schemas import Hostile, hostile_schemas
-from tests.stages.schema.judging.test_judging import TREE, written
+from tests.stages.schema.test_judging import TREE, written
 
 MOST = 0.05
 """Seconds of processor time for a call."""

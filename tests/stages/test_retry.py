@@ -1,12 +1,16 @@
 """The retry policy, as the pure function that it is; and what a server's Retry-After comes to."""
 
+from itertools import pairwise
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forge.interpreters.http import retry_after
 from stages.effect import Fault
-from stages.retry import Backoff, Tries
+from stages.halt import Halt
+from stages.retry import MAX_HOPS, Backoff, Tries, another_model_may_help, refused_hop
 
 LOADING = Fault(kind="status", detail="", status=503, body='{"error":{"message":"Loading model","code":503}}')
 BUSY = Fault(kind="status", detail="", status=503, body='{"error":{"message":"no slot available","code":503}}')
@@ -115,3 +119,45 @@ def test_what_a_server_asks_to_wait(headers: dict[str, str], seconds: float | No
 def test_any_header_is_read_or_left(text: str) -> None:
     seconds = retry_after({"retry-after": text, "date": text}, now=0.0)
     assert seconds is None or seconds >= 0
+
+
+# --- Hops: a message is handed over a bounded number of times, and never back and forth
+
+AGENTS = ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "said"),
+    [
+        ("a", "b", ""),
+        ("aba", "c", ""),
+        ("aba", "b", "second time"),
+        ("a", "a", "itself"),
+        ("a", "x", "none of the agents: a, b, c, d"),
+    ],
+)
+def test_who_may_hand_over_to_whom(path: str, to: str, said: str) -> None:
+    refused = refused_hop(path, to, AGENTS)
+    assert said in refused
+    assert bool(said) == bool(refused)
+
+
+@given(st.lists(st.sampled_from(AGENTS), min_size=1, max_size=60), st.integers(0, MAX_HOPS))
+def test_a_message_comes_to_rest(wishes: list[str], most: int) -> None:
+    path = wishes[:1]
+    for to in wishes[1:]:
+        if not refused_hop(path, to, AGENTS, most):
+            path.append(to)
+    pairs = [*pairwise(path)]
+    assert len(pairs) <= most
+    assert len(pairs) == len({*pairs})
+
+
+# --- Fallback: for which halts another model is asked
+
+HELPED = {"BackendFailed", "BadReplies", "CannotFit", "PrerequisitesSkipped", "StepsSkipped", "ToolsFailing"}
+
+
+@given(st.sampled_from(get_args(Halt)).flatmap(st.from_type))
+def test_another_model_is_asked_where_it_was_this_one_that_failed(halt: Halt) -> None:
+    assert another_model_may_help(halt) == (type(halt).__name__ in HELPED)

@@ -6,6 +6,7 @@
 import asyncio
 import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -34,7 +35,7 @@ from stages.compaction import ContextBudget
 from stages.effect import Budget
 from stages.guards import repetition, required_steps
 from stages.message import User
-from stages.options import OptionError
+from stages.options import OptionError, unfit_function
 from stages.rules import Calls, Rules
 from stages.state import State
 from tests.flows import Desk
@@ -172,3 +173,41 @@ def test_the_functions_are_still_what_they_were() -> None:
     assert run.__name__ == "run"
     assert run.__doc__ is not None
     assert run.__doc__.startswith("Run the workflow")
+
+
+# --- Functions of users that cannot be asked as forge asks them are told in a sentence, before they are called
+
+
+async def slow(state: object, calls: object) -> None: ...
+
+
+class Slow:
+    async def __call__(self, state: object, calls: object) -> None: ...
+
+
+def one(calls: object) -> None: ...
+
+
+def three(state: object, calls: object, more: object) -> None: ...
+
+
+def named(state: object, calls: object, *, strict: bool) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (slow, "slow is async; it is asked for its answer at once, so define it with `def`"),
+        (Slow(), "Slow is async; "),
+        (one, "one cannot be called as one(state, calls): too many positional arguments"),
+        (named, "named cannot be called as named(state, calls): missing a required "),
+        (partial(one, None), "partial cannot be called as partial(state, calls): too many"),
+    ],
+)
+def test_what_cannot_be_asked(given: Callable[..., object], says: str) -> None:
+    assert (unfit_function(given, "state", "calls") or "").startswith(says)
+
+
+@pytest.mark.parametrize("given", [lambda state, calls: [], lambda *_: [], partial(three, more=1), max])
+def test_what_can(given: Callable[..., object]) -> None:
+    assert unfit_function(given, "state", "calls") is None

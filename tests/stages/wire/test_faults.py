@@ -1,10 +1,35 @@
-"""Which faults tell of a prompt that is too long, and what they say of it."""
+"""Faults in an answer: what a server reports is told in its words, cut to size."""
 
 import msgspec
 import pytest
+from msgspec import Raw
 
 from stages.effect import Fault
-from stages.wire.faults import Overflow, overflow_of
+from stages.wire.faults import BODY_KEPT, Overflow, cut_body, overflow_of, reported_fault
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        ('{"message":"Slow down.","type":"rate_limit_error"}', 429, "rate_limit_error: Slow down."),
+        ('{"message":"Odd.","code":"no_number"}', None, "Odd."),
+        ("{}", None, "no reason"),
+        ("[1,2]", None, "[1,2]"),
+        ("null", None, "null"),
+    ],
+)
+def test_a_reported_error(error: str, status: int | None, says: str) -> None:
+    fault = reported_fault(Raw(error.encode()))
+    assert (fault.kind, fault.status, fault.detail) == ("reported", status, f"the server reports an error: {says}")
+
+
+def test_of_a_long_error_only_the_beginning_is_kept() -> None:
+    fault = reported_fault(Raw(b'{"message":"' + b"x" * 100_000 + b'"}'))
+    assert len(fault.detail) < 400
+    assert len(fault.body) == BODY_KEPT == len(cut_body(b"y" * 100_000))
+
+
+# --- Which faults tell of a prompt that is too long, and what they say of it
 
 
 def fault(body: object, status: int = 400) -> Fault:
