@@ -32,7 +32,7 @@ st.register_type_strategy(Succeeded, st.builds(Succeeded, value=st.from_type(Raw
 
 # `make test` tries the same examples each time: whether main passes is no matter of luck. `make soak` tries new ones,
 # many more; what it finds becomes a case with a name.
-settings.register_profile("forge", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("forge", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("soak", deadline=None, max_examples=1_000)
 settings.register_profile("unshrunk", max_examples=1_000, phases=[Phase.generate], database=None, derandomize=True)
 settings.load_profile("forge")

@@ -1,6 +1,7 @@
 """The laws of compaction, for every compactor that forge ships: those of the kit that users have for their own."""
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from forge.testing import assert_compactor_laws, budgets, histories
@@ -22,7 +23,7 @@ each = pytest.mark.parametrize("compactor", COMPACTORS, ids=repr)
 
 @each
 def test_it_keeps_the_laws(compactor: Compactor) -> None:
-    assert_compactor_laws(compactor, max_examples=30)
+    assert_compactor_laws(compactor, max_examples=settings().max_examples // 3)
 
 
 @each
@@ -34,7 +35,7 @@ def test_it_keeps_them_whatever_the_budget(compactor: Compactor) -> None:
         meter=st.builds(Meter, overhead=st.integers(0, 500)),
         reasoning=st.booleans(),
     )
-    assert_compactor_laws(compactor, budgets=budgets, max_examples=30)
+    assert_compactor_laws(compactor, budgets=budgets, max_examples=settings().max_examples // 3)
 
 
 @st.composite
@@ -53,4 +54,4 @@ def gone_on(draw: st.DrawFn) -> History:
 
 @each
 def test_it_keeps_them_with_what_earlier_compactions_have_left(compactor: Compactor) -> None:
-    assert_compactor_laws(compactor, histories=gone_on(), max_examples=30)
+    assert_compactor_laws(compactor, histories=gone_on(), max_examples=settings().max_examples // 3)

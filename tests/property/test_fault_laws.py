@@ -1,4 +1,4 @@
-"""Hundreds of faults in forty runs lose nothing: each ends typed, goes on from where it was, and finishes once."""
+"""A hundred faults in twelve runs lose nothing: each ends typed, goes on from where it was, and finishes once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from stages.wire.deltas import Delta, Ended, Retry
 from tests.faulty import MARK, faulty
 from tests.flows import Desk
 
-RUNS = 40
+RUNS = 12
 
 
 class Faulty:
@@ -48,7 +48,7 @@ async def to_the_end(backend: Faulty, on_chunk: OnChunk | None) -> tuple[Desk, l
     return desk, halts, result.unwrap()
 
 
-def test_hundreds_of_faults_in_forty_runs_lose_nothing() -> None:
+def test_a_hundred_faults_in_twelve_runs_lose_nothing() -> None:
     async def go(url: str) -> tuple[list[tuple[Desk, list[Halted], Finished]], list[list[Delta]], list[int]]:
         told: list[list[Delta]] = [[] for _ in range(RUNS)]
         async with httpx.AsyncClient(timeout=30) as client:
@@ -61,7 +61,7 @@ def test_hundreds_of_faults_in_forty_runs_lose_nothing() -> None:
 
     with faulty() as url:
         runs, told, (faults, leaks) = asyncio.run(go(url))
-    assert faults >= 300
+    assert faults >= 100
     assert sum(len(halts) for _, halts, _ in runs) > 3
     assert leaks == 0
     for desk, halts, finished in runs:

@@ -4,7 +4,7 @@ import json
 
 import jsonschema_rs
 import msgspec
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stages.schema import Fits, Misfit, checker, project
@@ -175,7 +175,6 @@ def test_a_strict_projection_is_in_the_subset(specimen: Specimen) -> None:
             assert part["required"] == [*part["properties"]]  # type: ignore[misc]  # strict_parts has seen it
 
 
-@settings(max_examples=100)
 @given(any_schemas(), any_values())
 def test_the_judge_of_parts_says_what_the_validator_says_of_the_whole(schema: dict[str, Json], value: Json) -> None:
     """It is asked where the validator alone would take exponential time; here it does not, so both can be asked."""

@@ -344,9 +344,11 @@ def test_a_person_may_be_asked_at_once(tmp_path: Path, said: Reply | None, paid:
     assert said is None or answers(run)[0] == texts.get(said, "paid")
 
 
-@pytest.mark.parametrize("policy", ["report", "ask"])
 @pytest.mark.parametrize("said", [None, no, yes, it_did, it_did_not])
-@pytest.mark.parametrize("place", ["terminal", "required", "before the end", "in the order"])
+@pytest.mark.parametrize(
+    ("place", "policy"),
+    [("terminal", "report"), ("required", "ask"), ("before the end", "report"), ("in the order", "ask")],
+)
 def test_a_tool_that_the_run_cannot_end_without_is_the_user_s_to_settle(
     tmp_path: Path, place: str, policy: str, said: Reply | None
 ) -> None:

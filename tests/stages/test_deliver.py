@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from stages.deliver import deliver, interrupt, reopened
 from stages.effect import (
-    Approved,
     Ask,
     Budget,
     Effect,
@@ -18,7 +17,6 @@ from stages.effect import (
     Request,
     Results,
     Send,
-    Settled,
     Succeeded,
     Undelivered,
     Usage,
@@ -71,11 +69,8 @@ def test_results_go_into_the_batch_and_cost_calls_and_time() -> None:
     ("effect", "outcome"),
     [
         (SEND, FINE),
-        (EXECUTE, Replied(reply=Reply())),
         (EXECUTE, Results(results=())),
         (EXECUTE, Results(results=(Succeeded(call_id="call_2", text=""),))),
-        (ASK, Approved(digest="of another call")),
-        (ASK, Settled(digest=DIGEST, happened=True)),
         (ASK, Undelivered(fault=SLOW)),
     ],
 )

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -14,19 +13,6 @@ OBJECTS = st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=
 
 def raw(value: object) -> Raw:
     return Raw(json.dumps(value, separators=(",", ":")).encode())
-
-
-@pytest.mark.parametrize(
-    ("head", "messages", "tail", "body"),
-    [
-        ({}, [], {}, '{"messages":[]}'),
-        ({"model": "m"}, [{"role": "user"}], {}, '{"model":"m","messages":[{"role":"user"}]}'),
-        ({}, [1, 2], {"stream": True}, '{"messages":[1,2],"stream":true}'),
-    ],
-)
-def test_the_body(head: object, messages: list[object], tail: object, body: str) -> None:
-    request = Request(head=raw(head), messages=tuple(map(raw, messages)), tail=raw(tail))
-    assert request.body.decode() == body
 
 
 @given(head=OBJECTS, messages=st.lists(OBJECTS, max_size=3), tail=OBJECTS)

@@ -32,7 +32,7 @@ def test_what_is_kept_is_saved_and_outlives_what_compaction_cuts() -> None:
     assert deep.get(load(save(state)).reshape(())) == Deep(known={"a": (1, 2)})
 
 
-@pytest.mark.parametrize("found", [b'"many"', b"{", b"1e999999", b"[" * 9000])
+@pytest.mark.parametrize("found", [b'"many"', b"1e999999", b"[" * 9000])
 def test_what_its_stages_have_not_kept_is_refused_in_words(found: bytes) -> None:
     state = replace(START, kept=(("count", Raw(found)),))
     with pytest.raises(KeptError, match="what the state keeps as 'count' cannot be read: "):

@@ -11,9 +11,12 @@ BY_CORPUS = ("rescue/", "repair/")
 SHARED = {
     "_later": "../test_import.py",
     "compaction/budget": "compaction/compactors/test_compaction.py",
+    "compaction/history": "../property/test_compaction_laws.py",
     "halt": "../property/test_nouns.py",
+    "reading/corrections": "reading/test_replies.py",
     "reading/shown": "reading/test_provenance.py",
     "reading/toolset": "reading/test_replies.py",
+    "schema/canonical_json": "../property/test_canonical_laws.py",
     "schema/coercion": "schema/check/test_check.py",
     "validate": "../scripts/test_loop.py",
     "wire/sampling": "../test_sampling.py",

@@ -30,7 +30,6 @@ def halted(state: State) -> Halt:
         (Budget(tokens=0), "tokens"),
         (Budget(cost=0.0), "cost"),
         (Budget(seconds=0.0), "seconds"),
-        (Budget(calls=0, seconds=0.0), "calls"),
     ],
 )
 def test_nothing_is_sent_once_a_budget_is_spent(budget: Budget, what: Spent) -> None:

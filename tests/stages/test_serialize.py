@@ -151,7 +151,7 @@ def test_once_a_result_was_cut_a_grounded_argument_may_be_anything() -> None:
     assert "enum" not in constraint(Rules(tools=(ship(),)), cut, ASKED)
 
 
-def test_an_optional_argument_is_any_value_or_null() -> None:
+def test_an_optional_argument_is_written_or_null() -> None:
     optional = Raw(b'{"type":"object","properties":{"order":{"type":"string"}}}')
     rules = Rules(tools=(replace(ship(), parameters=optional),))
     view = (User(text="Ship it. " * 100),)

@@ -1,6 +1,7 @@
 """Checks of how a run may end: of the arguments of its last call, and of what was found out before."""
 
 import pytest
+from hypothesis import settings
 
 from forge import Workflow, run_sync, tool
 from forge.errors import CallbackError, DefinitionError
@@ -92,7 +93,9 @@ def test_a_check_of_results_that_fails_is_named_with_its_place() -> None:
 
 
 def test_the_laws_of_guards() -> None:
-    assert_guard_laws(completion({"finish": lambda _, results: f"{len(results)} found."}), max_examples=30)
+    assert_guard_laws(
+        completion({"finish": lambda _, results: f"{len(results)} found."}), max_examples=settings().max_examples // 3
+    )
     guard = completion({"finish": lambda arguments: "no."})
     made = ToolCall(id="1", name="finish", arguments="{}")
     assert guard(State(history=()), (made,)) == [Objection(call=made, wrong=Incomplete(problem="no."))]

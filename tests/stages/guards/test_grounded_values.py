@@ -4,7 +4,7 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
@@ -196,7 +196,9 @@ def test_wrong_definitions_are_refused(grounded: object, says: str) -> None:
 def test_the_laws_of_guards() -> None:
     guard = grounding(Orders(grounded={"send_report": ("city", "total")}).workflow.rules)
     arguments = st.sampled_from(['{"city":"a","total":7}', '{"city":"7","total":-0.0}', '{"total":[1]}', "{}"])
-    assert_guard_laws(guard, tools=["get_order", "send_report"], arguments=arguments, max_examples=30)
+    assert_guard_laws(
+        guard, tools=["get_order", "send_report"], arguments=arguments, max_examples=settings().max_examples // 3
+    )
 
 
 @given(exchanges=st.integers(1, 60), data=st.data())
@@ -258,12 +260,9 @@ ECHOES: list[tuple[str, Json, dict[str, Json], str]] = [
 ]
 
 
-@pytest.mark.parametrize("status", ANSWERED)
 @pytest.mark.parametrize(("value", "arguments", "text"), [c[1:] for c in ECHOES], ids=[c[0] for c in ECHOES])
-def test_an_answer_that_repeats_its_call_proves_nothing(
-    value: Json, arguments: dict[str, Json], text: str, status: Status
-) -> None:
-    history = exchange(arguments, text, status)
+def test_an_answer_that_repeats_its_call_proves_nothing(value: Json, arguments: dict[str, Json], text: str) -> None:
+    history = exchange(arguments, text)
     assert wants(value, history)
     said = exchange({}, f"See also: {value}", tool_="list")
     assert not wants(value, (*history, *said)), "another call has found it"

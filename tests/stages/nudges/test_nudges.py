@@ -17,11 +17,7 @@ from stages.nudges import (
 )
 from stages.objection import (
     BareText,
-    Empty,
     Objection,
-    OutOfOrder,
-    Placeholder,
-    Repeated,
     Ungrounded,
     Unseen,
 )
@@ -43,8 +39,6 @@ def test_a_quotation_is_whole_or_says_how_much_is_missing(text: str, limit: int)
     "text",
     [
         text_for_reply(BareText(allowed=(), damage=None)),
-        text_for_reply(Empty(allowed=())),
-        render(Objection(call=WRITE, wrong=OutOfOrder(reason="look comes first", allowed=()))),
         render(Objection(call=WRITE, wrong=Ungrounded(values=(Unseen(argument="what", value="7"),)))),
     ],
 )
@@ -64,9 +58,6 @@ def test_an_optional_value_that_nobody_gave_is_to_be_left_out() -> None:
     "text",
     [
         no_such_tool(LONG, None),
-        render(Objection(call=WRITE, wrong=Placeholder(arguments=(("what", LONG),)))),
-        render(Objection(call=WRITE, wrong=Ungrounded(values=(Unseen(argument="what", value=LONG),)))),
-        render(Objection(call=WRITE, wrong=Repeated(times=2, values=(LONG,)))),
         called("call_1", "look", LONG, "failed"),
     ],
 )

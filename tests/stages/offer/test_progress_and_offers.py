@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import settings
 from msgspec.structs import replace
 
 from forge import Conversation, Workflow, run_sync, tool
@@ -81,19 +82,13 @@ def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str
     ("second", "tools", "new"),
     [
         (success("look", turn=2), NONE, False),
-        (success("look", '{ "what": "a" }', turn=2), NONE, False),
         (success("look", '{"what":"b"}', turn=2), NONE, True),
-        (success("look", text="a is 8", turn=2), NONE, True),
-        (success("look", turn=2), RepeatPolicy(free=frozenset({"look"})), True),
         (success("look", text="a is 8", turn=2), RepeatPolicy(once=frozenset({"look"})), False),
         (success("look", '{"what":"b"}', turn=2), RepeatPolicy(once=frozenset({"look"})), True),
     ],
     ids=[
         "the same",
-        "the same, spaced",
         "other arguments",
-        "another answer",
-        "a repeatable tool",
         "another answer of a write",
         "another write",
     ],
@@ -132,9 +127,6 @@ def find(name: str) -> str:
     return name
 
 
-FIND = Workflow("find", tools=[find, Desk().finish], required_steps=["find"], terminal_tool="finish").rules
-
-
 def seen(*texts: str, attempts: tuple[Attempt, ...]) -> State:
     results = (Tool(call_id="c", name="find", text=text) for text in texts)
     asked = User(text="Remind 'Ann Lee' of invoice B-42.")
@@ -153,7 +145,6 @@ def test_a_value_looks_like_what_the_tool_succeeded_with_and_no_call_has_used_it
     [
         ('["n1.txt","rent and more"]', ("rent and more", "n1.txt")),
         ("No file 'notes'; there are n1.txt, to-do.md and a.b/c.txt.", ("notes", "n1.txt", "to-do.md", "a.b/c.txt")),
-        ("Write to eve@example.org, e-mail or call. It ends here.", ("eve@example.org",)),
         ("Nothing. Of use, 1 or A-17.", ("A-17",)),
     ],
 )
@@ -312,7 +303,9 @@ def test_the_correction_says_what_to_do_instead() -> None:
 
 
 def test_the_laws_of_guards() -> None:
-    assert_guard_laws(repetition(replace(RULES, limits=Limits(max_repeats=1))), max_examples=30)
+    assert_guard_laws(
+        repetition(replace(RULES, limits=Limits(max_repeats=1))), max_examples=settings().max_examples // 3
+    )
 
 
 def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_same() -> None:
@@ -474,7 +467,6 @@ def tried(name: str, part: str, turn: int) -> Attempt:
 
 NO_PROGRESS: list[tuple[str, list[Attempt], dict[str, Any], set[str]]] = [
     ("the call before was made again", [tried("search", "a", turn=1), tried("search", "a", turn=2)], {}, {"open"}),
-    ("so it was with another step", [tried("open", "a", turn=1), tried("open", "a", turn=2)], {}, {"search"}),
     (
         "a third value was guessed",
         [tried("search", part, turn=turn) for turn, part in enumerate("abc", 1)],

@@ -5,13 +5,16 @@ from collections.abc import Callable
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from stages.message import Assistant, Tool, ToolCall, User
-from stages.offer import Offer, offer
+from stages.offer import Offer, offer, offered_tools
+from stages.order import Use
 from stages.rules import Rules
 from stages.seen import with_values
-from stages.state import Held, Ledger, State, Success
+from stages.state import Attempt, Held, Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolEffect, ToolSpec
+from tests.flows import Desk
 
 TEXT = {"type": "string"}
 
@@ -62,3 +65,32 @@ def test_it_offers_fewer_values_and_says_so(
 def test_nothing_is_limited_where_no_values_are_shown() -> None:
     now = offer(Rules(tools=(LOOK,)), State(history=LISTED, ledger=DONE))
     assert (now.seen, now.tried, now.held) == ({}, {}, ())
+
+
+# --- Look first: what is offered while a run makes progress
+
+RULES = Desk().workflow.rules
+
+
+def success(name: str) -> Success:
+    return Success(name=name, arguments="{}", answer="0" * 16, turn=1)
+
+
+def attempt(name: str, turn: int = 1) -> Attempt:
+    return Attempt(name=name, arguments="{}", answer="0" * 16, turn=turn)
+
+
+def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_once() -> None:
+    start = State(history=())
+
+    def first(rules: Rules) -> set[str]:
+        return {spec.name for spec in offered_tools(rules, start)}
+
+    assert first(replace(RULES, without=frozenset({"look_first"}))) == {"look", "fail"}
+    assert first(replace(RULES, required=("look", "fail"))) == {"look", "fail"}
+    assert first(replace(RULES, required=("fail",))) == {"look", "fail"}, "nothing is to be looked up first"
+    after = replace(RULES, tools=tuple(replace(t, effect="read") if t.name == "write" else t for t in RULES.tools))
+    needs = replace(after, required=("look", "write"), order=(Use(tool="write", after=("fail",)),))
+    assert first(needs) == {"look", "fail"}
+    assert first(replace(RULES, order=(Use(tool="fail", before=("look",)),))) == {"look", "fail"}
+    assert first(replace(RULES, order=(Use(tool="fail", at_most=1),))) == {"look"}

@@ -13,8 +13,6 @@ GET_FLAT = Use(tool="get_flat", each_of=FLAT)
 CITY = Each(tool="list_cities", argument="city")
 SHAPES: list[tuple[str, Each, str, tuple[str, ...]]] = [
     ("a list", FLAT, '["F-1","F-2","F-1"]', ("F-1", "F-2")),
-    ("whole numbers", FLAT, "[17, 4]", ("17", "4")),
-    ("no numbers with a fraction, no null, no bool", FLAT, '["F-1", 1.5, null, true, ""]', ("F-1",)),
     ("members called like the argument", FLAT, '[{"flat_id":"F-1","city":"Riga"},{"flat_id":"F-2"}]', ("F-1", "F-2")),
     ("ids of the tool's kind", FLAT, '{"flats":[{"id":"F-1"},{"id":"F-2"}],"count":2}', ("F-1", "F-2")),
     (
@@ -37,7 +35,6 @@ SHAPES: list[tuple[str, Each, str, tuple[str, ...]]] = [
     ("one thing", FLAT, '{"flat_id":"F-1","rooms":3}', ("F-1",)),
     ("words", FLAT, "F-1 and F-2", ()),
     ("one text", FLAT, '"F-1"', ()),
-    ("damaged JSON", FLAT, '["F-1",', ()),
     ("deeper than forge reads", FLAT, "[" * 100_000 + "]" * 100_000, ()),
 ]
 
@@ -69,9 +66,7 @@ def test_what_is_left_goes_by_the_last_list_and_by_calls_that_succeeded() -> Non
         ({"type": "integer"}, ("17", "F-1"), None),
         ({"type": ["string", "null"]}, ("F-1",), None),
         (True, ("F-1",), None),
-        ({"type": "string", "enum": ["F-2", "F-3"]}, ("F-1", "F-2"), None),
         ({"type": "integer", "minimum": 10}, ("4",), None),
-        ({"type": "string"}, tuple(map(str, range(1000))), [str(number) for number in range(64)]),
     ],
 )
 def test_an_argument_is_limited_to_what_is_left(own: object, values: tuple[str, ...], limited: object) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -30,16 +30,11 @@ CASES: list[tuple[str, Use, tuple[str, ...], str, bool]] = [
     ("forced", Use(tool="look", at_step=1), (), "look", True),
     ("another is forced", Use(tool="look", at_step=1), (), "fail", False),
     ("no longer forced", Use(tool="look", at_step=1), ("look",), "fail", True),
-    ("forced second", Use(tool="look", at_step=2), ("fail",), "fail", False),
     ("too early", Use(tool="look", after=("fail",)), (), "look", False),
-    ("after it", Use(tool="look", after=("fail",)), ("fail",), "look", True),
-    ("in time", Use(tool="look", before=("fail",)), (), "look", True),
     ("too late", Use(tool="look", before=("fail",)), ("fail",), "look", False),
-    ("once more", Use(tool="look", at_most=2), ("look",), "look", True),
     ("too often", Use(tool="look", at_most=2), ("look", "fail", "look"), "look", False),
     ("twice in a row", Use(tool="look", consecutive=False), ("fail", "look"), "look", False),
     ("one in between", Use(tool="look", consecutive=False), ("look", "fail"), "look", True),
-    ("a rule for another", Use(tool="look", at_most=1), ("look",), "fail", True),
 ]
 
 
@@ -51,7 +46,6 @@ def test_what_may_be_called(use: Use, done: tuple[str, ...], name: str, *, fine:
 AHEAD: list[tuple[str, Use, tuple[str, ...], tuple[str, ...], bool]] = [
     ("once too often", Use(tool="look", at_most=1), (), ("look",), False),
     ("twice in a row", Use(tool="look", consecutive=False), (), ("look",), False),
-    ("in a row, if the other fails", Use(tool="look", consecutive=False), (), ("look", "fail"), False),
     (
         "in a row with the last reply, if the other fails",
         Use(tool="look", consecutive=False),
@@ -63,8 +57,6 @@ AHEAD: list[tuple[str, Use, tuple[str, ...], tuple[str, ...], bool]] = [
     ("before one that may succeed", Use(tool="look", before=("fail",)), (), ("fail",), False),
     ("before none of them", Use(tool="look", before=("write",)), (), ("fail",), True),
     ("second, and another is forced", Use(tool="fail", at_step=2), (), ("write",), False),
-    ("second, and forced", Use(tool="look", at_step=2), (), ("fail",), True),
-    ("first, if the other fails, and that is forced", Use(tool="fail", at_step=1), (), ("fail",), False),
     ("third, and another is forced second", Use(tool="fail", at_step=2), (), ("write", "fail"), False),
 ]
 
@@ -79,7 +71,6 @@ ORDERED = [
     ("pay after verify", [Use(tool="pay", after=("verify",))], ("pay", "verify"), "block_all", []),
     ("verify first", [Use(tool="verify", at_step=1)], ("pay", "verify"), "block_all", []),
     ("verify first, then what is legal", [Use(tool="verify", at_step=1)], ("pay", "verify"), "block_call", ["verify"]),
-    ("in order, but blind", [Use(tool="pay", after=("verify",))], ("verify", "pay"), "block_all", []),
     ("in order, one by one", [Use(tool="pay", after=("verify",))], ("verify", "pay"), "block_call", ["verify"]),
     ("in order", [Use(tool="verify", before=("pay",))], ("verify", "pay"), "block_all", ["verify", "pay"]),
     ("as often as it may", [Use(tool="pay", at_most=2)], ("pay", "pay"), "block_all", ["pay", "pay"]),
@@ -122,7 +113,6 @@ def test_a_reply_of_several_calls_runs_as_the_rules_of_order_say(
         (False, ['{"at":1}'], ("look",)),
         (False, ['{"at":1}', '{"at":1}'], ()),
         (True, ['{"at":1}', '{"at": 1.0}'], ("look",)),
-        (True, ['{"at":1}', '{"at":2}'], ()),
     ],
 )
 def test_what_must_be_used_more_often(distinct: bool, made: list[str], left: tuple[str, ...]) -> None:
@@ -247,7 +237,7 @@ def test_the_laws_of_guards() -> None:
     rules = Desk(
         order=[Use(tool="look", at_most=1, consecutive=False), Use(tool="write", after=("look",))]
     ).workflow.rules
-    assert_guard_laws(order(rules), max_examples=30)
+    assert_guard_laws(order(rules), max_examples=settings().max_examples // 3)
 
 
 def done(*names: str | tuple[str, str]) -> tuple[Success, ...]:
@@ -261,10 +251,8 @@ A, B = '{"path":"a"}', '{"path":"b"}'
 STALE: list[tuple[str, Use, tuple[Success, ...], list[int]]] = [
     ("nothing has changed", CHECK, done("edit", "check"), [0, 1]),
     ("it has since", CHECK, done("check", "edit"), [1]),
-    ("it was looked at again", CHECK, done("check", "edit", "check", "look"), [1, 2, 3]),
     ("this has changed", READ, done(("read", A), ("read", B), ("edit", A)), [1, 2]),
     ("another value as text", READ, done(("read", '{"path":1}'), ("edit", '{"path":1.0}')), [1]),
-    ("nobody knows what was looked at", READ, done("read", ("edit", A)), [1]),
     ("nobody knows what was changed", READ, done(("read", A), "edit"), [1]),
 ]
 
@@ -359,15 +347,6 @@ def test_calls_of_one_reply_are_judged_as_if_those_before_them_succeeded(
 
 WRONG: list[tuple[list[Use], str]] = [
     ([Use(tool="check", again_after=("nope",))], "order of check: there is no tool named 'nope'"),
-    ([Use(tool="check", again_after=("check",))], "order of check: it cannot come before or after itself"),
-    (
-        [Use(tool="check", again_after=("edit",), before=("edit",))],
-        "order of check: it cannot come before edit and again after it",
-    ),
-    (
-        [Use(tool="check", again_after=("edit",), at_most=1)],
-        "order of check: at_most is 1, so it could not be called again after edit",
-    ),
     (
         [CHECK, Use(tool="edit", again_after=("check",))],
         "order: check, edit come each again after another of them: that would never end",

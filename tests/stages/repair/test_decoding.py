@@ -39,7 +39,7 @@ def tower(levels: int, opened: str = "[", closed: str = "]") -> str:
 def test_the_limit_of_nesting_is_forge_s_own(opened: str, closed: str) -> None:
     most = NESTING // (opened.count("[") + opened.count("{"))
     assert decode(_any, tower(most, opened, closed)) == json.loads(tower(most, opened, closed))
-    for levels in (most + 1, 500, 1_100, 5_000, 20_000, 300_000):
+    for levels in (most + 1, 1_100, 100_000):
         for text in (tower(levels, opened, closed), opened * levels):
             for given_ in (text, text.encode()):
                 with pytest.raises(msgspec.DecodeError, match="nested deeper than 128 levels"):

@@ -6,24 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.schema.value import MAX_DEPTH, Json, cut_text, dotted, kinds, pairs_lost, shallow, shown_value, too_deep
-
-
-@pytest.mark.parametrize(
-    ("value", "names"),
-    [
-        (None, {"null"}),
-        (True, {"boolean"}),
-        (1, {"integer", "number"}),
-        (1.0, {"integer", "number"}),
-        (1.5, {"number"}),
-        ("1", {"string"}),
-        ([], {"array"}),
-        ({}, {"object"}),
-    ],
-)
-def test_kinds(value: Json, names: set[str]) -> None:
-    assert kinds(value) == names
+from stages.schema.value import MAX_DEPTH, Json, cut_text, pairs_lost, shallow, shown_value, too_deep
 
 
 @given(st.text(), st.integers(1, 20))
@@ -36,14 +19,6 @@ def test_a_cut_text_is_no_longer_than_allowed(text: str, limit: int) -> None:
 def test_a_long_value_is_shown_by_its_beginning() -> None:
     assert shown_value({"a": [1, "b"]}) == '{"a":[1,"b"]}'
     assert len(shown_value(["x" * 1_000])) == 80
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [([], ""), (["qty"], "qty"), (["items", 2, "qty"], "items[2].qty"), ([0], "[0]"), ([0, "a"], "[0].a")],
-)
-def test_a_path_is_written_as_people_do(path: list[str | int], text: str) -> None:
-    assert dotted(path) == text
 
 
 @pytest.mark.parametrize(("depth", "deep"), [(MAX_DEPTH, False), (MAX_DEPTH + 1, True), (MAX_DEPTH + 5, True)])

@@ -87,18 +87,6 @@ def test_shared_is_the_longest_common_beginning(pair: tuple[str, str]) -> None:
     assert common_length(before.encode(errors="replace"), after.encode(errors="replace")) >= count
 
 
-@given(histories(), histories())
-def test_a_prefix_is_symmetric_and_never_longer_than_either(before: History, after: History) -> None:
-    found = common_size(before, after)
-    assert found == common_size(after, before)
-    assert found <= min(sum(map(size, before)), sum(map(size, after)))
-
-
-@given(histories(), histories())
-def test_the_prefix_of_equals_is_all_of_it_and_appending_loses_nothing(before: History, more: History) -> None:
-    assert common_size(before, before) == common_size(before, before + more) == sum(map(size, before))
-
-
 @given(histories())
 def test_a_run_that_only_goes_on_loses_nothing(history: History) -> None:
     assert lost(history, turn(99), turns()) is None
@@ -259,7 +247,3 @@ def test_a_small_loss_is_an_event_and_nothing_to_show() -> None:
     losses, shown = watched("collapse", *pages, call("red", page=3), call("read", page=4), "Done.")
     assert [event.cause for event in losses] == ["fold"]
     assert shown == ""
-
-
-def test_a_run_without_compaction_loses_nothing() -> None:
-    assert watched("keep", call("read", page=1), call("read", page=2), "Done.") == ([], "")

@@ -142,7 +142,6 @@ def test_two_recalls_share_the_room() -> None:
     ("ledger", "offset", "says"),
     [
         (Ledger(context_tokens=1000, prompt_size=3900), 0, "has no room in the context now"),
-        (Ledger(context_tokens=1000, prompt_size=9900), 0, "has no room in the context now"),
         (Ledger(context_tokens=1000, prompt_size=3300), 0, "has no room in the context now"),
         (Ledger(), 10**9, "ends at character 9999"),
     ],

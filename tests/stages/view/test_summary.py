@@ -163,7 +163,6 @@ def test_it_is_asked_for_in_each_mode(mode: Mode, fields: set[str], answer: str)
     [
         ("", "it is empty, or almost"),
         ("<think>I should sum up what was done so far, in a few words.</think>", "it is empty, or almost"),
-        ("Done.", "it is empty, or almost"),
         (call("look", what="z"), "the model called a tool instead"),
         ('{"tool": "look", "args": {"what": "z"}}', "the model called a tool instead"),
         ('<tool_call>{"name": "look", "argu', "the model called a tool instead"),

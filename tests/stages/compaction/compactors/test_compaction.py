@@ -190,14 +190,6 @@ def test_a_recent_result_too_long_for_the_context_is_cut_to_what_fits() -> None:
     assert newest.endswith("chars removed]")
 
 
-def test_arguments_and_tools_count_too() -> None:
-    """400 kB of arguments used to be 0 tokens."""
-    long = ToolCall(id="1", name="write", arguments='{"text":"' + "x" * 4000 + '"}')
-    history = (*ASKED, Assistant(calls=(long,)), Tool(call_id="1", name="write", text="ok"))
-    assert estimate(history, ContextBudget(tokens=1)) > 1000
-    assert estimate((), ContextBudget(tokens=1, meter=Meter(overhead=4000))) > 1000
-
-
 def test_reasoning_counts_and_is_cut_only_where_it_is_shown_again() -> None:
     history = ASKED + turn(1, "a", reasoning="hm " * 500) + turn(2, "b")
     shown = TieredCompact(keep_recent=1)(history, ContextBudget(tokens=200, low=0.75, reasoning=True))

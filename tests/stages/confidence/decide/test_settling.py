@@ -145,7 +145,6 @@ def again(step: UnsureStep, decision: Decision) -> dict[str, object]:
     [
         Reply(text="It is B."),
         Reply(text="<think>It is B.</think>"),
-        Reply(reasoning="It is B."),
         Reply(text="<think>Hm.</think>It is B."),
     ],
 )

@@ -25,7 +25,7 @@ def test_whatever_the_schema_arguments_can_be_checked_against_what_is_left(schem
     assert isinstance(checker(readable(msgspec.json.encode(schema)))("{}"), Fits | Misfit)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'"object"', b"[" * 200])
+@pytest.mark.parametrize("text", [b"", b"[]", b"[" * 200])
 def test_of_what_is_no_schema_an_object_is_left(text: bytes) -> None:
     check = checker(readable(text))
     assert isinstance(check('{"any": 1}'), Fits)

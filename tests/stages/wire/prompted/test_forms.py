@@ -22,7 +22,6 @@ def call(name: str = "write", **arguments: object) -> ToolCall:
 XML = {
     "one line": (call(text="a"), '<parameter name="text">a</parameter>\n'),
     "several lines": (call(text="a\n  b\n"), '<parameter name="text">\na\n  b\n\n</parameter>\n'),
-    "no text": (call(text=""), '<parameter name="text"></parameter>\n'),
     "code": (call(text='if a < b && c: "d"'), '<parameter name="text">if a < b && c: "d"</parameter>\n'),
     "a number and a text that looks like one": (
         call(n=3, s="3"),
@@ -31,7 +30,6 @@ XML = {
     "a list": (call(all=[1, "x"]), '<parameter name="all" string="false">[1,"x"]</parameter>\n'),
     "no arguments": (call(), ""),
     "its own markup": (call(text="</parameter>\n</invoke>"), '{"text":"</parameter>\\n</invoke>"}\n'),
-    "a key that fits in no tag": (ToolCall(id="1", name="write", arguments='{"a b":1}'), '{"a b":1}\n'),
 }
 
 
@@ -47,7 +45,6 @@ def test_a_call_as_xml(made: ToolCall, body: str) -> None:
     [
         ('<invoke name="w"><parameter name="a">1</parameter></invoke>', '{"a":"1"}'),
         ('<invoke name="w">\n  <parameter name="a" string="false"> [1] </parameter>\n</invoke>\n', '{"a":[1]}'),
-        ('<invoke name="w"><parameter name="a" string="true">\nb\n</parameter></invoke>', '{"a":"\\nb\\n"}'),
         ('<invoke name="w"><parameter name="a">\r\nb</parameter></invoke>', '{"a":"\\r\\nb"}'),
     ],
 )
@@ -67,8 +64,6 @@ def test_what_models_write_a_little_otherwise_is_read(text: str, arguments: str)
         '<invoke name="w"><parameter name="a" string="false">no JSON</parameter></invoke>',
         '<invoke name="w">\n{"a": 1\n</invoke>',
         '<invoke name="w"></invoke> and so on',
-        '<invoke name="w">' * 20_000,
-        '<invoke name="w"><parameter name="a">' * 20_000,
     ],
 )
 def test_what_is_not_in_the_asked_form_is_left_to_rescue(text: str) -> None:
@@ -121,9 +116,7 @@ RESULT = Tool(call_id="1", name="write", text="7")
     [
         ((S, U, User(text="v")), ["system s", "user u\n\nv"]),
         ((U, CALL, RESULT, User(text="go")), ["user u", "assistant ", "tool 7\n\ngo"]),
-        ((U, CALL, RESULT, User(text="a"), User(text="b")), ["user u", "assistant ", "tool 7\n\na\n\nb"]),
         ((U, Assistant(text="a"), CALL, RESULT), ["user u", "assistant a", "tool 7"]),
-        ((S, System(text="t"), U), ["system s\n\nt", "user u"]),
         ((U, User(text="")), ["user u"]),
     ],
 )

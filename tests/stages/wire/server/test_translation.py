@@ -13,7 +13,6 @@ from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
 
 SCHEMA: dict[str, object] = {"type": "object", "properties": {"n": {"type": "integer"}}}
 NAMED: dict[str, object] = {"type": "json_schema", "json_schema": {"name": "number", "schema": SCHEMA}}
-STRICT: dict[str, object] = {"type": "json_schema", "json_schema": {"name": "number", "schema": SCHEMA, "strict": True}}
 ANY = {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}}
 LOOK = {"type": "function", "function": {"name": "look"}}
 
@@ -86,7 +85,6 @@ def test_no_call_is_required_together_with_extended_thinking() -> None:
 
 FORMS: list[tuple[dict[str, object], Wire, dict[str, object]]] = [
     (NAMED, wire(Dialect()), {"response_format": NAMED}),
-    (STRICT, wire(Dialect(constrain="strict")), {"response_format": STRICT}),
     (NAMED, OPENAI, {"response_format": NAMED}),
     ({"type": "json_object"}, wire(Dialect()), {"response_format": {"type": "json_object"}}),
     ({"type": "json_object"}, OPENAI, {"response_format": ANY}),

@@ -177,7 +177,6 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": []}, "messages", "at least one"),
     ({"messages": [{"role": "user"}]}, "messages[0].content", "it is missing"),
     ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", "must be user, assistant or system"),
-    ({"messages": [{"role": "user", "content": [{}]}]}, "messages[0].content[0].type", "it is missing"),
     ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "it is missing"),
     (
         {"messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]},
@@ -198,8 +197,6 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": [LOOK], "tool_choice": {"type": "some"}}, "tool_choice.type", "it must be auto, any, tool or none"),
     ({"output_format": {"type": "xml"}}, "output_format.type", "it must be json_schema"),
     ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type", "it must be json_schema"),
-    ({"stop_sequences": "END"}, "stop_sequences", "expected array | null"),
-    ({"temperature": 1000}, "temperature", "expected number <= 100"),
 ]
 
 
@@ -264,7 +261,6 @@ def test_a_call_with_damaged_arguments_becomes_text_and_the_client_waits_for_no_
         ("stop", False, "end_turn"),
         ("stop", True, "tool_use"),
         ("length", True, "max_tokens"),
-        ("content_filter", False, "refusal"),
         ("abort", False, "end_turn"),
     ],
 )
@@ -322,9 +318,6 @@ def test_a_stream_opens_and_closes_each_block_in_turn() -> None:
 
 ERRORS = [
     (RequestError(message="n: no", param="n"), 400, "invalid_request_error"),
-    (RequestError(message="later", status=429), 429, "rate_limit_error"),
-    (RequestError(message="broken", status=502), 502, "api_error"),
-    (RequestError(message="full", status=529), 529, "overloaded_error"),
     (too_long(9000, 8192), 400, "invalid_request_error"),
 ]
 

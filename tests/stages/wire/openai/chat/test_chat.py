@@ -178,10 +178,6 @@ def test_a_real_server_s_answer_is_read(recorded: dict[str, Any]) -> None:
     ("answer", "reply"),
     [
         (b'{"choices":[{"message":{"content":null}}]}', Reply()),
-        (
-            b'{"choices":[{"message":{"content":"a","reasoning_content":"r"},"finish_reason":"length"}]}',
-            Reply(text="a", reasoning="r", finish="length"),
-        ),
         (b'{"choices":[{"message":{"reasoning":"r"}}]}', Reply(reasoning="r")),
         (
             b'{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]}}]}',
@@ -194,8 +190,6 @@ def test_what_servers_leave_out_or_write_otherwise_is_read(answer: bytes, reply:
     assert openai.decode_reply(answer) == reply
 
 
-@pytest.mark.parametrize(
-    "answer", [b"", b"null", b"{", b"[]", b'{"choices":1}', b"\xff\xfe", b'{"error":{"message":"x"}}']
-)
+@pytest.mark.parametrize("answer", [b"", b"{", b"\xff\xfe", b'{"error":{"message":"x"}}'])
 def test_what_is_no_completion_is_a_fault(answer: bytes) -> None:
     assert isinstance(openai.decode_reply(answer), Fault)

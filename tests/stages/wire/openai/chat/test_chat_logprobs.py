@@ -61,11 +61,9 @@ def test_tokens_are_read_whole_and_streamed_alike(shape: Any) -> None:
     [
         None,
         {},
-        {"content": None},
         {"tokens": ["{"], "token_logprobs": [-0.1]},
         {"content": [{"token": "{", "prob": 0.4, "top_probs": []}]},
         {"content": [{"token": 7, "logprob": "low"}]},
-        "none",
         7,
     ],
     ids=str,

@@ -13,7 +13,7 @@ from stages.message import User, turn_of
 from stages.wire.deltas import CallDelta, CallStarted, Ended, TextDelta
 from stages.wire.openai.chat import encode_history, encode_messages
 from stages.wire.openai.chat_server import completion_events, decode_request, encode_error, encode_reply
-from stages.wire.server.errors import RequestError, error_of, too_long
+from stages.wire.server.errors import RequestError, error_of
 from stages.wire.server.request import ClientChoice, Foreign, ServerRequest, TextFormat, as_sent, fields
 from stages.wire.server.streams import Envelope
 from stages.wire.server.translation import refusal
@@ -194,16 +194,11 @@ def test_a_retry_keeps_what_the_client_wrote() -> None:
 
 WRONG = [
     ({"model": None}, "model", "expected string, got null"),
-    ({"messages": "hi"}, "messages", "expected array, got string"),
     ({"messages": None}, "messages", "expected array, got null"),
-    ({"messages": []}, "messages", "at least one message"),
-    ({"messages": [{}]}, "messages[0].role", "it is missing"),
     ({"messages": [{"role": "robot"}]}, "messages[0].role", "'robot'; it must be one of system"),
-    ({"messages": [ASK, {"role": "user", "content": 3}]}, "messages[1].content", "expected string | array | null"),
     ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "it is missing"),
     ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "messages[0].tool_calls[0]", "must have a function"),
     ({"tools": [{"type": "function"}]}, "tools[0].function", "it is missing"),
-    ({"tools": [{"function": {}}]}, "tools[0].function.name", "it is missing"),
     ({"tools": [{"function": {"name": " "}}]}, "tools[0].function.name", "1 to 256 characters"),
     (
         {"tools": [{"function": {"name": "f", "parameters": []}}]},
@@ -214,14 +209,9 @@ WRONG = [
     ({"tools": [LOOK], "tool_choice": "maybe"}, "tool_choice", "'maybe'; it must be auto"),
     ({"tools": [LOOK], "tool_choice": {"type": "function"}}, "tool_choice", "name a function"),
     ({"tools": [LOOK], "tool_choice": {"function": {"name": "x"}}}, "tool_choice", "'x' is not one of"),
-    ({"temperature": -1}, "temperature", "expected number >= 0.0"),
-    ({"temperature": "hot"}, "temperature", "expected number | null, got string"),
-    ({"max_tokens": 0}, "max_tokens", ">= 1"),
-    ({"max_completion_tokens": 0}, "max_completion_tokens", ">= 1"),
     ({"n": 0}, "n", "at least 1"),
     ({"stream": "yes"}, "stream", "expected boolean | null"),
     ({"response_format": {"type": "xml"}}, "response_format.type", "it must be text"),
-    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "it is missing"),
 ]
 
 
@@ -235,13 +225,11 @@ def test_a_request_that_is_wrong_is_told_where_and_what_to_write(body: dict[str,
     [
         (b"", 400),
         (b"null", 400),
-        (b"[]", 400),
-        (b"{", 400),
         (b"[" * 200_000, 400),
         (b'{"messages":[' + b"{}," * 300_000 + b"{}]}", 413),
         (b" " * (33 * 1024 * 1024), 413),
     ],
-    ids=["empty", "null", "a list", "cut", "deep", "crowded", "too large"],
+    ids=["empty", "null", "deep", "crowded", "too large"],
 )
 def test_a_body_that_is_no_request(body: bytes, status: int) -> None:
     error = decode_request(body)
@@ -312,7 +300,6 @@ def test_ids_that_a_server_gives_twice_are_replaced() -> None:
         ("stop", False, "stop"),
         ("stop", True, "tool_calls"),
         ("length", True, "length"),
-        ("abort", False, "stop"),
         ("content_filter", False, "content_filter"),
     ],
 )
@@ -377,15 +364,12 @@ def test_usage_is_told_where_the_client_asks_for_it() -> None:
 
 ERRORS = [
     (RequestError(message="n: no", param="n"), 400, "invalid_request_error", None),
-    (RequestError(message="who?", status=401), 401, "authentication_error", "invalid_api_key"),
     (
         RequestError(message="no such model", status=404, code="model_not_found"),
         404,
         "not_found_error",
         "model_not_found",
     ),
-    (RequestError(message="broken", status=502), 502, "server_error", None),
-    (too_long(9000, 8192), 400, "invalid_request_error", "context_length_exceeded"),
     (error_of(Fault(kind="timeout", detail="slow")), 504, "server_error", None),
 ]
 

@@ -1,0 +1,213 @@
+"""Options of every public entry: a value of another type or out of its range is told by name, before anything runs."""
+
+# mypy: disable-error-code="arg-type, dict-item, call-overload, var-annotated, attr-defined"
+# What it is about are values of the wrong type.
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from forge import (
+    Conversation,
+    TieredCompact,
+    Workflow,
+    follow,
+    replay,
+    resume,
+    run,
+    run_or_raise,
+    run_sync,
+    stream,
+    tool,
+)
+from forge.backends import Anthropic, Launch, Server, ServerManager
+from forge.errors import DefinitionError, ForgeError
+from forge.interpreters.scripted import Scripted, call
+from forge.journal import states
+from stages import compact, enforce, validate
+from stages.compaction import ContextBudget
+from stages.effect import Budget
+from stages.guards import repetition, required_steps
+from stages.message import User
+from stages.options import OptionError, unfit_function
+from stages.rules import Calls, Rules
+from stages.state import State
+from tests.flows import Desk
+
+FLOW = Desk().workflow
+STATE = State(history=(User(text="Go."),))
+LOCAL = "local"
+Entry = Callable[..., object]
+
+RUNNING: list[tuple[dict[str, object], str]] = [
+    ({"message": None}, "message is None; it must be a string"),
+    ({"message": 3}, "message is 3; it must be a string"),
+    ({"workflow": None}, "workflow is None; it must be a Workflow"),
+    ({"backend": None}, "backend is None; it must be one of forge.backends, a server's address"),
+    ({"prompt_vars": {"a": 3}}, "prompt_vars['a'] is 3; it must be a string"),
+    (
+        {"initial_messages": "a"},
+        "initial_messages is 'a'; it must be a list, each value a System, a User, an Assistant or a",
+    ),
+    ({"initial_messages": [{"role": "user"}]}, "initial_messages[0] is {'role': 'user'}; it must be a System"),
+    ({"on_event": 3}, "on_event is 3; it must be a function or None"),
+    ({"cancel": True}, "cancel is True; it must be an Event or None"),
+    ({"ask": "yes"}, "ask is 'yes'; it must be a function or None"),
+    ({"journal": 3}, "journal is 3; it must be a string, a PathLike or None"),
+    ({"sampling": {"temperature": 0}}, "sampling is {'temperature': 0}; it must be a Sampling or None"),
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "given", "wrong", "meant"),
+    [
+        (Server, ("http://x",), "contxt_tokens", "context_tokens"),
+        (Anthropic, ("m",), "timout", "timeout"),
+        (ServerManager, (Launch(model="m", program="vllm"),), "api_keys", "api_key"),
+        (Scripted, ([],), "modes", "mode"),
+        (run_sync, (FLOW, "Go."), "on_evnt", "on_event"),
+        (lambda *given, **more: asyncio.run(run(*given, **more)), (FLOW, "Go."), "sampeling", "sampling"),
+    ],
+)
+def test_a_misspelt_keyword_is_told_with_the_right_ones(
+    entry: Entry, given: tuple[object, ...], wrong: str, meant: str
+) -> None:
+    with pytest.raises(TypeError, match=f"there is no option '{wrong}'; there are: ") as refused:
+        entry(*given, **{wrong: 1})
+    assert str(refused.value).endswith(f" Did you mean {meant}?")
+
+
+def streamed(**options: object) -> object:
+    async def read() -> list[object]:
+        return [event async for event in stream(**options)]
+
+    return asyncio.run(read())
+
+
+EVERY_WAY: list[Entry] = [run_or_raise, lambda **given: asyncio.run(run(**given)), streamed]
+
+
+@pytest.mark.parametrize(
+    ("entry", "options", "says"),
+    [*((run_sync, *row) for row in RUNNING), *((entry, *RUNNING[0]) for entry in EVERY_WAY)],
+)
+def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str, object], says: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        entry(**{"workflow": FLOW, "message": "Go.", "backend": Scripted([]), **options})
+    assert refused.value.problems[0].startswith(says)
+    assert isinstance(refused.value, ForgeError | ValueError)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (lambda: asyncio.run(resume(FLOW, None, backend=LOCAL)), "state is None; it must be a State"),
+        (lambda: asyncio.run(resume(FLOW, STATE, backend=LOCAL, budget=3)), "budget is 3; it must be a Budget or None"),
+        (lambda: asyncio.run(follow(FLOW, STATE, None, backend=LOCAL)), "message is None; it must be a string"),
+        (lambda: replay(None, FLOW), "journal is None; it must be a string, a PathLike or a Journal"),
+        (lambda: states("x", "flow.py"), "workflow is 'flow.py'; it must be a Workflow"),
+        (lambda: Conversation(None, backend=LOCAL), "workflow is None; it must be a Workflow"),
+        (lambda: Conversation(FLOW, backend=LOCAL).say_sync(None), "message is None; it must be a string"),
+        (lambda: Server(None), "url is None; it must be a string"),
+        (
+            lambda: Server("http://x", context_tokens="8k"),
+            "context_tokens is '8k'; it must be a whole number, at least 1 or None",
+        ),
+        (lambda: Workflow(None, tools=[], on_text="accept"), "name is None; it must be a string"),
+        (lambda: tool("look"), "tool takes a function, not 'look'"),
+        (lambda: Budget(calls="5"), "Budget: calls is '5'; it must be a whole number"),
+        (lambda: Budget(seconds=float("nan")), "Budget: seconds is nan; it must be a number or None"),
+        (lambda: ContextBudget(tokens=-1), "ContextBudget: tokens is -1; it must be a whole number, at least 0"),
+        (lambda: TieredCompact(phase_thresholds=(0.5, 0.7)), "TieredCompact: phase_thresholds is (0.5, 0.7); it must"),
+        (lambda: Rules(tools=None), "Rules: tools is None; it must be a list, each value a ToolSpec"),
+        (
+            lambda: Calls(batch="frist"),
+            "Calls: batch is 'frist'; it must be one of auto, all, first, indep",
+        ),
+        (lambda: enforce(3), "guards[0] is 3; it must be a function"),
+        (lambda: enforce(required_steps), "guards[0]: required_steps makes a guard; call it, as in required_steps(…)"),
+        (lambda: Desk(guards=[repetition]).workflow, "guards[0]: repetition makes a guard; call it, as in repetition("),
+        (lambda: Scripted([3]), "script[0] is 3; it must be a string, a Reply or a Fault"),  # type: ignore[list-item]  # wrong on purpose
+        (lambda: run_sync(FLOW, "Go.", backend=Scripted), "backend is the class Scripted; write Scripted()"),
+        (lambda: compact(TieredCompact, ContextBudget(tokens=1)), "compactor is the class TieredCompact; write Tiered"),
+        (lambda: validate(None), "rules is None; it must be a Rules"),
+    ],
+)
+def test_every_public_entry_says_which_option_what_was_given_and_what_is_expected(
+    entry: Callable[[], object], says: str
+) -> None:
+    with pytest.raises((DefinitionError, OptionError)) as refused:
+        entry()
+    assert any(sentence.startswith(says) for sentence in refused.value.problems), refused.value.problems
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(DefinitionError) as refused:
+        run_sync(None, None, backend=None, on_event=3)
+    assert [problem.split()[0] for problem in refused.value.problems] == ["workflow", "message", "backend", "on_event"]
+
+
+def test_what_is_right_passes_in_every_form_that_it_may_have(tmp_path: Path) -> None:
+    script = [call("look", what="a"), call("finish", result="ok")]
+    nothing = {"on_event": None, "cancel": None, "ask": None, "redact": None, "sampling": None, "on_chunk": None}
+    ended = run_sync(FLOW, "Go.", backend=Scripted(script), journal=tmp_path / "run", initial_messages=[], **nothing)
+    assert ended.unwrap().value == "ok"
+    assert replay(str(tmp_path / "run"), FLOW) == replay(tmp_path / "run", FLOW) == ended
+
+
+def test_a_checked_struct_stays_one_that_is_replaced_saved_and_read() -> None:
+    spent = replace(Budget(calls=1), calls=-1)
+    assert msgspec.json.decode(msgspec.json.encode(spent), type=Budget) == spent
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"tokens": -1}', type=ContextBudget)
+
+
+def test_the_functions_are_still_what_they_were() -> None:
+    assert inspect.iscoroutinefunction(run)
+    assert run.__name__ == "run"
+    assert run.__doc__ is not None
+    assert run.__doc__.startswith("Run the workflow")
+
+
+# --- Functions of users that cannot be asked as forge asks them are told in a sentence, before they are called
+
+
+async def slow(state: object, calls: object) -> None: ...
+
+
+class Slow:
+    async def __call__(self, state: object, calls: object) -> None: ...
+
+
+def one(calls: object) -> None: ...
+
+
+def three(state: object, calls: object, more: object) -> None: ...
+
+
+def named(state: object, calls: object, *, strict: bool) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (slow, "slow is async; it is asked for its answer at once, so define it with `def`"),
+        (Slow(), "Slow is async; "),
+        (one, "one cannot be called as one(state, calls): too many positional arguments"),
+        (named, "named cannot be called as named(state, calls): missing a required "),
+        (partial(one, None), "partial cannot be called as partial(state, calls): too many"),
+    ],
+)
+def test_what_cannot_be_asked(given: Callable[..., object], says: str) -> None:
+    assert (unfit_function(given, "state", "calls") or "").startswith(says)
+
+
+@pytest.mark.parametrize("given", [lambda state, calls: [], lambda *_: [], partial(three, more=1), max])
+def test_what_can(given: Callable[..., object]) -> None:
+    assert unfit_function(given, "state", "calls") is None
