@@ -114,7 +114,7 @@ def test_a_file_without_a_usable_workflow(tmp_path: Path, content: str | None, s
     assert says in refused("run", str(path), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x")
 
 
-@pytest.mark.parametrize("name", ["json", "email", "rich", "typing", "two words"])
+@pytest.mark.parametrize("name", ["json", "two words"])
 def test_a_file_named_like_another_module_hides_nothing(server: str, tmp_path: Path, name: str) -> None:
     (tmp_path / f"{name}.py").write_text("import json, tone_of_ours\n" + FLOW)
     (tmp_path / "tone_of_ours.py").write_text("import email.message, rich.text, json\njson.dumps(1)\n")
@@ -129,10 +129,6 @@ def test_a_workflow_that_is_not_in_the_file(flow: Path) -> None:
     assert "has no workflow named 'other'; it has: workflow" in refused(
         "run", f"{flow}:other", "Go.", "--backend", "local"
     )
-
-
-def test_a_backend_that_does_not_exist(flow: Path) -> None:
-    assert "there is no backend 'olama'" in refused("run", str(flow), "Go.", "--backend", "olama", "--var", "tone=x")
 
 
 @pytest.mark.parametrize(
@@ -160,15 +156,6 @@ def test_a_journal_that_is_none_is_said(flow: Path) -> None:
 def test_a_variable_that_is_missing(flow: Path) -> None:
     assert "placeholder {tone}" in refused("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1")
     assert "write it as NAME=VALUE" in refused("run", str(flow), "Go.", "--backend", "local", "--var", "tone")
-
-
-def test_a_server_that_is_not_there_halts(flow: Path, tmp_path: Path) -> None:
-    done = forge(
-        "run", str(flow), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x", "--journal", str(tmp_path / "j")
-    )
-    assert done.returncode == 1
-    assert "cannot connect to http://127.0.0.1:1" in done.stdout
-    assert "Traceback" not in done.stderr
 
 
 def test_a_run_that_halts_says_why_and_where_its_journal_is(flow: Path, server: str, tmp_path: Path) -> None:
@@ -226,13 +213,13 @@ def test_a_terminal_without_colours_gets_none() -> None:
     assert not colours.search(drawn(80, TERM="xterm", NO_COLOR="1"))
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_an_encoding_that_lacks_a_character_is_no_error(flow: Path, encoding: str) -> None:
     command = [sys.executable, "-m", "forge", "models"]
     where = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(command, capture_output=True, check=False, env=where)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert ("part1 … " if encoding in {"utf-8", "cp1252"} else "part1 ... ") in done.stdout.decode(encoding)
+    assert ("part1 … " if encoding == "cp1252" else "part1 ... ") in done.stdout.decode(encoding)
 
 
 def test_what_a_model_says_cannot_steer_the_terminal() -> None:

@@ -42,14 +42,10 @@ def count(ward: str, who: str) -> int:
         ("unbound", "native", "asked just now: native: no schema is enforced"),
         ("deaf", "prompted", "asked just now: prompted: no schema is enforced, and tools are ignored"),
         ("strict", "constrained", "asked just now: constrained"),
-        ("objects", "constrained", "asked just now: constrained"),
-        ("thinker", "constrained", "asked just now: constrained"),
         ("studio", "constrained", "recognised as LM Studio: it answers /api/v0/models"),
         ("ollama", "constrained", "recognised as Ollama: it answers /api/version"),
         ("max", "prompted", "asked just now: prompted: no schema is enforced, and calls come as text"),
-        ("transformers", "prompted", "asked just now: prompted: no schema is enforced, and calls come as text"),
         ("llama", "constrained", "recognised"),
-        ("native", "constrained", "recognised"),
     ],
 )
 def test_the_mode_is_what_the_server_enforces(
@@ -68,11 +64,6 @@ def test_a_server_is_asked_once(ward: str) -> None:
     again = connected(Server(f"{ward}/deaf/v1"))
     assert (again.setup.mode, "as found earlier" in again.setup.because) == (first.setup.mode, True)
     assert count(ward, "deaf") == asked + 1 + 2  # the count itself, /props and /models
-
-
-def test_ollama_behind_an_address_is_spoken_to_in_its_own_protocol(ward: str) -> None:
-    connection = connected(Server(f"{ward}/ollama/v1"))
-    assert (connection.setup.dialect.wire, connection.setup.context_tokens) == ("ollama", 4096)
 
 
 def test_who_wants_no_questions_gets_none(ward: str) -> None:

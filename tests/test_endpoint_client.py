@@ -317,8 +317,7 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
     return context
 
 
-@pytest.mark.parametrize("proxy_tls", [False, True])
-@pytest.mark.parametrize("server_tls", [False, True])
+@pytest.mark.parametrize(("proxy_tls", "server_tls"), [(False, False), (False, True), (True, True)])
 async def test_a_forward_proxy_is_gone_through(authority: trustme.CA, *, proxy_tls: bool, server_tls: bool) -> None:
     tls = served(authority, "models.example") if server_tls else None
     async with (
@@ -382,27 +381,3 @@ async def test_bytes_go_through_unchanged() -> None:
         head, _, sent = first.partition(b"\r\n\r\n")
         assert head.startswith(b"POST /v1/chat/a%2Fb/%7Ec?q=%20x+y;z HTTP/1.1\r\n")
         assert sent == body
-
-
-@pytest.mark.soak
-async def test_a_request_that_is_cancelled_is_closed_within_a_tenth_of_a_second() -> None:
-    took = list[float]()
-    for begun in (False, True) * 10:
-        asked, loop = asyncio.Event(), asyncio.get_running_loop()
-
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await there.read(reader)
-            if begun:  # noqa: B023 - it is called in this round
-                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n")
-            asked.set()  # noqa: B023
-            await reader.readexactly(1)
-
-        async with site(talk) as (client, there, url):
-            task = asyncio.create_task(said(client, url))
-            await asked.wait()
-            await asyncio.sleep(0.01)
-            since = loop.time()
-            task.cancel()
-            await there.closed.wait()
-            took.append(loop.time() - since)
-    assert sorted(took)[len(took) // 2] < 0.1

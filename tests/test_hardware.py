@@ -35,10 +35,8 @@ def nvidia(*sizes: int) -> HardwareProfile:
         ("NVIDIA A100-SXM4-80GB, 81920\nNVIDIA A100-SXM4-80GB, 81920\n", [("NVIDIA A100-SXM4-80GB", 81920)] * 2),
         ("Odd, with a comma, 8192\r\n", [("Odd, with a comma", 8192)]),
         ("NVIDIA GB10, [N/A]\n", [("NVIDIA GB10", None)]),
-        ("NVIDIA Thor, [Not Supported]", [("NVIDIA Thor", None)]),
         ("RTX 3060, 12288\nGB10, [N/A]\n", [("RTX 3060", 12288), ("GB10", None)]),
         ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", []),
-        ("No devices were found\n", []),
         ("RTX, 24564 MiB\nRTX, -1\nRTX, [Unknown Error]\n, 5\n,\n\n", []),
         ("RTX, 99999999999999999999999", []),
         ("", []),
@@ -59,7 +57,6 @@ APPLE = "hw.memsize: {memory}\niogpu.wired_limit_mb: {limit}\nmachdep.cpu.brand_
         (APPLE.format(memory=64 * GIB, limit=0), 48 * GIB),
         (APPLE.format(memory=64 * GIB, limit=57344), 56 * GIB),
         (APPLE.format(memory=64 * GIB, limit=999_999), 64 * GIB),
-        (f"hw.memsize: {16 * GIB}\n", 16 * GIB * 2 // 3),
         ("hw.memsize: much\n", None),
         ("sysctl: unknown oid 'hw.memsize'\n", None),
         ("", None),
@@ -79,10 +76,8 @@ CARD = {"vendor": b"0x1002\n", "mem_info_vram_total": b"25753026560\n", "mem_inf
         (CARD | {"gpu_metrics": b"\x78\x00\x01\x03", "product_name": b"Radeon PRO\n"}, 25753026560),
         # Issue 61 of the older forge: of a chip with unified memory only the part set aside was counted.
         (CARD | {"mem_info_vram_total": b"536870912", "gpu_metrics": b"\x08\x01\x03\x00"}, 536870912 + 33554432000),
-        (CARD | {"gpu_metrics": b""}, 25753026560),
         (CARD | {"vendor": b"0x8086\n"}, None),
         (CARD | {"mem_info_vram_total": b"?"}, None),
-        ({"vendor": b"0x1002"}, None),
         ({}, None),
     ],
 )
@@ -104,8 +99,6 @@ def test_gpus_are_summed_and_one_without_memory_of_its_own_has_the_machine_s() -
         (nvidia(8192), 4096, "8 GiB for models (GPU 0; nvidia-smi)"),
         (nvidia(24564), 32_768, "24 GiB"),  # sold as 24 GB, and a little less
         (nvidia(24564, 24564), 262_144, "48 GiB for models (GPU 0, GPU 1; nvidia-smi)"),
-        (nvidia(12288, 12288), 32_768, "24 GiB"),
-        (nvidia(81920), 262_144, "80 GiB"),
         (profile((), 64 * GIB, ""), 4096, "no GPU was found"),
         (None, 4096, "on another machine"),
     ],

@@ -60,7 +60,7 @@ WITH_PATIENCE = [
     ("truncated", 2),
     ("hopeful", 2),
 ]
-TRANSIENT = [(f"flaky/{status}", 3) for status in (408, 409, 425, 429, 500, 502, 503, 504, 529)]
+TRANSIENT = [(f"flaky/{status}", 3) for status in (408, 429, 503, 529)]
 
 
 @pytest.mark.parametrize(("how", "requests"), WITH_PATIENCE + TRANSIENT)
@@ -128,12 +128,6 @@ def test_silence_is_a_timeout(server: str) -> None:
     found, _ = fault(f"{server}/silent", timeout=0.2)
     assert found.kind == "timeout"
     assert "sent nothing for 0.2 seconds; if it is only slow, allow more" in found.detail
-
-
-def test_a_byte_now_and_then_is_not_read_for_ever(server: str) -> None:
-    found, attempts = fault(f"{server}/drip", total=0.2)
-    assert (found.kind, attempts) == ("timeout", 1)
-    assert "longer than 0.2 seconds in total" in found.detail
 
 
 def test_a_backend_is_told_how_long_a_request_may_take_in_all(server: str) -> None:
@@ -261,10 +255,3 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 def test_an_unknown_backend_is_refused_with_what_is_possible(name: str) -> None:
     with pytest.raises(ForgeError, match=r"local .* llama-server|on the command line ollama:MODEL"):
         named(name)
-
-
-def test_a_key_is_sent_and_shows_nowhere(server: str) -> None:
-    backend = Server(f"{server}/wrong", api_key="sk-very-secret")
-    result = run_sync(Desk().workflow, "Go.", backend=backend)
-    assert "sk-very-secret" not in repr(result)
-    assert "sk-very-secret" not in repr(backend)

@@ -119,8 +119,9 @@ def test_what_a_model_may_be(tmp_path: Path) -> None:
     assert source(Launch(model=str(tmp_path / "m.llamafile"), program="llamafile")) == tmp_path / "m.llamafile"
 
 
-@pytest.mark.parametrize("program", ["llama-server", "llamafile", "local"])
-@pytest.mark.parametrize("model", ["models/gone.gguf", "gone", "gone.llamafile"])
+@pytest.mark.parametrize(
+    ("program", "model"), [("llama-server", "models/gone.gguf"), ("local", "gone"), ("llamafile", "gone.llamafile")]
+)
 def test_a_model_that_is_not_there_is_refused_before_anything_starts(program: str, model: str) -> None:
     with pytest.raises(ForgeError, match="there is no"):
         source(Launch(model=model, program=program))  # type: ignore[arg-type]  # of a table
@@ -134,9 +135,7 @@ def test_a_model_that_is_not_there_is_refused_before_anything_starts(program: st
         (1, "error loading model: unknown model architecture: 'new'", "update the server"),
         (1, "ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 2304", "Memory"),
         (1, "CUDA error: out of memory", "Memory"),
-        (1, "torch.OutOfMemoryError: CUDA out of memory.", "Memory"),
         (1, "error: invalid argument: --frobnicate", "does not know an option"),
-        (2, "vllm: error: unrecognized arguments: --frobnicate", "does not know an option"),
         (1, "start: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 18702", "taken the port"),
         (1, "llama_init_from_model: quantized V cache requires flash_attn to be enabled", "flash_attention='on'"),
         (127, "error while loading shared libraries: libcuda.so.1: No such file or directory", "library"),

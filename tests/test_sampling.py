@@ -103,21 +103,14 @@ def test_a_field_that_forge_writes_itself_is_refused(field: str) -> None:
 REFUSED = [
     ("temperature", -0.1, "a number, at least 0 and at most 100"),
     ("temperature", math.nan, "a number, at least 0 and at most 100"),
-    ("temperature", math.inf, "a number, at least 0 and at most 100"),
-    ("temperature", "hot", "a number, at least 0 and at most 100"),
-    ("temperature", None, "a number, at least 0 and at most 100"),
     ("temperature", True, "a number, at least 0 and at most 100"),
     ("top_p", 0, "a number, over 0 and at most 1"),
-    ("top_p", 1.1, "a number, over 0 and at most 1"),
     ("top_k", 1.5, "a whole number, at least -1"),
-    ("top_k", -2, "a whole number, at least -1"),
     ("min_p", -1, "a number, at least 0 and at most 1"),
     ("repeat_penalty", 0, "a number, over 0 and at most 100"),
     ("presence_penalty", 3, "a number, at least -2 and at most 2"),
-    ("frequency_penalty", -3, "a number, at least -2 and at most 2"),
     ("seed", "x", "a whole number"),
     ("max_tokens", 0, "a whole number, at least 1"),
-    ("max_tokens", 2.5, "a whole number, at least 1"),
     ("stop", "END", "a list of strings"),
 ]
 

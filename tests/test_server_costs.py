@@ -69,8 +69,17 @@ def test_a_template_that_never_ends_is_ended_off_the_loop(server: str) -> None:
 
 
 @pytest.mark.usefixtures("memory")
-@pytest.mark.parametrize("how", ["gzip", "br", "zstd", "endless"])
-@pytest.mark.parametrize("where", ["props", "models", "tokenize", "apply-template"])
+@pytest.mark.parametrize(
+    ("how", "where"),
+    [
+        ("gzip", "props"),
+        ("endless", "props"),
+        ("br", "models"),
+        ("endless", "models"),
+        ("zstd", "tokenize"),
+        ("endless", "apply-template"),
+    ],
+)
 def test_what_a_server_says_of_itself_is_read_to_a_bound_and_never_unpacked(server: str, how: str, where: str) -> None:
     async def go() -> int | None:
         root = f"{server}/{how}/{where}"

@@ -118,8 +118,6 @@ def test_reasoning_in_tags_is_told_apart_and_the_reply_keeps_the_tags() -> None:
 
 BROKEN = {
     "closed in the middle": sends(head(), chunked(said(ANSWER)[:500], end=False), close=True),
-    "ended too early": sends(head(), chunked(said(ANSWER)[:500])),
-    "closed before the head": sends(close=True),
     "an error in the stream": sends(
         head(), chunked(said(ANSWER)[:500], b'data: {"error":{"code":500,"message":"x"}}\n\n')
     ),
@@ -142,10 +140,8 @@ def test_a_broken_stream_is_announced_and_tried_again(broken: Script) -> None:
 
 
 ENDS = {
-    "closed": (sends(head(), chunked(said(ANSWER)[:500], end=False), close=True), "interrupted", 4, None),
     "reported": (sends(head(), chunked(b'data: {"error":{"code":400,"message":"x"}}\n\n')), "reported", 1, 400),
     "html": (sends(head("text/html"), chunked(b"<html>It works!</html>")), "malformed", 2, None),
-    "a status": (sends(head("application/json", status="400 Bad"), chunked(b'{"error":"no"}')), "status", 1, 400),
 }
 
 

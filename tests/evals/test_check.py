@@ -97,10 +97,6 @@ def test_two_configurations_can_be_chosen_by_name() -> None:
     assert checked.losses
 
 
-def elsewhere(rows: list[Row], **changed: object) -> list[Row]:
-    return [replace(one, **changed) for one in rows]
-
-
 @pytest.mark.parametrize(
     ("results", "baseline", "options", "sentence"),
     [

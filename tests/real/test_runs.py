@@ -26,8 +26,6 @@ from stages.wire.target import Mode
 SHORT = dataclasses.replace(demo.workflow, limits=Limits(max_iterations=3))
 """What holds of ten turns holds of three."""
 
-MODES: list[Mode] = ["native", "prompted", "constrained"]
-
 
 def on(url: str, mode: Mode, seed: int, max_tokens: int = 128) -> Server:
     return Server(url, mode=mode, sampling=Sampling(temperature=0.7, seed=seed, max_tokens=max_tokens))
@@ -43,7 +41,9 @@ def accepted(url: str, history: History) -> bool:
     return httpx.post(f"{url}/v1/chat/completions", content=body, timeout=120).status_code == 200
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", ["native", *(pytest.param(mode, marks=pytest.mark.soak) for mode in ("prompted", "constrained"))]
+)
 def test_a_model_that_is_never_right_ends_typed_within_its_budget(smol: str, mode: Mode, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     backend = on(smol, mode, seed=1, max_tokens=48)
@@ -79,11 +79,10 @@ def test_constrained_a_model_of_half_a_billion_finishes(qwen: str) -> None:
     assert {success.name for success in run.state.ledger.successes} >= {"get_order", "get_customer", "send_report"}
 
 
-@pytest.mark.parametrize("request_", ["Which orders are A-17 and B-42?", "Thank you, goodbye."])
-def test_a_constrained_conversation_answers_in_words_or_calls(qwen: str, request_: str) -> None:
+def test_a_constrained_conversation_answers_in_words_or_calls(qwen: str) -> None:
     """The server takes the schema of a list of calls or an answer, and what it makes of it is read."""
     chat = dataclasses.replace(demo.workflow, required_steps=(), on_text="accept", limits=Limits(max_iterations=3))
-    run = state_of(run_sync(chat, request_, backend=on(qwen, "constrained", seed=1)))
+    run = state_of(run_sync(chat, "Thank you, goodbye.", backend=on(qwen, "constrained", seed=1)))
     assert run.state.prompt.mode == "constrained"
     assert run.state.ledger.successes or (isinstance(run, Finished) and isinstance(run.outcome, Said))
 

@@ -1,9 +1,6 @@
 """The pages on the proxy and its policies: their examples run."""
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from msgspec import Raw
 
@@ -15,22 +12,19 @@ from stages.objection import Guard, Objection, Stop
 from stages.rules import Rules
 from stages.state import State
 from stages.tool import ToolSpec
+from tests.docs.pages import blocks, page, pasted
 
-DOCS = Path(__file__).parents[1] / "docs"
-PROXY = (DOCS / "proxy.md").read_text()
-POLICIES = (DOCS / "policies.md").read_text()
+POLICIES = page("policies")
 
 
 def test_the_example_for_developers_runs() -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", PROXY, re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(block, names)  # noqa: S102 - the page's own example
+    names = pasted("proxy")
     assert b'"finish_reason":"tool_calls"' in names["answer_body"]
     assert names["stream"].endswith(b"data: [DONE]\n\n")
 
 
 def test_the_policies_of_the_page_are_valid_and_do_what_it_says() -> None:
-    rules, shaping = (policy_from_toml(block) for block in re.findall(r"```toml\n(.*?)```", POLICIES, re.DOTALL))
+    rules, shaping = (policy_from_toml(block) for block in blocks(POLICIES, "toml"))
     assert rules.general.tools["edit_file"].grounded == ("path",)
     assert (rules.of("Qwen3-4B").limits.max_repeats, rules.of("Qwen3-4B").terminal_tool) == (1, "commit")
     assert shaping.of("qwen").overflow == "compact"

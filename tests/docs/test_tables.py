@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import get_args
 
 import msgspec
@@ -15,6 +16,8 @@ from forge.agent import file_tools, memory
 from forge.agent.headless import Record, TaskLimits, read_task
 from forge.agent.headless.record import EXIT_CODES, Outcome
 from forge.backends import Backend, named
+from forge.backends.doctor import PROBES
+from forge.backends.doctor.examination import FRESH, SHORT
 from forge.backends.profile import Profile, from_toml, names
 from forge.cli.chat.slash import HELP
 from forge.cli.commands import COMMANDS, parse
@@ -24,22 +27,13 @@ from forge.evals.configurations import ABLATIONS, COMPACTORS, THINKING
 from forge.evals.evaluation import MODES
 from forge.guardrails import Guardrails
 from forge.mcp import Http, Stdio
+from forge.runtime.watching import Watching
 from forge.tools import Tool
 from forge.workflow.workflow import StepOptions
 from stages.confidence import measure
+from tests.docs.pages import block, page
 
-DOCS = Path(__file__).parents[1] / "docs"
 GROUPS = (Workflow, Limits, Context, Calls, Agent, Guardrails)
-
-
-def page(name: str) -> str:
-    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
-
-
-def block(name: str, language: str) -> str:
-    """The one block of that language on the page."""
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```", page(name), re.DOTALL | re.MULTILINE)
-    return str(found)
 
 
 def test_every_command_is_on_its_page() -> None:
@@ -161,3 +155,27 @@ def test_the_tables_of_headless_are_complete() -> None:
         str(code): name for name, code in EXIT_CODES.items()
     }
     assert {*rows.values()} == {*get_args(Outcome)}
+
+
+def test_every_topic_of_the_doctor_is_in_its_table_and_the_numbers_of_auto_are_right() -> None:
+    text = page("doctor")
+    assert [probe.topic for probe in PROBES if probe.topic.split(" by ")[0].split(" ")[0] not in text] == []
+    assert f"at most seven questions with at most {sum(p.tokens for p in SHORT)} reply tokens" in text
+    assert (len(SHORT), FRESH.days, "seven days" in text) == (7, 7, True)
+
+
+def test_the_page_of_names_names_what_there_is() -> None:
+    rows = [
+        [one.strip() for one in line.strip("|").split(" | ")] for line in page("names").splitlines() if line[:2] == "| "
+    ]
+    dotted = {name for row in rows for name in re.findall(r"`((?:forge|stages)(?:\.\w+)+)`", row[1])}
+    assert len(dotted) > 50
+    for name in sorted(dotted):
+        resolve_name(name)
+    options = {*inspect.signature(Workflow).parameters, *Watching.__annotations__}
+    for row in rows:
+        named = re.findall(r"\boption `(\w+)", row[1])
+        named += re.findall(r"`(\w+)`", row[0]) if re.match(r"options?(;|,|$)", row[1]) else []
+        assert {*named} <= options, row[0]
+        if row[1].startswith("run option") and "`" not in row[1].split(",")[0].split(";")[0]:
+            assert re.findall(r"`(\w+)`", row[0])[0] in Watching.__annotations__, row[0]

@@ -11,7 +11,7 @@ from forge.telemetry import names as telemetry_names
 from stages.message import Assistant, Tool
 from stages.state import State
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks/evals/README.md"]
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SITE = runpy.run_path(str(ROOT / "docs" / "site.py"))
 CONFIG: dict[str, Any] = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
 NAMED = re.compile(r"`((?:forge|stages)(?:\.\w+)+)(?:\(.*?\))?`")
