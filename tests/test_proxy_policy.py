@@ -186,7 +186,7 @@ def test_of_ten_thousand_faults_the_first_fifty_are_told() -> None:
 def test_tools_that_need_one_another_by_many_ways_are_checked_at_once() -> None:
     """By 2^60 ways, and in a chain that is longer than Python's stack is deep."""
     both = (f"[tools.{side}{n}]\nprerequisites = ['a{n + 1}', 'b{n + 1}']" for n in range(60) for side in "ab")
-    chain = (f"[tools.c{n}]\nprerequisites = 'c{n + 1}'" for n in range(1200))
+    chain = (f"[tools.c{n}]\nprerequisites = 'c{n + 1}'" for n in range(1010))
     policy_from_toml("\n".join((*both, *chain)))
     with pytest.raises(ForgeError, match="tool c9: it needs c0, which needs c9: neither can be called"):
         policy_from_toml("\n".join(f"[tools.c{n}]\nprerequisites = 'c{(n + 1) % 10}'" for n in range(10)))

@@ -130,13 +130,6 @@ async def test_a_retry_is_hidden_and_what_was_said_is_not_said_again() -> None:
         assert there.model.body(1)["stream"] is True
 
 
-async def test_when_every_attempt_fails_the_call_goes_on_for_the_clients_tool_to_refuse() -> None:
-    bad = (ROLE, said("Hm."), sse(chunk(called("look", '{"oops": '))), CALLED, DONE)
-    async with behind(streamed(*bad), streamed(*bad), max_retries=1) as there:
-        stream = await all_of(there, asked(stream=True))
-        assert (text_of(stream), calls_of(stream), deltas(stream)[-1]) == ("Hm.", [("look", "{}")], "tool_calls")
-
-
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
 async def test_a_silent_backend_is_waited_for_with_events_of_the_protocol(
     path: str, monkeypatch: pytest.MonkeyPatch
@@ -210,20 +203,6 @@ async def test_a_reply_that_is_not_judged_may_not_be_cut_off_unseen_either(path:
     async with behind(line) as there, streaming(there, {**body_of(path), "tools": []}, path) as answer:
         got = await answer.read()
         assert answer.status == 502 or (answer.status == 200 and b"error" in got.rstrip().split(b"\n\n")[-1])
-
-
-async def test_a_refusal_before_the_first_event_keeps_its_status() -> None:
-    async with behind(whole({"error": {"message": "busy"}}, 503, retry_after="3")) as there:
-        status, body, headers = await there.post("/v1/messages", body_of("/v1/messages"))
-        assert (status, headers["retry-after"], msgspec.json.decode(body)["type"]) == (503, "3", "error")
-
-
-async def test_a_client_that_leaves_in_the_middle_of_a_stream_frees_the_slot() -> None:
-    async with behind(hanging(ROLE, said("Well, ")), slots=1) as there:
-        async with streaming(there, asked(stream=True)) as answer:
-            await answer.content.readuntil(b"Well")
-            answer.close()
-        await there.model.left.wait()
 
 
 async def test_a_whole_answer_to_a_request_for_a_stream_is_streamed() -> None:

@@ -22,6 +22,7 @@ from stages.effect import Fault
 from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
 from tests.scripted_model import Line, completion, whole
 from tests.test_proxy import behind
+from tests.test_proxy_clients import NOBODY
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -63,8 +64,9 @@ class Clients:
 
     def __init__(self, proxy: str, server: str) -> None:
         self.url, self.server = proxy, server
-        self.own = openai.AsyncOpenAI(base_url=f"{proxy}/v1", api_key="none", max_retries=0)
-        self.theirs = anthropic.AsyncAnthropic(base_url=proxy, api_key="none", max_retries=0)
+        own, theirs = openai.DefaultAsyncHttpxClient(verify=NOBODY), anthropic.DefaultAsyncHttpxClient(verify=NOBODY)
+        self.own = openai.AsyncOpenAI(base_url=f"{proxy}/v1", api_key="none", max_retries=0, http_client=own)
+        self.theirs = anthropic.AsyncAnthropic(base_url=proxy, api_key="none", max_retries=0, http_client=theirs)
 
     def asked(self) -> list[Any]:
         """The chat requests that the server has got."""

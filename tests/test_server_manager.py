@@ -203,13 +203,6 @@ def test_a_log_that_is_removed_meanwhile_keeps_no_server_from_starting(make: Mak
     assert "exit code 3" in failure(make("dies"))
 
 
-def test_one_built_for_another_processor_is_told_as_such_with_a_way_out(make: Make) -> None:
-    said = failure(make("illegal"))
-    assert "llama-server ended with exit code 132 (SIGILL) before it was ready." in said
-    assert "newer processor" in said
-    assert "--backend local" in said
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_one_that_dies_at_a_request_is_told_as_one_that_died_not_as_one_that_was_never_there(
     make: Make, *, streamed: bool

@@ -25,6 +25,7 @@ def block(name: str, language: str) -> str:
 def pasted(name: str, *, at: str = "", **names: Any) -> dict[str, Any]:
     """What the page's programs define, run one after the other, from these names on, with a server at that address."""
     text = page(name).replace("http://127.0.0.1:8080", at or "http://127.0.0.1:8080")
+    text = re.sub(r"max_examples=\d+", "max_examples=10", text)
     programs = blocks(text, "python")
     assert len(programs) == text.count("```python") > 0
     for program in programs:

@@ -2,10 +2,12 @@
 
 import io
 import re
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from forge import Scripted, Workflow, run_sync, tool
 from stages.message import Assistant, Tool
@@ -25,6 +27,16 @@ ELSEWHERE = {
 PAGES = [one.stem for one in sorted((ROOT / "docs").glob("*.md")) if "```python" in one.read_text()]
 
 
+@pytest.fixture
+def _few_examples() -> Iterator[None]:
+    """Of each law and test on a page, a few examples, left as they are: that laws find mistakes is tested elsewhere."""
+    settings.register_profile("pasted", settings.get_profile("unshrunk"), max_examples=10)
+    settings.load_profile("pasted")
+    yield
+    settings.load_profile("forge")
+
+
+@pytest.mark.usefixtures("_few_examples")
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in ELSEWHERE])
 def test_the_examples_hold(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,20 +1,16 @@
 """Runs on real models: what a user relies on, whatever the model says."""
 
 import dataclasses
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
-from msgspec.structs import replace
 from returns.result import Result, Success
 
 from forge import Finished, Halted, Limits, replay, run_sync
 from forge.backends import Server
 from forge.cli import demo
-from forge.connection import Connection
 from forge.testing import assert_answered
 from stages.effect import Said
 from stages.message import History
@@ -85,22 +81,3 @@ def test_a_constrained_conversation_answers_in_words_or_calls(qwen: str) -> None
     run = state_of(run_sync(chat, "Thank you, goodbye.", backend=on(qwen, "constrained", seed=1)))
     assert run.state.prompt.mode == "constrained"
     assert run.state.ledger.successes or (isinstance(run, Finished) and isinstance(run.outcome, Said))
-
-
-class Boastful:
-    """A server that says that it has more context than it has."""
-
-    def __init__(self, url: str) -> None:
-        self.server = Server(url, mode="native", sampling=Sampling(max_tokens=16))
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async with self.server.connect() as connection:
-            yield replace(connection, setup=replace(connection.setup, context_tokens=100_000))
-
-
-def test_a_prompt_over_the_context_is_a_typed_refusal(qwen: str) -> None:
-    """The server says 400 exceed_context_size_error; forge keeps status and body."""
-    halt = run_sync(demo.workflow, "word " * 6000, backend=Boastful(qwen)).failure().halt
-    assert type(halt).__name__ == "BackendFailed"
-    assert "exceed_context_size_error" in str(halt)
