@@ -7,7 +7,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from stages.effect import Budget
 from stages.message import Assistant, History, Status, Tool, ToolCall, User
-from stages.offer import offered_tools, remember
+from stages.offer import offered_tools, remembering
 from stages.recounting import recount
 from stages.rules import Rules
 from stages.state import State
@@ -42,7 +42,7 @@ def test_a_stuck_run(benchmark: BenchmarkFixture, messages: int) -> None:
 
 def remembered(history: History) -> State:
     """The state in its second turn after these messages: what they say was gathered in the first."""
-    return remember(RULES, State(history=history, ledger=recount(RULES, history, budget=Budget(calls=9))))
+    return remembering(RULES)(State(history=history, ledger=recount(RULES, history, budget=Budget(calls=9))))
 
 
 def pages(messages: int) -> History:

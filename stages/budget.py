@@ -1,9 +1,8 @@
 """Budget: what a run has spent, what is left of its budget, and the Halt that ends it."""
 
-from collections.abc import Sequence
 from typing import TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from stages.effect import Budget, Price, Spending
 from stages.halt import BudgetSpent, Spent
@@ -15,9 +14,10 @@ _N = TypeVar("_N", int, float)
 
 def left_of(budget: Budget, spent: Spending, seconds: float = 0.0) -> Budget:
     """What is left of the budget; never less than nothing."""
-    used = (("calls", spent.calls), ("tool_calls", spent.tool_calls), ("tokens", spent.tokens), ("cost", spent.cost))
-    limited = [(name, n, getattr(budget, name)) for name, n in (*used, ("seconds", seconds)) if n]
-    left = {name: limit - min(limit, n) for name, n, limit in limited if limit is not None}
+    used = asdict(spent) | {"seconds": seconds}
+    left = {
+        name: limit - min(limit, n) for name, n in used.items() if n and (limit := getattr(budget, name)) is not None
+    }
     return replace(budget, **left) if left else budget  # replacing checks the fields, which takes microseconds
 
 
@@ -64,16 +64,6 @@ def spending(before: Ledger, after: Ledger) -> Spending:
         tool_calls=max(0, (first.tool_calls or 0) - (left.tool_calls or 0)),
         tokens=max(0, after.tokens_used - before.tokens_used),
         cost=max(0.0, after.cost - before.cost),
-    )
-
-
-def sum_of(spent: Sequence[Spending]) -> Spending:
-    """The sum of what was spent."""
-    return Spending(
-        calls=sum(one.calls for one in spent),
-        tool_calls=sum(one.tool_calls for one in spent),
-        tokens=sum(one.tokens for one in spent),
-        cost=sum(one.cost for one in spent),
     )
 
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
 from stages import nudges
-from stages.budget import charged, sum_of
+from stages.budget import charged
 from stages.effect import (
     Approved,
     Ask,
@@ -48,8 +48,8 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
     """
     match state.phase:
         case Awaiting() as phase:
-            counted = state.note(effects=state.ledger.effects + 1)
-            return _answered(counted, phase, outcome)
+            ledger = replace(state.ledger, effects=state.ledger.effects + 1)
+            return _answered(replace(state, ledger=ledger), phase, outcome)
         case phase:
             raise ValueError(f"nothing is awaited in the phase {type(phase).__name__}")
 
@@ -88,8 +88,8 @@ def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     ledger, reported, spent = state.ledger, outcome.reply.usage, Spending()
     if reported is not None:
         # Negative counts are ignored, because a budget only shrinks.
-        prompt, completion, cached = (max(0, n) for n in (reported.prompt, reported.completion, reported.cached))
-        usage = Usage(prompt=prompt, completion=completion, cached=cached)
+        prompt, completion = max(0, reported.prompt), max(0, reported.completion)
+        usage = Usage(prompt=prompt, completion=completion, cached=max(0, reported.cached))
         spent = Spending(tokens=prompt + completion, cost=ledger.budget.price.of(usage))
         if phase.asked.target == MAIN:  # another model counts tokens differently
             new = Report(characters=ledger.prompt_size, tokens=prompt)
@@ -110,7 +110,7 @@ def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> 
         unsure = {result.call_id for result in back if isinstance(result, InDoubt)}
         approved = tuple(call_id for call_id in approved if call_id not in unsure)
     came = replace(batch, results=batch.results + back, approved=approved, heard=batch.heard + outcome.heard)
-    paid = charged(ledger, sum_of((outcome.spent, Spending(tool_calls=len(back)))), outcome.seconds)
+    paid = charged(ledger, outcome.spent + Spending(tool_calls=len(back)), outcome.seconds)
     doubtful = unknown_outcomes_after(ledger.in_doubt, batch, back)
     return replace(state, ledger=replace(paid, in_doubt=doubtful), phase=Executed(batch=came))
 

@@ -300,6 +300,15 @@ class Spending(Struct, frozen=True, kw_only=True, gc=False):
     tokens: int = 0
     cost: float = 0.0
 
+    def __add__(self, other: "Spending") -> "Spending":
+        """Both together."""
+        return Spending(
+            calls=self.calls + other.calls,
+            tool_calls=self.tool_calls + other.tool_calls,
+            tokens=self.tokens + other.tokens,
+            cost=self.cost + other.cost,
+        )
+
 
 class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
     """The results of the calls of one `Execute`, in their order.

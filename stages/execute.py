@@ -71,13 +71,13 @@ def execute(rules: Rules) -> Stage:
         ledger = with_calls(state.ledger, new.successes, new.attempts, repeating)
         if batch.heard:
             ledger = replace(ledger, progress=ledger.turn)  # a call that the user asks for again is not a repeat
-        state = replace(state, history=state.history + new.messages, ledger=ledger)
         wrong = [r for r in batch.results if isinstance(r, Failed) and r.counted]
-        errors = state.ledger.tool_errors + 1 if wrong else 0
+        errors = ledger.tool_errors + 1 if wrong else 0
         if wrong:
-            state = state.note(tool_errors=errors)
+            ledger = replace(ledger, tool_errors=errors)
         else:
-            state = state.note(tool_errors=0, premature=0, prerequisite_violations=0)
+            ledger = replace(ledger, tool_errors=0, premature=0, prerequisite_violations=0)
+        state = replace(state, history=state.history + new.messages, ledger=ledger)
         if ended := terminal_success(batch, specs):
             tool, result = ended
             return state.to(Done(outcome=result.ends or Completed(tool=tool, value=result.value)))

@@ -1,8 +1,9 @@
 """Stages: made with `on`, composed with `pipeline`, applied with `advance`."""
 
 import inspect
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import chain, dropwhile
 from typing import Generic, TypeVar, get_args, overload
 
 from msgspec import Struct
@@ -53,14 +54,14 @@ class Acting(Struct, Generic[P], frozen=True):
 
 
 class Composed(Struct, frozen=True):
-    """Stages in running order, and their composition. Made by `pipeline`."""
+    """Stages in running order, and their composition for each phase in which a state may enter. Made by `pipeline`."""
 
     stages: tuple[Stage, ...]
-    whole: Stage
+    entered: Mapping[type[Phase], Stage]
 
     def __call__(self, state: State) -> Result[State, Halt]:
         """The stage."""
-        return self.whole(state)
+        return self.entered[type(state.phase)](state)
 
     def __repr__(self) -> str:
         """The names of its stages."""
@@ -76,7 +77,16 @@ def pipeline(*stages: Stage) -> Stage:
     if wrong := [f"stage {i}: {sentence}" for i, one in enumerate(stages, 1) if (sentence := not_a_stage(one))]:
         raise StageError("\n".join(wrong))
     parts = tuple(chain.from_iterable(map(_parts, stages)))
-    return Composed(parts, compose_left(Success, *map(bind, map(_checked, parts))))
+    entered: dict[type[Phase], Stage] = {}
+    for phase in _PHASES:
+        taking_part = dropwhile(partial(_is_idle, phase), parts)
+        entered[phase] = compose_left(Success, *map(bind, map(_checked, taking_part)))
+    return Composed(parts, entered)
+
+
+def _is_idle(phase: type[Phase], stage: Stage) -> bool:
+    """Whether the stage returns every state in that phase unchanged, so that a pipeline entered there begins later."""
+    return isinstance(stage, Acting) and phase not in stage.phases
 
 
 def bind(stage: Stage) -> Callable[[Result[State, Halt]], Result[State, Halt]]:
@@ -114,15 +124,12 @@ def advance(turn: Stage, state: State) -> Result[State, Halt]:
     missing.
     """
     moved = turn(state)
-    match moved:
-        case Success(State(phase=Awaiting() | Done())):
-            return moved
-        case Success(State(phase=Ready())) if not isinstance(state.phase, Ready):
-            return moved
-        case Success(State() as stuck):
-            raise StuckError(stuck)
-        case _:
-            return moved
+    if isinstance(moved, Success):
+        after = moved.unwrap()
+        rests = (Awaiting, Done) if isinstance(state.phase, Ready) else (Awaiting, Done, Ready)
+        if not isinstance(after.phase, rests):
+            raise StuckError(after)
+    return moved
 
 
 @overload

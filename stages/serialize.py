@@ -9,18 +9,18 @@ from msgspec.structs import replace
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.offer import WITHHELD, Offer, offer, remember
+from stages.offer import WITHHELD, Offer, offer, remembering
 from stages.options import checked
 from stages.pipeline import Stage, StageError, on
 from stages.rules import Rules, still_withheld
 from stages.schema import SchemaTarget
 from stages.seen import with_values
-from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, State, Written
+from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, SourceValues, State, Written
 from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import prompted, valid, wires
 from stages.wire.target import Target
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_arguments, without_arguments
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_arguments
 from stages.wire.wires import Branch, Wire, loosened
 
 _MAIN = Target()
@@ -66,8 +66,19 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     show = _shown(rules, target)
     fixed = overhead(rules, target)
     spoken = f"{wire.name} {form.name}"
+    narrows = mode == "constrained" or bool(rules.withheld)
     lists = mode == "constrained" and any(tool.grounded or tool.calculated for tool in rules.tools)
     tools = _digest(bytes(_tools(rules, target) or b"")) if mode == "native" else b""
+    remember, everything = remembering(rules), Offer(tools=rules.tools)
+
+    def offered(state: State, view: History, values: tuple[SourceValues, ...]) -> tuple[Offer, tuple[Held, ...]]:
+        """What the reply to this view may be, and what is not offered. Only a constraint leaves out legal tools."""
+        seen = replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
+        # The model may remember a value that was cut, and no list must name one that it is not shown.
+        now = offer(rules, seen, () if state.cleared else values) if mode == "constrained" else everything
+        withheld = still_withheld(rules, seen)
+        barred = tuple(Held(tool=tool.name, by=WITHHELD) for tool in rules.tools if tool.name in withheld)
+        return now, barred + now.held
 
     def noted(before: Written, phase: Folded) -> tuple[Raw, ...]:
         """The messages with the notes at the end. Written as text, a note becomes part of the message before it."""
@@ -77,18 +88,15 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
         return before.request.messages + wire.messages(show((*added, *phase.notes)))
 
     def write(state: State, phase: Folded) -> State:
-        state = remember(rules, state)
+        state = remember(state)
         view, history = phase.view, state.history
-        seen = replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
         last = next((one for one in state.memo.written if one.prompt.target == name), Written())
         same = (last.prompt.mode, last.wire) == (mode, spoken)
         before = last if same and _extends(view, last.prompt.view) else Written()
         known = len(before.prompt.view)
         added = view[known:]
         values = with_values(before.values, view, known) if lists else ()
-        # The model may remember a value that was cut, and no list must name one that it is not shown.
-        shown = () if state.cleared else values
-        now = offer(rules, seen, shown) if mode == "constrained" and not phase.summary else Offer(tools=rules.tools)
+        now, held = offered(state, view, values) if narrows and not phase.summary else (everything, ())
         request = Request(
             head=before.request.head if known else wire.head(target.model, target.sampling, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
@@ -102,18 +110,18 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
             size=characters,
             whole=fixed + characters + sum(map(size, phase.notes)),
             length=len(history),
-            held=_held(rules, seen, now if mode == "constrained" else None) if not phase.summary else (),
+            held=held,
             tools=tools,
             first=before.prompt.first or _digest(bytes(request.head), *map(bytes, request.messages[:1])),
         )
         written = Written(prompt=prompt, wire=spoken, request=request, values=values)
-        others = tuple(one for one in state.memo.written if one.prompt.target != name)
+        others = [one for one in state.memo.written if one.prompt.target != name]
         memo = replace(state.memo, written=(*others, written), last=history[-1] if history else None)
         asked = Asked(target=name, mode=mode, notes=phase.notes, tail=request.tail)
         noting = replace(request, messages=noted(before, phase)) if phase.notes else request
         return replace(
             state,
-            prompts=(*(one for one in state.prompts if one.target != name), prompt),
+            prompts=(*[one for one in state.prompts if one.target != name], prompt),
             memo=memo,
             ledger=replace(state.ledger, prompt_size=prompt.whole),
             phase=Prepared(request=noting, summary=phase.summary, asked=asked),
@@ -124,13 +132,6 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
 
 def _digest(*parts: bytes) -> bytes:
     return blake2b(b"".join(parts), digest_size=8).digest()
-
-
-def _held(rules: Rules, state: State, constraint: Offer | None) -> tuple[Held, ...]:
-    """The tools that are not offered. Only a constraint leaves out legal ones."""
-    withheld = still_withheld(rules, state)
-    barred = tuple(Held(tool=tool.name, by=WITHHELD) for tool in rules.tools if tool.name in withheld)
-    return barred + (constraint.held if constraint else ())
 
 
 _REQUEST = 20
@@ -197,7 +198,7 @@ def _tail(rules: Rules, target: Target) -> _Tail:
 def _tail_of_summary(rules: Rules, target: Target) -> Raw:
     """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
     if target.mode == "constrained":
-        return target.wire.tail(None, wires.SUMMARY)
+        return target.wire.tail(None, wires.SUMMARY_SCHEMA)
     return target.wire.tail(_tools(rules, target) if target.mode == "native" else None, None)
 
 
@@ -210,7 +211,6 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     def schema_of(tool: ToolSpec, now: Offer) -> Branch:
         changed = tool.calculated or tool not in rules.tools
         call = call_schema(tool, target, now.numbers) if changed else known[tool.name]
-        call = without_arguments(call, now.omitted[tool.name]) if tool.name in now.omitted else call
         if tool.name not in now.seen:
             return call
         return limited_arguments(call, now.seen[tool.name], now.tried.get(tool.name, frozenset()))

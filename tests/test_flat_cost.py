@@ -13,7 +13,7 @@ from forge import Limits, Workflow, run_sync, tool
 from forge.connection import Setup
 from forge.interpreters.scripted import Scripted, call
 from forge.tools import Tool as ToolOf
-from forge.workflow.turn import turn_of
+from forge.workflow.turn import compiled_turn
 from stages.effect import Budget, Replied, Reply, Send, Undelivered
 from stages.message import Assistant, History, Status, Tool, ToolCall, User
 from stages.recounting import recount
@@ -100,7 +100,7 @@ def test_the_turns_of_a_long_run_call_as_many_functions_each(
 def test_a_turn_of_a_stuck_run_calls_no_more_functions_after_a_long_history(mode: Mode) -> None:
     """Whether the values of its calls were given, and which may be tried instead, is asked many times a turn."""
     workflow = Workflow("w", tools=[look, grounded, find, unasked_for, finish], terminal_tool="finish")
-    turn = turn_of(workflow.compiled, Setup(mode=mode, context_tokens=10**9))
+    turn = compiled_turn(workflow.compiled, Setup(mode=mode, context_tokens=10**9))
 
     def calls_of_a_turn(messages: int) -> int:
         # A value that nobody gave is looked for in all of it, and there is more than is read for values to try.
@@ -133,9 +133,9 @@ def test_the_second_run_of_a_workflow_compiles_nothing_again(mode: Mode) -> None
     def calls_to_set_up(tools: int) -> int:
         many = (ToolOf(look.function, replace(look.spec, name=f"look_{n}")) for n in range(tools))
         compiled = Workflow("w", tools=[*many, finish], terminal_tool="finish").compiled
-        turn_of(compiled, setup)
+        compiled_turn(compiled, setup)
         model = Counting([])
-        counted(model.count, lambda: turn_of(compiled, setup))
+        counted(model.count, lambda: compiled_turn(compiled, setup))
         return model.calls
 
     # A tool is written into the prompt by a dozen calls; to compile its schema takes a hundred.

@@ -16,8 +16,8 @@ from forge.backends import named
 from forge.cli import main
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.exchange import MOST_CUTS
+from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import ToolFallback
-from forge.proxy.tools import Guards
 from stages.effect import Fault
 from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
 from tests.scripted_model import Line, completion, whole
@@ -326,7 +326,7 @@ async def test_tokens_are_counted_by_vllms_own_tokenizer_with_its_template_and_t
 
 
 def test_of_many_models_that_refuse_tools_the_last_are_remembered() -> None:
-    fallback = ToolFallback(Guards(max_retries=1, search_text=True), ("no tools",))
+    fallback = ToolFallback(ReplyJudges(max_retries=1, search_text=True), ("no tools",))
     refusal = Fault(kind="status", status=400, detail="", body="no tools here")
     for number in range(300):
         assert fallback.learns(f"model-{number}", refusal)

@@ -28,7 +28,7 @@ from forge.tools.definition import (
 )
 from stages import nudges
 from stages.arithmetic import with_results
-from stages.budget import share_of, sum_of
+from stages.budget import share_of
 from stages.effect import (
     Budget,
     CallResult,
@@ -288,7 +288,7 @@ class Tools:
             calls = [_observed(running, around(call, self._tools[call.name].spec)) for running, call in observed]
         # A single call, by far the most frequent case, needs no task.
         results = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-        return Results(results=tuple(results), seconds=time.monotonic() - began, spent=sum_of(spent))
+        return Results(results=tuple(results), seconds=time.monotonic() - began, spent=sum(spent, Spending()))
 
     async def _run(
         self,

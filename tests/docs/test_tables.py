@@ -14,7 +14,7 @@ import msgspec
 from forge import Agent, Calls, Context, Limits, Workflow, testing
 from forge.agent import file_tools, memory
 from forge.agent.headless import Record, TaskLimits, read_task
-from forge.agent.headless.record import EXIT_CODES, Outcome
+from forge.agent.headless.record import EXIT_CODES, TaskOutcome
 from forge.backends import Backend, named
 from forge.backends.doctor import PROBES
 from forge.backends.doctor.examination import FRESH, SHORT
@@ -154,7 +154,7 @@ def test_the_tables_of_headless_are_complete() -> None:
     assert {code.split(",")[0]: name for code, name in rows.items()} == {
         str(code): name for name, code in EXIT_CODES.items()
     }
-    assert {*rows.values()} == {*get_args(Outcome)}
+    assert {*rows.values()} == {*get_args(TaskOutcome)}
 
 
 def test_every_topic_of_the_doctor_is_in_its_table_and_the_numbers_of_auto_are_right() -> None:
@@ -165,9 +165,8 @@ def test_every_topic_of_the_doctor_is_in_its_table_and_the_numbers_of_auto_are_r
 
 
 def test_the_page_of_names_names_what_there_is() -> None:
-    rows = [
-        [one.strip() for one in line.strip("|").split(" | ")] for line in page("names").splitlines() if line[:2] == "| "
-    ]
+    table = (line.strip("|").split(" | ") for line in page("names").splitlines() if line.startswith("| "))
+    rows = [[cell.strip() for cell in line] for line in table]
     dotted = {name for row in rows for name in re.findall(r"`((?:forge|stages)(?:\.\w+)+)`", row[1])}
     assert len(dotted) > 50
     for name in sorted(dotted):

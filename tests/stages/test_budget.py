@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.budget import charged, share_of, spending, sum_of, within
+from stages.budget import charged, share_of, spending, within
 from stages.effect import Budget, Price, Spending
 from stages.state import Ledger
 
@@ -69,7 +69,7 @@ def test_what_a_run_took_is_what_is_gone_from_it(spent: Spending) -> None:
 
 @given(st.lists(spendings, max_size=4))
 def test_sums_are_of_each_field(spent: list[Spending]) -> None:
-    total = sum_of(spent)
+    total = sum(spent, Spending())
     assert total.calls == sum(one.calls for one in spent)
     assert total.tokens == sum(one.tokens for one in spent)
     assert total.tool_calls == sum(one.tool_calls for one in spent)

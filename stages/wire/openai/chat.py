@@ -15,24 +15,19 @@ from stages.repair.decoding import decode, sound_struct
 from stages.schema import project
 from stages.tool import ToolSpec
 from stages.wire.deltas import (
-    CALLS_LIMIT,
     CallDelta,
     CallStarted,
     Ended,
     Lines,
     Piece,
     ReasoningDelta,
-    Sampling,
     StreamRead,
     TextDelta,
-    cut_body,
-    options,
     payloads,
     read_all,
-    reported_fault,
-    too_many_calls_fault,
-    too_many_objects,
 )
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.sampling import Sampling, options
 
 # The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 #
@@ -76,9 +71,11 @@ def _encode_message(message: Message) -> WireMessage:
         case Tool():
             return WireMessage(role="tool", content=message.text, tool_call_id=message.call_id)
         case Assistant():
-            made = ((call.id, _WireFunction(name=call.name, arguments=call.arguments)) for call in message.calls)
-            calls = tuple(_WireCall(id=call_id, function=function) for call_id, function in made)
-            return WireMessage(role="assistant", content=message.text, tool_calls=calls)
+            calls = [
+                _WireCall(id=call.id, function=_WireFunction(name=call.name, arguments=call.arguments))
+                for call in message.calls
+            ]
+            return WireMessage(role="assistant", content=message.text, tool_calls=tuple(calls))
         case User():
             return WireMessage(role="user", content=message.text)
         case System():
