@@ -11,9 +11,9 @@ from hypothesis import settings
 
 from forge import Scripted, Workflow, run_sync, tool
 from stages.message import Assistant, Tool
+from tests.backends.test_server_manager import gguf, installed
 from tests.docs.pages import ROOT, blocks, page, pasted
 from tests.patients import patients
-from tests.test_server_manager import gguf, installed
 
 ELSEWHERE = {
     "chat": "test_tables.py loads its agent",

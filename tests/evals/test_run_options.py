@@ -12,10 +12,10 @@ from forge.cli.eval_run import ModelOptions
 from forge.errors import ForgeError
 from forge.evals.results import read_results
 from forge.evals.serving import serving
+from tests.backends.test_server_manager import gguf, installed
 from tests.commands import forge
 from tests.evals.running import run, served
 from tests.evals.scenarios import SCENARIOS
-from tests.test_server_manager import gguf, installed
 
 
 @pytest.fixture(scope="module")

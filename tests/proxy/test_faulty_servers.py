@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.proxy.test_clients import MESSAGES, RESPONSES, THEIRS, TOOL, Clients, clients
+from tests.proxy.test_proxy import asked
+from tests.proxy.test_streams import all_of, body_of
 from tests.scripted_model import DONE, Line, chunk, completion, sse, streamed, whole
-from tests.test_proxy import asked
-from tests.test_proxy_clients import MESSAGES, RESPONSES, THEIRS, TOOL, Clients, clients
-from tests.test_proxy_streams import all_of, body_of
 
 Event = dict[str, Any]
 

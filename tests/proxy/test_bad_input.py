@@ -9,9 +9,9 @@ import pytest
 
 from tests.hostile_schemas import hostile_schemas
 from tests.property import servers
+from tests.proxy.test_faulty_servers import BACKENDS, OLLAMA_WHOLE, START, STOP, WHOLE, block
+from tests.proxy.test_proxy import LOOK, Behind, behind
 from tests.scripted_model import DONE, Line, chunk, completion, sse, streamed, whole
-from tests.test_proxy import LOOK, Behind, behind
-from tests.test_proxy_faulty_servers import BACKENDS, OLLAMA_WHOLE, START, STOP, WHOLE, block
 
 Told = tuple[str, ...]
 """A message: who says it, and what."""

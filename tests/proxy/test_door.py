@@ -18,8 +18,8 @@ from forge.door.asgi import Receive, Scope, Send
 from forge.door.listening import Application, Server
 from forge.door.options import Listening
 from forge.proxy import ProxyOptions, ProxyServer, service
+from tests.proxy.test_proxy import LOOK, asked, behind
 from tests.scripted_model import Line, ScriptedModel, chunk, completion, sse, whole
-from tests.test_proxy import LOOK, asked, behind
 
 HEAD = 64 * 1024
 """Bytes that a head may have."""

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from forge.proxy import ModelPolicy, Policy
+from tests.proxy.test_proxy import ASK, LOOK, asked, behind
+from tests.proxy.test_streams import CALLED, ROLE, all_of
 from tests.scripted_model import Line, called, chunk, completion, streamed, whole
-from tests.test_proxy import ASK, LOOK, asked, behind
-from tests.test_proxy_streams import CALLED, ROLE, all_of
 
 HI = whole(completion("hi"))
 

@@ -1,4 +1,4 @@
-"""The official clients on faults, schemas and reminders; every layer of theirs is in test_proxy_layers."""
+"""The official clients on faults, schemas and reminders; every layer of theirs is in test_layers."""
 
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -10,8 +10,8 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from tests.proxy.test_proxy import ASK, LOOK, Behind, behind
 from tests.scripted_model import Line, completion, whole
-from tests.test_proxy import ASK, LOOK, Behind, behind
 
 TOOL: Any = LOOK
 SCHEMA = LOOK["function"]["parameters"]

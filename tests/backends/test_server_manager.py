@@ -28,7 +28,7 @@ from tests.commands import forge
 from tests.flows import Desk
 from tests.serving import JsonHandler
 
-FAKE = Path(__file__).with_name("fake_server.py")
+FAKE = Path(__file__).parents[1] / "fake_server.py"
 KEY = "sk-very-secret-key"
 
 

@@ -43,7 +43,7 @@ def test_a_strict_template_is_known_by_what_it_refuses(template: str, strict: bo
 
 
 def test_the_templates_of_known_models_can_be_asked() -> None:
-    lines = (Path(__file__).parent / "data/chat_templates.jsonl").read_text().splitlines()
+    lines = (Path(__file__).parents[1] / "data/chat_templates.jsonl").read_text().splitlines()
     for line in lines:
         assert not examined(json.loads(line).get("template", "")).alternating, "none of these is strict"
 

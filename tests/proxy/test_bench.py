@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.proxy.backend import CALL, CALL_EVENTS, TEXT, TEXT_EVENTS
 from benchmarks.proxy.bodies import bodies
+from tests.proxy.test_proxy import behind
 from tests.scripted_model import streamed, whole
-from tests.test_proxy import behind
 
 
 @pytest.mark.parametrize("case", bodies())

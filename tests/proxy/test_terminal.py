@@ -19,9 +19,9 @@ from forge.cli.proxy import KEPT, Display, Shown, ToDisplay
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.passage import Notes, Passage, summary_line
 from stages.effect import Usage
+from tests.proxy.test_cli import ROOT, address
+from tests.proxy.test_proxy import asked
 from tests.scripted_model import ScriptedModel, completion, whole
-from tests.test_proxy import asked
-from tests.test_proxy_cli import ROOT, address
 
 NOTES = Notes(
     outcome="retried",

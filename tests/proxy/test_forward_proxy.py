@@ -14,9 +14,9 @@ from forge.backends import Server
 from forge.backends.http_client import forward_proxy
 from forge.proxy import ProxyOptions, ProxyServer
 from tests.forward_proxy import ForwardProxy
+from tests.proxy.test_cli import ROOT, address
+from tests.proxy.test_proxy import asked
 from tests.scripted_model import ScriptedModel, completion, whole
-from tests.test_proxy import asked
-from tests.test_proxy_cli import ROOT, address
 
 NAMED = "https://models.example"
 TUNNEL = "CONNECT models.example:443 HTTP/1.1"

@@ -29,7 +29,7 @@ def server() -> Iterator[str]:
 def ran(tmp_path: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     flow = tmp_path / "flow.py"
     flow.write_text(FLOW)
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     words = ["run", str(flow), "Go.", "--journal", str(tmp_path / "j.jsonl"), *options]
     return forge(*words, cwd=Path(root), **environment)
 
@@ -115,7 +115,7 @@ def test_local_has_no_options_of_a_server() -> None:
 
 
 def test_make_says_what_to_do_without_the_python_that_it_is_given(tmp_path: Path) -> None:
-    makefile = Path(__file__).parents[1] / "Makefile"
+    makefile = Path(__file__).parents[2] / "Makefile"
     command = ["make", "--file", str(makefile), "PYTHON=python9.9", ".venv/python.ready"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode != 0

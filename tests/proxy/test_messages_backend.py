@@ -11,9 +11,9 @@ import pytest
 
 from forge.backends import Anthropic
 from forge.proxy import ProxyOptions, ProxyServer, service
+from tests.proxy.test_clients import THEIRS, Clients, clients
+from tests.proxy.test_proxy import ASK, LOOK
 from tests.scripted_model import Line, ScriptedModel, sse, streamed, whole
-from tests.test_proxy import ASK, LOOK
-from tests.test_proxy_clients import THEIRS, Clients, clients
 
 Event = dict[str, Any]
 

@@ -11,8 +11,8 @@ import pytest
 
 from forge.backends import named
 from forge.proxy import ProxyOptions, ProxyServer, service
+from tests.proxy.test_proxy import ASK, LOOK, Behind, asked, behind
 from tests.scripted_model import DONE, Line, ScriptedModel, called, chunk, completion, hanging, sse, streamed, whole
-from tests.test_proxy import ASK, LOOK, Behind, asked, behind
 
 ROLE = sse(chunk({"role": "assistant", "content": None}))
 END = sse(chunk({}, "stop"))

@@ -36,7 +36,7 @@ def test_each_layer_gets_what_it_wants_of_a_server_that_misbehaves(library: str,
         asyncio.run(used(layer, shape, "wrong"))
 
 
-@pytest.mark.parametrize("library", ["langchain", "pydantic_ai"])  # the other two: test_proxy_faulty_servers.py
+@pytest.mark.parametrize("library", ["langchain", "pydantic_ai"])  # the other two: test_faulty_servers.py
 def test_each_layer_gets_what_it_wants_of_a_server_that_is_right(library: str) -> None:
     for name, layer in layers_of(library).items():
         print(name)

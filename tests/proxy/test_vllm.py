@@ -20,9 +20,9 @@ from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import ToolFallback
 from stages.effect import Fault
 from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
+from tests.proxy.test_clients import NOBODY
+from tests.proxy.test_proxy import behind
 from tests.scripted_model import Line, completion, whole
-from tests.test_proxy import behind
-from tests.test_proxy_clients import NOBODY
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",

@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 
 from tests.commands import forge
+from tests.proxy.test_proxy import asked
 from tests.scripted_model import ScriptedModel, completion, hanging, whole
-from tests.test_proxy import asked
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 async def started(*words: str) -> asyncio.subprocess.Process:
