@@ -56,12 +56,6 @@ IMPORT = "import forge; print(forge.__file__)"
 COMMAND = "from forge.cli import main; sys.exit(main())"
 
 
-def test_alone_it_is_imported_without_a_word(site: Path) -> None:
-    assert said(site, IMPORT).stderr == ""
-    done = said(site, COMMAND, "--version")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_installed_after_the_other_it_works_and_warns(site: Path) -> None:
     add_theirs(site, over=False)
     imported = said(site, IMPORT)

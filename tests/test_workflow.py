@@ -61,15 +61,8 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"tools": [look, look, finish]}, "two tools are named look"),
         ({"on_text": "acept"}, "on_text is 'acept'; it must be one of nudge, accept"),
         ({"tools": [tool(effect="reed")(look.function), finish]}, "effect is 'reed'; it must be one of read, write"),  # type: ignore[call-overload]  # wrong on purpose
-        ({"tools": look}, "it must be a list, each value a Tool or a function"),
         ({"tools": [look, 3]}, "tools[1] is 3; it must be a Tool or a function"),
-        ({"guards": [3]}, "guards[0] is 3; it must be a function"),
-        ({"order": ["look"]}, "order[0] is 'look'; it must be a Use"),
-        ({"system_prompt": None}, "system_prompt is None; it must be a string"),
         ({"terminal_tool": 5}, "terminal_tool is 5; it must be a string or a list of strings"),
-        ({"required_steps": [look]}, "required_steps[0] is Tool('look'"),
-        ({"completion_checks": {"finish": 5}}, "completion_checks['finish'] is 5; it must be a function"),
-        ({"nudges": {"arguments": 3}}, "nudges['arguments'] is 3; it must be a string or a function"),
         ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a string or a list"),
         ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
         ({"guards": [slow]}, "guards[0]: slow is async; it is asked for its answer at once, so define it with `def`"),
@@ -85,8 +78,6 @@ def problems(**options: object) -> tuple[str, ...]:
             {"completion_checks": {"finish": three}},
             "completion_checks['finish']: three cannot be called as three(arguments): missing a required argument: ",
         ),
-        ({"tools": [tool(timeout="5")(look.function), finish]}, "tool look: timeout is '5'; it must be a number"),  # type: ignore[call-overload]  # wrong on purpose
-        ({"tools": [tool(prerequisites=3)(look.function), finish]}, "tool look: prerequisites is 3; it must be a "),  # type: ignore[call-overload]  # wrong on purpose
         ({"tools": [tool(prerequisites=["loo"])(look.function), finish]}, "its prerequisite 'loo' is not a tool"),
         ({"tools": [tool(prerequisites=["finish"])(look.function), finish]}, "its prerequisite finish is terminal"),
         (
@@ -115,25 +106,15 @@ def test_a_mistake_is_said_in_a_sentence(options: dict[str, object], says: str) 
     ("group", "options", "says"),
     [
         (Limits, {"max_iterations": 0}, "max_iterations is 0; it must be a whole number, at least 1 or None"),
-        (Limits, {"max_iterations": True}, "max_iterations is True; it must be a whole number"),
         (Limits, {"max_seconds": -1.5}, "max_seconds is -1.5; it must be a number, over 0"),
         (Limits, {"max_seconds": float("nan")}, "max_seconds is nan; it must be a number, over 0 or None"),
-        (Limits, {"price": 3}, "price is 3; it must be a Price or None"),
         (Limits, {"price": Price(prompt=-1)}, f"price is {Price(prompt=-1)}; no price is negative"),
         (Limits, {"max_cost": 1.0}, "max_cost needs price="),
-        (Limits, {"max_tool_errors": -1}, "max_tool_errors is -1; it must be a whole number, at least 0"),
         (Context, {"compactor": TieredCompact}, "compactor is the class TieredCompact; write TieredCompact()"),
-        (Context, {"compactor": 3}, "compactor is 3; it must be a function"),
-        (Context, {"summarize": "yes"}, "summarize is 'yes'; it must be True or False or a Summarize"),
-        (Context, {"compact_at": "a"}, "compact_at is 'a'; it must be a number"),
         (Context, {"compact_at": 0.5, "compact_to": 0.6}, "compact_to is 0.6; it cannot be over compact_at, which is"),
-        (Context, {"context_thresholds": 0.5}, "context_thresholds is 0.5; it must be a list"),
         (Context, {"context_thresholds": [0.5, 80]}, "context_thresholds[1] is 80; it must be a number, over 0 and"),
         (Context, {"on_context_threshold": 0.9}, "on_context_threshold is 0.9; it must be a string, a function or"),
-        (Context, {"iteration_warning": -1}, "iteration_warning is -1; it must be a whole number, at least 0"),
         (Context, {"reasoning_replay": "all"}, "reasoning_replay is 'all'; it must be one of none, keep-last, full"),
-        (Context, {"failed_attempts": "drop"}, "failed_attempts is 'drop'; it must be one of keep, collapse"),
-        (Calls, {"families": [3]}, "families[0] is 3; it must be a Family"),
         (Calls, {"max_parallel": 0}, "max_parallel is 0; it must be a whole number, at least 1"),
     ],
 )

@@ -3,16 +3,14 @@
 from copy import deepcopy
 from typing import Any
 
-import httpx2
 import msgspec
 from msgspec import Raw
 
-from stages.effect import Reply
 from stages.message import Assistant, History, Message, System, Tool, User
-from stages.wire.deltas import Piece, reply_pieces
+from stages.wire.deltas import Piece
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest
-from stages.wire.server.streams import Envelope, Events
+from stages.wire.server.streams import Events
 from stages.wire.server_wires import ServerWire
 
 
@@ -24,31 +22,6 @@ def pieces(events: Events, given: tuple[Piece, ...]) -> bytes:
         events, more = events.advance(piece)
         stream += ping + more
     return stream
-
-
-class Endpoint(httpx2.MockTransport):
-    """Answers each request with the next reply; `asked` are the requests as forge reads them."""
-
-    def __init__(self, wire: ServerWire, *replies: Reply | RequestError) -> None:
-        super().__init__(self._answer)
-        self.asked: list[ServerRequest] = []
-        self._wire, self._replies = wire, iter(replies)
-
-    def _answer(self, sent: httpx2.Request) -> httpx2.Response:
-        request = self._wire.decode_request(sent.content)
-        reply = request if isinstance(request, RequestError) else next(self._replies)
-        if isinstance(reply, RequestError):
-            answer = self._wire.encode_error(reply)
-            headers = [("content-type", "application/json"), *answer.headers]
-            return httpx2.Response(answer.status, headers=headers, content=answer.body)
-        assert isinstance(request, ServerRequest)
-        self.asked.append(request)
-        envelope = Envelope(id=f"{self._wire.prefix}{len(self.asked)}", created=1_700_000_000, request=request)
-        if not request.stream:
-            body = self._wire.encode_reply(reply, envelope)
-            return httpx2.Response(200, headers={"content-type": "application/json"}, content=body)
-        stream = pieces(self._wire.events(envelope), reply_pieces(reply))
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
 
 
 LOOK_AT: dict[str, dict[str, object]] = {

@@ -45,7 +45,7 @@ def requests(instructions: str, background: str, built_in: Sequence[BuiltIn]) ->
     return model.requests
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10)
 @given(TEXTS, TEXTS, st.permutations(NAMES), st.permutations(NAMES))
 def test_equal_agents_send_equal_bytes(
     instructions: str, background: str, one: list[BuiltIn], other: list[BuiltIn]
@@ -57,15 +57,8 @@ def test_equal_agents_send_equal_bytes(
 
 
 def test_they_do_so_in_every_process() -> None:
-    program = (
-        "import sys; sys.path.insert(0, '.');"
-        "from tests.agent.test_agent_prompts import requests, NAMES;"
-        "print(requests('Help.', 'A < b', NAMES))"
-    )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(said) == 1
+    program = "from tests.agent.test_agent_prompts import requests, NAMES;print(requests('Help.', 'A < b', NAMES))"
+    # The hashes of this process have another seed.
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, env={"PYTHONHASHSEED": "2"}, capture_output=True, check=True, text=True).stdout
+    assert said == f"{requests('Help.', 'A < b', NAMES)}\n"

@@ -4,7 +4,6 @@ import pytest
 
 from forge import Workflow, tool
 from forge.evals import Played, Scenario, World, play
-from forge.evals.configurations import ABLATIONS
 from forge.evals.players import PLAIN
 from forge.interpreters.scripted import Line, call
 from stages.order import Use
@@ -87,13 +86,6 @@ def test_the_run_goes_otherwise_without_it(
     assert ran(did("reforged", *replies, LOOK, SEND)) == with_it
 
 
-def test_with_everything_on_each_is_corrected() -> None:
-    replies = ("I will look.", SEND, call("fail"), call("change", at="b"), IN_TEXT, call("send", id="K-1", total=7))
-    ended = did("reforged", *replies, call("send", id="K-77", total=1000), SEND)
-    assert [made.tool for made in ended.trajectory.calls] == ["fail", "look", "send"]
-    assert ended.judged.verdict == "right"
-
-
 def test_bare_ends_at_the_first_mistake_and_lets_through_what_is_written() -> None:
     assert did("bare", "I will look.").ended.end == "BadReplies"
     assert did("bare", call("fail")).ended.end == "ToolsFailing"
@@ -106,10 +98,3 @@ def test_a_plain_loop_goes_on_after_errors_and_ends_with_text() -> None:
     assert (ended.ended.end, ended.judged.verdict) == ("Completed", "right")
     text = play(SCENARIO, [LOOK, "That is it."], player=PLAIN)
     assert (text.ended.end, text.trajectory.outcome) == ("text", None)
-
-
-def test_every_ablation_can_be_applied_to_any_workflow() -> None:
-    plain = Workflow("p", tools=[look], on_text="accept")
-    for ablation in ABLATIONS.values():
-        assert ablation.apply(plain).rules.tools[0].name == "look"
-        assert plain.calls.rescue_enabled

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from forge.errors import ForgeError
 from forge.evals import Configuration, Player, RunEnd, Scenario, Task, World
 from forge.evals.configurations import cells
-from forge.evals.evaluation import Axes, chosen_scenarios, configurations
+from forge.evals.evaluation import Axes, configurations
 from forge.evals.players import FORGE, PLAIN
 
 
@@ -79,12 +79,3 @@ def test_no_two_runs_share_a_journal() -> None:
     paths = [cell.journal for known in models for cell in cells([known], scenarios, (1, 11), PLAYERS)]
     assert len({*paths}) == len(paths)
     assert all(path.count("/") == 1 and ".." not in path.split("/") for path in paths)
-
-
-def test_scenarios_are_chosen_by_name_and_tag() -> None:
-    all_of_them = (scenario("a", tags="x y"), scenario("b", tags="y"), scenario("c"))
-    assert [one.name for one in chosen_scenarios(all_of_them)] == ["a", "b", "c"]
-    assert [one.name for one in chosen_scenarios(all_of_them, ("c", "b", "c"))] == ["c", "b"]
-    assert [one.name for one in chosen_scenarios(all_of_them, tags=("x", "y"))] == ["a", "b"]
-    with pytest.raises(ForgeError, match="two scenarios are named a"):
-        chosen_scenarios((*all_of_them, scenario("a")))

@@ -97,36 +97,14 @@ def test_two_configurations_can_be_chosen_by_name() -> None:
     assert checked.losses
 
 
-def elsewhere(rows: list[Row], **changed: object) -> list[Row]:
-    return [replace(one, **changed) for one in rows]
-
-
 @pytest.mark.parametrize(
     ("results", "baseline", "options", "sentence"),
     [
-        (
-            rows_of(AUTO, [R] * 5),
-            [replace(one, seed=one.seed + 5) for one in rows_of(AUTO, [R] * 5)],
-            {},
-            r"the baseline is for other seeds: it has seeds 5 to 9, the results seeds 0 to 4\. .*--seed and --runs",
-        ),
         (
             rows_of(AUTO, [R], "a"),
             rows_of(AUTO, [R], "b"),
             {},
             r"the two files share no scenario: the results have a; .* b",
-        ),
-        (
-            [row(AUTO), row(PLAIN)],
-            [*(row(configuration(mode=mode)) for mode in ("native", "prompted"))],
-            {},
-            r"the two files share no configuration: the results have forge auto \(qwen, .*--baseline-configuration",
-        ),
-        (
-            [row(AUTO)],
-            [row(AUTO)],
-            {"name": "plian"},
-            "the results have no configuration 'plian'; there are: forge auto",
         ),
         (
             [row(AUTO)],

@@ -88,23 +88,11 @@ def test_runs_that_only_repeat_one_another_count_once() -> None:
     assert one.finding == "no difference shown"
 
 
-def test_a_side_that_repeats_itself_is_compared_with_one_that_does_not() -> None:
-    """What always comes out the same is known exactly; that the other side varies is evidence."""
-    first, second = both([(R, W)] * 9)
-    made = paired(repeated(first), second)
-    assert (len(made.pairs), made.repeated) == (9, 0)
-
-
 def test_digests_tell_repetitions_from_runs_that_look_alike() -> None:
     alike = repeated(rows_of(AUTO, [R] * 4))
     told_apart = [replace(one, digest=digest) for one, digest in zip(alike, "abab", strict=True)]
     assert len(independent(alike)) == 1
     assert [one.seed for one in independent(told_apart)] == [0, 1]
-
-
-def test_repetitions_are_looked_for_in_each_scenario() -> None:
-    first = [one for name in ("a", "b") for one in repeated(rows_of(AUTO, [R] * 3, name))]
-    assert [one.scenario for one in independent(first)] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

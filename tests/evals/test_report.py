@@ -34,12 +34,6 @@ def test_columns_stand_by_model_the_best_first() -> None:
     assert {name for column in made.columns for name in column.runs} == set(SCENARIOS)
 
 
-def test_every_pair_of_columns_is_compared_once() -> None:
-    made = report_of(ROWS)
-    assert len({frozenset((one.first, one.second)) for one in made.matchups}) == len(made.matchups) == 12 * 11 // 2
-    assert {one.right.family for one in made.matchups} == {made.matchups[0].harm.family}
-
-
 def test_a_reference_makes_a_small_family_of_its_own_that_needs_less() -> None:
     made, all_pairs = report_of(ROWS, against="forge auto"), report_of(ROWS)
     assert [one.asked for one in made.shown] == [True] * 10
@@ -97,12 +91,6 @@ def test_that_so_few_seeds_show_nothing_of_a_scenario_is_said_beside_them(seeds:
     assert f"with at most {pairs} of runs each" in made.few_seeds
     assert made.few_seeds in markdown(made)
     assert {one.finding for one in made.matchups[0].scenarios} == {"no difference shown"}
-
-
-def test_where_a_scenario_can_show_a_difference_nothing_is_said_of_seeds() -> None:
-    made = report_of([*rows_of(AUTO, ["right"] * 6), *rows_of(PLAIN, ["wrong"] * 6)])
-    assert made.few_seeds == ""
-    assert {one.finding for one in made.matchups[0].scenarios} == {"better"}
 
 
 def test_claims_are_sentences_with_their_counts_and_say_what_more_runs_would_show() -> None:
@@ -171,14 +159,6 @@ def test_one_right_run_is_not_better_than_most_of_many() -> None:
     made = report_of([*rows_of(PLAIN, ["right"]), *rows_of(AUTO, [*nine, "wrong"])])
     assert [column.name for column in made.columns] == ["forge auto", "plain"]
     assert [(one.first, one.second) for one in made.shown] == [(0, 1)]
-
-
-def test_a_tag_that_all_scenarios_have_is_no_part() -> None:
-    made = report_of([*rows_of(AUTO, ["right"] * 9), *rows_of(PLAIN, ["wrong"] * 9)])
-    assert made.scenarios == {"basic_2step": ("plumbing",)}
-    assert made.matchups[0].tags == ()
-    assert "by tag" not in markdown(made)
-    assert "Tags" not in markdown(made)
 
 
 def test_a_claim_by_tag_names_the_tags() -> None:

@@ -12,10 +12,10 @@ from forge.cli.eval_run import ModelOptions
 from forge.errors import ForgeError
 from forge.evals.results import read_results
 from forge.evals.serving import serving
+from tests.backends.test_server_manager import gguf, installed
 from tests.commands import forge
 from tests.evals.running import run, served
 from tests.evals.scenarios import SCENARIOS
-from tests.test_server_manager import gguf, installed
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +27,10 @@ def server() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--scenario", "refund_rihgtly"), "there is no scenario 'refund_rihgtly'"),
         (("--scenario", "refund_rihgtly"), "Did you mean refund_rightly?"),
         (("--tags", "mony"), "Did you mean money?"),
         (("--tags", "broken", "--scenario", "refund_wrong"), "none of the scenarios refund_wrong has the tag broken"),
-        (("--mode", "natve"), "there is no --mode 'natve'"),
         (("--ablation", "no_resque"), "Did you mean no_rescue?"),
-        (("--compact", "tired"), "Did you mean tiered?"),
         (("--think", "hard"), "there is no --think 'hard'"),
         (
             ("--suite", "sedes"),
@@ -43,7 +40,6 @@ def server() -> Iterator[str]:
         (("--against", "plane"), "Did you mean plain?"),
         (("--against", "plain:native"), "the player 'plain' has no modes of its own"),
         (("--against", "forge"), "forge plays anyway, so it is not to be named in --against; --mode chooses its modes"),
-        (("--against", "forge:native"), "forge plays anyway"),
         (("empty.py",), "empty.py has no scenario"),
         (("raising.py",), "raising.py cannot be imported: ZeroDivisionError: division by zero (line 2)"),
         (("missing.py",), "there is no file missing.py"),
@@ -137,12 +133,9 @@ def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, cal
     [
         ("rnus = 3", (), "Did you mean runs?"),
         ("runs = 0", (), "evals.toml: runs is 0; it must be a whole number, at least 1"),
-        ("runs = ", (), "evals.toml is not valid TOML"),
         ("runs = " + "9" * 5000, (), "evals.toml is not valid TOML"),
-        ("runs = " + "[" * 30_000, (), "evals.toml is not valid TOML"),
         ("[[model]]\nmodel = 'x'", (), "evals.toml: [model number 1] backend: it is missing"),
         ("[[model]]\nbakend = 'local'", (), "[model number 1] bakend: unknown key. "),
-        ("[model]\nbackend = 'local'", (), "evals.toml: [model]: it must be a list of tables; write [[model]]"),
         ("model = 'local'", (), "evals.toml: [model]: it must be a list of tables; write [[model]]"),
         ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens: it belongs in the table [[model]]"),
         ("runs = 3", (), "no model is given"),

@@ -19,12 +19,6 @@ def test_wilsons_interval_contains_the_share_and_lies_between_none_and_all(count
         assert low <= count / (count + more) <= high
 
 
-@given(COUNTS, st.integers(1, 400))
-def test_more_runs_of_the_same_share_make_wilsons_interval_narrower(count: int, more: int) -> None:
-    few, many = (wilson(times * count, times * (count + more)) for times in (1, 3))
-    assert many[1] - many[0] < few[1] - few[0]
-
-
 def test_wilsons_interval_of_known_counts() -> None:
     # Newcombe, Statistics in Medicine 17 (1998), table I: method 3 for 81 of 263, 15 of 148, 0 of 20, 1 of 29
     known = {(81, 263): (0.2553, 0.3662), (15, 148): (0.0624, 0.1605), (0, 20): (0, 0.1611), (1, 29): (0.0061, 0.1718)}
@@ -70,24 +64,11 @@ def test_holm_keeps_the_order_and_never_makes_a_value_smaller(values: list[float
     assert [after for _, after in ranked] == sorted(corrected)
 
 
-@given(P_VALUES, st.floats(0, 1))
-def test_another_comparison_never_makes_one_more_significant(values: list[float], another: float) -> None:
-    before, after = holm(values), holm([*values, another])
-    assert all(few <= many + 1e-12 for few, many in zip(before, after, strict=False))
-
-
-@given(P_VALUES.flatmap(lambda values: st.permutations(list(enumerate(values)))))
-def test_holm_is_indifferent_to_the_order_of_the_comparisons(values: list[tuple[int, float]]) -> None:
-    shuffled = dict(zip((index for index, _ in values), holm([value for _, value in values]), strict=True))
-    assert tuple(shuffled[index] for index in sorted(shuffled)) == holm([value for _, value in sorted(values)])
-
-
 def test_holm_of_known_values() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.005])
-@pytest.mark.parametrize(("difference", "differing"), [(0.05, 0.1), (0.1, 0.2), (0.1, 0.1), (0.2, 0.5), (0.5, 0.6)])
+@pytest.mark.parametrize(("difference", "differing", "alpha"), [(0.1, 0.1, 0.05), (0.5, 0.6, 0.005)])
 def test_so_many_pairs_do_show_the_difference_about_as_often_as_promised(
     difference: float, differing: float, alpha: float
 ) -> None:

@@ -21,9 +21,10 @@ TALK: tuple[Message, ...] = (
 )
 
 
-@pytest.fixture(params=["process", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
-    return InProcessStore() if request.param == "process" else SQLiteStore(tmp_path / "memory.db")
+@pytest.fixture
+def store(tmp_path: Path) -> SessionStore:
+    """One of them: that all stores do the same is in test_stores."""
+    return SQLiteStore(tmp_path / "memory.db")
 
 
 async def talked(store: SessionStore, name: str = "monday") -> Session:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from forge.backends.slot import SlotWorker, WorkerStopped
-from tests.test_slot_worker import settle
+from tests.backends.test_slot_worker import settle
 
 
 class Submit(Struct, frozen=True):

@@ -48,6 +48,7 @@ def finishes(url: str, visit: Visit) -> bool:
     return isinstance(result.unwrap().outcome, Completed)
 
 
+@pytest.mark.soak  # twenty seconds; what is made of such answers is in tests/backends/test_doctor.py, on recorded ones
 def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_same(smol: str) -> None:
     """SmolLM2: `tools` and `required` are ignored with status 200."""
     visit = visited(smol, whole=True)

@@ -56,6 +56,7 @@ def call_of(completion: Any) -> tuple[str, str]:
     return call.function.name, json.loads(call.function.arguments)["city"].lower().split(",")[0]
 
 
+@pytest.mark.soak  # that requests extend one another byte for byte is a law of wires
 async def test_the_servers_prompt_cache_holds_over_a_session(qwen: str) -> None:
     """As many tokens are cached behind the proxy as without it, turn for turn."""
 

@@ -1,0 +1,188 @@
+"""What a server may cost: nothing that it says of itself takes more than a bound of memory and time."""
+
+import asyncio
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from returns.result import Success
+
+import forge
+from forge import Workflow, tool
+from forge.backends import Server, template
+from forge.backends.doctor import address
+from forge.backends.doctor.examination import examine
+from forge.backends.doctor.facts import IDENTIFY
+from forge.backends.http_client import client
+from forge.backends.questions import MOST, Tokenizer, ask
+from forge.backends.template import Template, examined
+from forge.connection import Connection
+from forge.errors import BackendError, ForgeError
+from tests.costly import PLAIN, TEMPLATES, costly
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with costly() as url:
+        yield url
+
+
+@pytest.fixture
+def memory() -> Iterator[None]:
+    """The test takes no more memory at any time than a few answers of the largest size."""
+    tracemalloc.start()
+    yield
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * MOST
+
+
+def connected(url: str) -> Connection:
+    async def go() -> Connection:
+        async with Server(url, profile="llama-server").connect() as connection:
+            return connection
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("how", [name for name in TEMPLATES if name != "loops"])
+def test_a_hostile_template_tells_nothing_and_breaks_nothing(server: str, how: str) -> None:
+    found = connected(f"{server}/{how}/v1")
+    assert (found.setup.markers, found.setup.alternating, found.setup.context_tokens) == (None, False, 8192)
+
+
+def test_a_template_that_never_ends_is_ended_off_the_loop(server: str) -> None:
+    async def go() -> int:
+        """How often the loop came by while the template was looked at."""
+        turns = 0
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(asyncio.to_thread(examined, TEMPLATES["loops"]))
+            while not looking.done():
+                turns += 1
+                await asyncio.sleep(0.01)
+        assert looking.result() == Template()
+        return turns
+
+    assert asyncio.run(go()) > 10
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize(
+    ("how", "where"),
+    [
+        ("gzip", "props"),
+        ("endless", "props"),
+        ("br", "models"),
+        ("endless", "models"),
+        ("zstd", "tokenize"),
+        ("endless", "apply-template"),
+    ],
+)
+def test_what_a_server_says_of_itself_is_read_to_a_bound_and_never_unpacked(server: str, how: str, where: str) -> None:
+    async def go() -> int | None:
+        root = f"{server}/{how}/{where}"
+        async with client(root) as http:
+            counted = await Tokenizer(http, root).count(b"{}")
+            answer = await ask(http, f"{root}/{where}", loading=0)
+        assert answer.unread
+        assert answer.read(dict) is None
+        async with Server(f"{root}/v1", profile="llama-server").connect() as found:
+            assert found.setup.context_tokens == (4096 if where == "props" else 8192)
+        return counted
+
+    assert asyncio.run(go()) == (None if where in {"tokenize", "apply-template"} else 3)
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("how", ["gzip", "endless"])
+def test_the_doctor_reads_to_a_bound_too(server: str, how: str) -> None:
+    async def go() -> None:
+        async with client(server) as http:
+            visit = await examine(http, address(f"{server}/{how}/models/v1"), IDENTIFY[:1])
+        assert visit.findings[0].verdict == "no"
+
+    asyncio.run(go())
+
+
+async def test_a_server_that_drips_is_not_listened_to_for_ever(server: str) -> None:
+    with pytest.raises(BackendError, match="no answer within"):
+        async with client(server) as http:
+            await ask(http, f"{server}/drip/props", seconds=0.3, loading=0)
+
+
+async def test_a_question_can_be_cancelled(server: str) -> None:
+    async with client(server) as http:
+        asking = asyncio.create_task(Tokenizer(http, f"{server}/drip").count_text("hello"))
+        await asyncio.sleep(0.1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+
+def end() -> str:
+    """End."""
+    return "done"
+
+
+def test_fifty_runs_at_once_against_a_healthy_server_all_succeed(server: str) -> None:
+    workflow = Workflow("many", tools=[tool(effect="terminal")(end)], terminal_tool="end")
+
+    async def go() -> list[object]:
+        backends = [Server(f"{server}/well") for _ in range(50)]
+        return list(await asyncio.gather(*(forge.run(workflow, "Go.", backend=backend) for backend in backends)))
+
+    assert [result for result in asyncio.run(go()) if not isinstance(result, Success)] == []
+
+
+def test_certificates_are_for_https_alone(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were loaded for each connection, 30 ms each, whatever the address began with."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    assert connected(f"{server}/well").setup.context_tokens == 8192
+    with pytest.raises(ForgeError, match=r"certificates of SSL_CERT_FILE=.*missing\.pem cannot be loaded"):
+        connected("https://127.0.0.1:1/v1")
+
+
+def test_a_template_is_rendered_once_for_all() -> None:
+    assert examined(PLAIN) is examined(PLAIN)
+
+
+def test_what_a_template_showed_is_kept_for_the_next_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shown = examined(PLAIN)
+    template._examined.cache_clear()
+    monkeypatch.setattr(sys, "executable", "")
+    assert examined(PLAIN) == shown
+    assert not caplog.text, "it was to be rendered again"
+
+
+@pytest.mark.parametrize("damage", [b"[]", b'["\xff"]', b"{", b"[null, null]"])
+def test_a_damaged_result_in_the_cache_folder_is_rendered_again(
+    damage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "user_cache_path", tmp_path.joinpath)
+    template._examined.cache_clear()
+    shown = examined(PLAIN)
+    (kept,) = (tmp_path / "forge/templates").iterdir()
+    kept.write_bytes(damage)
+    template._examined.cache_clear()
+    assert examined(PLAIN) == shown
+    assert kept.read_bytes() != damage
+
+
+def test_a_program_without_the_files_of_its_modules_knows_no_markup_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template, "_RENDERING", Path("/nowhere/rendering.py"))
+    template._examined.cache_clear()
+    assert examined(PLAIN) == Template()
+    template._examined.cache_clear()
+
+
+@pytest.mark.parametrize("program", ["", "/opt/app/reporter", "/usr/bin/uwsgi"])
+def test_a_program_that_is_no_python_is_not_started_again(
+    program: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    assert examined(f"{PLAIN}<{program}>") == Template()
+    assert f"it takes a Python interpreter, and this program is {program!r}" in caplog.text

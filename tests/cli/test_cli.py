@@ -1,0 +1,255 @@
+"""The command line: exit codes, sentences instead of tracebacks, plain lines in a pipe."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from forge import observation, run_sync
+from forge.cli.console import printable
+from forge.cli.lines import View
+from forge.interpreters.scripted import Scripted, call
+from forge.journal.records import read_journal
+from stages.effect import Fault
+from stages.events import RunHalted, Stamped, TurnStarted
+from stages.halt import Cancelled
+from stages.wire.deltas import CallStarted, Ended, Retry, TextDelta
+from tests.commands import forge
+from tests.flows import Desk
+from tests.misbehaving import misbehaving
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with misbehaving() as address:
+        yield address
+
+
+FLOW = '''
+from forge import Workflow, tool
+
+@tool
+def finish() -> str:
+    """Finish."""
+    return "ok"
+
+workflow = Workflow("w", tools=[finish], terminal_tool="finish", system_prompt="{tone}")
+'''
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Path:
+    path = tmp_path / "flow.py"
+    path.write_text(FLOW)
+    return path
+
+
+def refused(*arguments: str) -> str:
+    """The sentence of a wrong use: code 2, nothing on standard output, no traceback."""
+    done = forge(*arguments)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_help_teaches_by_example() -> None:
+    done = forge("--help")
+    assert done.returncode == 0
+    assert "forge run examples/orders.py" in done.stdout
+    assert "exit codes: 0" in done.stdout
+    assert "--backend" in forge("run", "--help").stdout
+
+
+def test_no_command_is_wrong_use() -> None:
+    assert "usage: forge" in refused()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("rnu", "there is no command 'rnu'; there are: demo, chat, run, "),
+        ("rnu", "Did you mean run?"),
+        ("run flow.py Go. --backed local", "Did you mean --backend?"),
+        ("run flow.py Go. --backend local --modle=x", "unrecognized arguments: --modle=x. Did you mean --model?"),
+        ("run flow.py Go. --backend local --mode natve", "Did you mean native?"),
+        ("run flow.py Go. --backend local --temperature hot", "argument --temperature: 'hot' is not a number"),
+        ("run flow.py Go. --backend local --seed 1.5", "argument --seed: '1.5' is not a whole number"),
+        ("doctor --wrte x http://127.0.0.1:1", "Did you mean --write?"),
+        ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
+        ("demo --order A-18", "there is no order 'A-18'; there are: A-17, B-42, C-08, D-33. Did you mean A-17?"),
+    ],
+)
+def test_what_was_meant_is_suggested(words: str, says: str) -> None:
+    assert says in refused(*words.split())
+
+
+def test_help_loads_neither_the_terminal_s_library_nor_a_client() -> None:
+    code = "import sys; from forge.cli.commands import parser; parser().format_help(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert {"rich", "httpx", "importlib.metadata", "docstring_parser"}.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "there is no file"),
+        ("x = 1", "has no workflow; it needs a line like"),
+        ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero (line 1)"),
+        ("raise SystemExit(0)", "cannot be imported: it ends the program (line 1)"),
+        ("def (", "cannot be imported: SyntaxError"),
+        (FLOW.replace('terminal_tool="finish"', 'terminal_tool="end", required_steps=["a"]'), "- required_steps"),
+        (FLOW + "other = Workflow('o', tools=[finish], terminal_tool='finish')", "more than one workflow: workflow"),
+    ],
+)
+def test_a_file_without_a_usable_workflow(tmp_path: Path, content: str | None, says: str) -> None:
+    path = tmp_path / "flow.py"
+    if content is not None:
+        path.write_text(content)
+    assert says in refused("run", str(path), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x")
+
+
+@pytest.mark.parametrize("name", ["json", "two words"])
+def test_a_file_named_like_another_module_hides_nothing(server: str, tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text("import json, tone_of_ours\n" + FLOW)
+    (tmp_path / "tone_of_ours.py").write_text("import email.message, rich.text, json\njson.dumps(1)\n")
+    done = forge(
+        *("run", str(tmp_path / f"{name}.py"), "Go.", "--backend", f"{server}/empty", "--no-probe", "--var", "tone=x"),
+        *("--journal", str(tmp_path / "j")),
+    )
+    assert "the server's answer has no choices" in done.stdout, done
+
+
+def test_a_workflow_that_is_not_in_the_file(flow: Path) -> None:
+    assert "has no workflow named 'other'; it has: workflow" in refused(
+        "run", f"{flow}:other", "Go.", "--backend", "local"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--redact nope", "there is no tool 'nope' with results to hide; tools: finish"),
+        ("--redact-pattern (", "'(' is not a valid RE2 pattern: missing ): ("),
+        ("--redact-env NO_SUCH", "--redact-env NO_SUCH: that environment variable is not set"),
+        ("--api-key-env NO_SUCH", "NO_SUCH: that environment variable is not set"),
+    ],
+)
+def test_what_is_to_be_hidden_and_is_not_there_is_said_before_the_model_is_reached(
+    flow: Path, tmp_path: Path, words: str, says: str
+) -> None:
+    nobody = ("--backend", "http://127.0.0.1:1", "--var", "tone=x", "--journal", str(tmp_path / "j"))
+    done = forge("run", str(flow), "Go.", *nobody, *words.split())
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_a_journal_that_is_none_is_said(flow: Path) -> None:
+    assert "cannot read the journal none" in refused("resume", str(flow), "none", "--backend", "local")
+
+
+def test_a_variable_that_is_missing(flow: Path) -> None:
+    assert "placeholder {tone}" in refused("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1")
+    assert "write it as NAME=VALUE" in refused("run", str(flow), "Go.", "--backend", "local", "--var", "tone")
+
+
+def test_a_run_that_halts_says_why_and_where_its_journal_is(flow: Path, server: str, tmp_path: Path) -> None:
+    journal = tmp_path / "runs" / "j.jsonl"
+    done = forge("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x", "--journal", str(journal))
+    assert done.returncode == 1
+    assert "halted  the model gave no usable tool call in 4 attempts" in done.stdout
+    assert f"4 model calls. Journal: {journal}" in done.stdout
+    assert len(read_journal(journal).entries) == 4
+    again = ("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x", "--journal", str(journal))
+    assert "already exists" in refused(*again)
+    assert "\x1b" not in done.stdout, "no escape codes in a pipe"
+
+
+def test_journals_are_where_forge_state_says(
+    flow: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORGE_STATE", str(tmp_path / "mine"))
+    done = forge("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x")
+    (journal,) = (tmp_path / "mine" / "runs").iterdir()
+    assert f"Journal: {journal}" in done.stdout
+
+
+def drawn(width: int, **environment: str) -> str:
+    written = io.StringIO()
+    console = Console(file=written, width=width, force_terminal=True, highlight=False, _environ=environment)
+    script = Scripted(["Hm, " + "let me see. " * 20, call("look", what="a"), call("finish", result="ok")])
+    run_sync(Desk().workflow, "Go.", backend=script, on_event=View(console, live=False))
+    return written.getvalue()
+
+
+DIM = re.compile(r"\x1b\[(?:[\d;]*;)?2(?:;[\d;]*)?m([^\x1b]*)")
+
+
+def test_only_secondary_text_is_dim() -> None:
+    dim = "".join(DIM.findall(drawn(100, TERM="xterm")))
+    assert "model calls left" in dim
+    for primary in ("Your reply was plain text", "a is 7", "Hm, let me see", "finish returned"):
+        assert primary not in dim
+
+
+def test_long_lines_are_wrapped_beside_their_label() -> None:
+    plain = re.sub(r"\x1b\[[\d;]*m", "", drawn(60, TERM="xterm")).splitlines()
+    (said,) = (n for n, line in enumerate(plain) if line.startswith("     said  Hm, let me see."))
+    assert plain[said + 1].startswith(" " * 11 + "see. let me see."), plain
+    assert max(map(len, plain)) <= 60
+    narrow = re.sub(r"\x1b\[[\d;]*m", "", drawn(30, TERM="xterm")).splitlines()
+    assert max(map(len, narrow)) <= 30
+
+
+def test_a_terminal_without_colours_gets_none() -> None:
+    assert "\x1b" not in drawn(80, TERM="dumb")
+    colours = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-7]|9[0-7])(?:;[\d;]*)?m")
+    assert colours.search(drawn(80, TERM="xterm"))
+    assert not colours.search(drawn(80, TERM="xterm", NO_COLOR="1"))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_an_encoding_that_lacks_a_character_is_no_error(flow: Path, encoding: str) -> None:
+    command = [sys.executable, "-m", "forge", "models"]
+    where = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, capture_output=True, check=False, env=where)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert ("part1 … " if encoding == "cp1252" else "part1 ... ") in done.stdout.decode(encoding)
+
+
+def test_what_a_model_says_cannot_steer_the_terminal() -> None:
+    assert "\x1b" not in printable("\x1b]0;title\x07\x1b[2Jhello\r\nworld")
+    assert printable("a\n\n b") == "a b"
+    assert printable("x" * 1000).endswith("… (600 more)")
+
+
+def test_a_pipe_is_told_of_retries_too() -> None:
+    written = io.StringIO()
+    view = View(Console(file=written, width=200))
+    again = Retry(fault=Fault(kind="status", status=429, detail="busy"), attempt=1, seconds=20)
+    with view.retries():
+        observation.tell(again)
+    observation.tell(again)
+    assert written.getvalue().split() == ["retry", "in", "20.0", "seconds:", "busy"]
+
+
+def test_a_reply_that_is_coming_is_shown_by_its_end_and_cannot_steer_the_terminal() -> None:
+    written = io.StringIO()
+    view = View(Console(file=written, width=200, force_terminal=True))
+    for event in (
+        TurnStarted(turn=1, prompt_tokens=1, calls_left=1, context_tokens=0),
+        CallStarted(index=0, name="look"),
+        TextDelta(text="x" * 500 + "the \x1b[31mend"),
+        Retry(fault=Fault(kind="interrupted", detail="it broke"), attempt=1, seconds=0.5),
+        Ended(),
+        RunHalted(halt=Cancelled(turns=1, completed=())),
+    ):
+        view(Stamped(run="r", event=event))
+    assert "the �[31mend" in written.getvalue()
+    assert "in 0.5 seconds: it broke" in written.getvalue()
+    assert "x" * 100 not in written.getvalue()

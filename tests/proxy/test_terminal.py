@@ -1,0 +1,140 @@
+"""What `forge proxy` shows: a line a request; nothing of it holds up a request."""
+
+import asyncio
+import logging
+import os
+import pty
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import aiohttp
+import pytest
+from msgspec.structs import replace
+
+from forge.backends import named
+from forge.cli.proxy import KEPT, Display, Shown, ToDisplay
+from forge.proxy import ProxyOptions, ProxyServer
+from forge.proxy.passage import Notes, Passage, summary_line
+from stages.effect import Usage
+from tests.proxy.test_cli import ROOT, address
+from tests.proxy.test_proxy import asked
+from tests.scripted_model import ScriptedModel, completion, whole
+
+NOTES = Notes(
+    outcome="retried",
+    attempts=3,
+    model="tiny",
+    usage=Usage(prompt=1100, completion=7),
+    rescued=("look (bare)",),
+    refused=("lok", "a text", "lok"),
+)
+PASSAGE = Passage(0.0, "POST", "/chat/completions", "OpenAI/Python 2.1 (x)", 200, 1.2344, NOTES)
+
+
+def test_a_line_tells_what_was_rescued_and_retried() -> None:
+    said = "(retried; rescued look (bare); retried 2 times for lok, a text)"
+    assert summary_line(PASSAGE) == f"POST /chat/completions 200 1234 ms 1100+7 tokens {said}"
+    assert summary_line(replace(PASSAGE, notes=Notes(), status=404)) == "POST /chat/completions 404 1234 ms"
+
+
+@pytest.mark.parametrize(
+    ("status", "says"), [(503, "the backend answered 503"), (200, "the backend reported an error")]
+)
+async def test_the_log_says_why_a_request_failed_but_not_what_the_backend_said_of_the_conversation(
+    status: int, says: str
+) -> None:
+    seen = list[Passage]()
+    refusal = whole({"error": {"message": "cannot parse 'my secret'"}}, status=status)
+    async with ScriptedModel(refusal) as model, aiohttp.ClientSession() as session:
+        backend = named(model.url, profile="llama-server")
+        async with ProxyServer(backend, ProxyOptions(port=0), seen.append) as proxy:
+            for path, body in (("completions", asked()), ("completions", asked(messages="Hi.")), ("completion", {})):
+                async with session.post(f"{proxy.url}/v1/chat/{path}", json=body) as answer:
+                    await answer.read()
+    failed, wrong, lost = (summary_line(passage).partition("(")[2] for passage in seen)
+    assert failed == f"error; {says})"
+    assert wrong == "messages: expected array, got string)"
+    assert lost.startswith("there is no endpoint /chat/completion; available: /v1/chat/completions, ")
+
+
+def test_what_clients_and_models_write_cannot_control_the_terminal_or_forge_a_line() -> None:
+    evil = "\x1b[2J\nPOST /x 200"
+    notes = Notes(outcome="repaired", model=evil, rescued=(evil,), refused=(evil,), attempts=2)
+    passage = Passage(0.0, evil, evil, evil, 200, 0.1, notes)
+    shown = summary_line(passage)
+    assert "\x1b" not in shown
+    assert "\n" not in shown
+
+
+def test_what_the_log_names_cannot_control_the_terminal_either(capsys: pytest.CaptureFixture[str]) -> None:
+    record = logging.makeLogRecord({"msg": "the policy names %s", "args": ("\x1b[2J\u202e",)})
+    with Display() as display:
+        ToDisplay(display).emit(record)
+    assert capsys.readouterr().err.endswith("the policy names �[2J�\n")
+
+
+def test_output_that_nobody_takes_holds_nobody_up_and_what_was_left_out_is_told() -> None:
+    gate, told = threading.Event(), list[tuple[int, int]]()
+
+    def stuck(shown: list[Shown], missed: int) -> Iterator[str]:
+        gate.wait()
+        told.append((len(shown), missed))
+        yield from ()
+
+    with Display() as display:
+        display.start(stuck)
+        for _ in range(2 * KEPT):
+            display(PASSAGE)
+        gate.set()
+    assert sum(shown + missed for shown, missed in told) == 2 * KEPT
+    assert any(missed for _, missed in told)
+
+
+@contextmanager
+def terminal() -> Iterator[tuple[int, int]]:
+    ours, theirs = pty.openpty()
+    try:
+        yield ours, theirs
+    finally:
+        os.close(ours)
+
+
+async def read_until(ours: int, words: bytes, seen: bytes = b"") -> bytes:
+    loop = asyncio.get_running_loop()
+    while words not in seen:
+        seen += await loop.run_in_executor(None, os.read, ours, 65536)
+    return seen
+
+
+async def in_terminal(theirs: int, *words: str, **environment: str) -> asyncio.subprocess.Process:
+    """The proxy with a terminal for its standard error."""
+    command = [sys.executable, "-m", "forge", "proxy", "--port", "0", *words]
+    plainly = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "TERM"}}
+    env = {**plainly, "TERM": "xterm-256color", "COLUMNS": "160", **environment}
+    proxy = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=env, stdout=-1, stderr=theirs, stdin=-3)
+    os.close(theirs)
+    return proxy
+
+
+async def post(url: str) -> None:
+    headers = {"authorization": "Bearer sk-secret-0123456789", "user-agent": "Tester/1.0"}
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.post(url + "/v1/chat/completions", json=asked()) as answer,
+    ):
+        assert answer.status == 200
+
+
+async def test_a_terminal_has_a_line_a_request_and_no_secret() -> None:
+    with terminal() as (ours, theirs):
+        async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
+            proxy = await in_terminal(theirs, "--backend", model.url)
+            await post(await address(proxy))
+            seen = await read_until(ours, b"(repaired; rescued look (bare))")
+            proxy.send_signal(signal.SIGTERM)
+            assert await proxy.wait() == 143
+    assert b"\x1b" not in seen
+    assert b"secret" not in seen
