@@ -174,7 +174,7 @@ def test_a_failed_call_whose_arguments_are_no_object_breaks_no_later_offer() -> 
     request = MESSAGES.decode_request(msgspec.json.encode(body))
     assert isinstance(request, ServerRequest)
     policy = policy_from_toml('required_steps = ["read"]\nterminal_tool = "edit"').general
-    guard = Guards(max_retries=2, search_text=True).of(request, policy)
-    state = opening(request, 2, asked=True, ledger=guard.applied.ledger(request.history))
-    asked = Turn(given=request, request=request, guard=guard, setup=Setup(), model="", same=True, constrains=True)
+    judge = ReplyJudges(max_retries=2, search_text=True).of(request, policy)
+    state = opening(request, 2, asked=True, ledger=judge.applied.ledger(request.history))
+    asked = Turn(given=request, request=request, judge=judge, setup=Setup(), model="", same=True, constrains=True)
     assert answered(Again(turn=asked, state=state, request=Request()), makes("edit", "a")).calls == ()
