@@ -452,10 +452,12 @@ def _find_file(url: str, *, create: bool) -> None:
     if str(path) == ":memory:":
         return
     try:
+        if path.is_file():
+            return
         if path.is_dir():
             raise ForgeError(f"{path} is a folder; name a file in it for the database, such as {path / 'runs.db'}")
-        if path.exists():
-            return
+        if path.exists():  # SQLite would wait for ever for /dev/null
+            raise ForgeError(f"{path} is not an ordinary file; name one for the database")
         if not create:
             raise ForgeError(f"there is no database of runs {path}; forge runs start creates one")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -347,8 +347,12 @@ class Listing:
         """Whether the tool has changed or is gone. MCPError or ValidationError if the server gives no valid answer."""
         async with self._listing:
             if self._stale:
-                now = {one.name: _definition(one) for one in await _listed(client)}
-                self._stale = self._untold
+                self._stale = self._untold  # before the listing, as another change may be announced during it
+                try:
+                    now = {one.name: _definition(one) for one in await _listed(client)}
+                except BaseException:
+                    self._stale = True
+                    raise
                 changed = frozenset(one.name for one in self.tools if now.get(one.name) != _definition(one))
                 if more := sorted(changed - self._changed):
                     text = "the MCP server %s has changed or removed tools that are in use: %s"

@@ -13,7 +13,7 @@ from returns.result import Failure, Success
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.connection import Connection, Setup
 from forge.durable import Run
-from forge.durable.database import StoredJson
+from forge.durable.database import Database, StoredJson
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
 from stages.effect import Fault, NeedsInput, Replied, Reply, Send
 from stages.events import Connected, ModelFailed, RunHalted, Steered
@@ -358,6 +358,12 @@ async def test_the_answer_to_a_question_at_the_end_is_a_run_that_follows(tmp_pat
         assert [m.text for m in state.history if isinstance(m, User)] == ["Pay order A or B", "order B"]
         assert ((await runs.get(run)).followed_by, (await runs.get(following)).follows) == (following, run)
         assert (await runs.get(following)).owner == "ann"
+
+
+def test_a_database_is_a_file(tmp_path: Path) -> None:
+    for path, says in ((tmp_path, "is a folder; name a file"), ("/dev/null", "is not an ordinary file")):
+        with pytest.raises(ForgeError, match=says):
+            Database(path)
 
 
 def test_what_a_database_cannot_store_is_replaced() -> None:

@@ -154,6 +154,7 @@ def test_a_reader_who_comes_while_the_server_stops_is_told_so(tmp_path: Path) ->
         async def stop() -> None:
             for _ in range(16):
                 await followings._reading.acquire()
+            followings.closing = asyncio.Event()  # not the server's own: it would be gone before the reader comes
             followings.closing.set()
 
         asyncio.run_coroutine_threadsafe(stop(), running.loop).result()
