@@ -219,10 +219,9 @@ Prefix = Literal[
 """The marks, in brackets, that begin forge's answers to calls that it did not run."""
 
 
-_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *get_args(Prefix), 'ContextWarning', 'IterationWarning'))})\]")
-
-
-_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *get_args(Prefix)))})\] ")
+_MARK = re.compile(r"\[(\w{1,40})\]")
+_OF_ANSWERS = frozenset((*_STATUSES, *get_args(Prefix)))
+_MARKS = _OF_ANSWERS | {"ContextWarning", "IterationWarning"}
 
 
 def status_of(text: str) -> Status:
@@ -231,11 +230,13 @@ def status_of(text: str) -> Status:
     Only for histories from outside, such as a client's of the proxy: there the text is all that is left of the outcome.
     Inside a run the message's own `status` says it: any tool may return a text that begins with a mark.
     """
-    marked = _MARKED.match(text)
-    return _STATUSES.get(marked[1], "not_run") if marked else "succeeded"
+    found = _MARK.match(text)
+    if found is None or found[1] not in _OF_ANSWERS or not text.startswith(" ", found.end()):
+        return "succeeded"
+    return _STATUSES.get(found[1], "not_run")
 
 
 def mark_of(text: str) -> str:
     """Forge's mark at the beginning of a text, such as `[ToolError]`; empty if there is none."""
     found = _MARK.match(text)
-    return found[0] if found else ""
+    return found[0] if found and found[1] in _MARKS else ""

@@ -13,9 +13,7 @@ from stages.message import History
 from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 from stages.wire import valid
-from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Decoder, Sampling
-from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
 
 # Tool choice: the field of a request that requires a call, in each protocol.
@@ -294,6 +292,8 @@ def _openai(dialect: Dialect) -> Wire:
 
 
 def _ollama(dialect: Dialect) -> Wire:
+    from stages.wire.ollama import chat as ollama  # noqa: PLC0415 - most runs speak another protocol
+
     return Wire(
         name="ollama",
         path="/api/chat",
@@ -311,6 +311,8 @@ def _ollama(dialect: Dialect) -> Wire:
 
 
 def _anthropic(dialect: Dialect) -> Wire:
+    from stages.wire.anthropic import messages as anthropic  # noqa: PLC0415 - most runs speak another protocol
+
     return Wire(
         name="anthropic",
         path="/messages",
