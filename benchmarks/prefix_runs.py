@@ -21,7 +21,7 @@ from stages.compaction import Compactor, NoCompact
 from stages.effect import Replied, Reply, Send, Usage
 from stages.events import HistoryCompacted, ModelReplied, PrefixLost, RunFinished, Stamped
 from stages.state import Completed
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 
 CONTEXT = 4096
 REPLAYED, DECIDING = "smollm2-135m", "qwen2.5-coder-0.5b"

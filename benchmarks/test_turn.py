@@ -9,7 +9,7 @@ from benchmarks.histories import history
 from forge import Workflow
 from forge.connection import Setup
 from forge.tools import Tool
-from forge.workflow.turn import turn_of
+from forge.workflow.turn import compiled_turn
 from stages import compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
 from stages.deliver import deliver
@@ -66,4 +66,4 @@ def test_setting_up_a_run(benchmark: BenchmarkFixture, mode: Mode) -> None:
     tools = [Tool(print, replace(RULES.tools[0], name=f"look_{n}")) for n in range(10)]
     compiled = Workflow("w", tools=[*tools, Tool(print, RULES.tools[1])], terminal_tool="finish").compiled
     setup = Setup(mode=mode, context_tokens=8192, markers=Markers(opening="<tool_call>"), falls_back=True)
-    assert callable(benchmark(turn_of, compiled, setup))
+    assert callable(benchmark(compiled_turn, compiled, setup))

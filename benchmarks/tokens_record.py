@@ -15,7 +15,7 @@ from stages.pipeline import pipeline
 from stages.rules import Rules
 from stages.serialize import serialize
 from stages.state import Prepared, State
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.target import Mode, Target
 from tests.token_runs import FOLDER, Recorded, Reports, reports, runs
 

@@ -11,8 +11,9 @@ from forge.callbacks import OnChunk, Watcher
 from forge.masking import NOTHING, Hidden
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.found import Format, Markers
-from stages.wire.deltas import Sampling, reply_pieces
+from stages.wire.deltas import reply_pieces
 from stages.wire.prompted import FormName
+from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
 

@@ -16,7 +16,8 @@ from stages.effect import Effect, Outcome
 from stages.events import Stamped
 from stages.message import ToolCall
 from stages.tool import ToolSpec
-from stages.wire.deltas import Retry, Sampling
+from stages.wire.deltas import Retry
+from stages.wire.sampling import Sampling
 
 if TYPE_CHECKING:
     from forge.connection import Endpoint

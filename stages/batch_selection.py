@@ -6,30 +6,23 @@ from stages import nudges
 from stages.arithmetic import calculation_problems
 from stages.candidates import placeholder_arguments
 from stages.message import ToolCall
-from stages.rules import BatchPolicy, Rules, missing_prerequisites, pending
+from stages.rules import Rules, missing_prerequisites, pending
 from stages.schema.canonical_json import canonical
 from stages.seen import ungrounded_values
 from stages.state import State
 from stages.tool import ToolSpec
 
 
-def _policy_of(rules: Rules, state: State) -> BatchPolicy:
-    """The workflow's policy; `auto` keeps the first call of a reply whose tools were in the prompt."""
-    if rules.calls.batch != "auto":
-        return rules.calls.batch
-    return "first" if state.asked.mode == "prompted" else "all"
-
-
 def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls of a reply that run now, each once, and a note to the model about the others; empty if all run."""
+    """The calls of a reply that run now, and a note to the model about the others; empty if all run."""
     if len(calls) == 1:
         return calls, ""
-    policy = _policy_of(rules, state)
-    if policy == "first":
+    policy = rules.calls.batch
+    if policy == "first" or (policy == "auto" and state.asked.mode == "prompted"):
         return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
     once, again = (calls, ()) if rules.limits.max_repeats is None else _once(rules, calls)
-    go, waiting = _independent(rules, state, once) if policy == "independent" else (once, "")
-    return go, "\n".join(filter(None, (nudges.made_once(again) if again else "", waiting)))
+    run, waiting = _independent(rules, state, once) if policy == "independent" else (once, "")
+    return run, "\n".join(filter(None, (nudges.made_once(again) if again else "", waiting)))
 
 
 def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
@@ -49,17 +42,18 @@ def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ..
 
 
 def _independent(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
+    """The calls that need no result of an earlier one, and the note about those that wait."""
     tools = {tool.name: tool for tool in rules.tools}
-    go: list[ToolCall] = []
+    run: list[ToolCall] = []
     wait: list[ToolCall] = []
     for call in calls:
-        (wait if go and _depends(call, tools[call.name], tools, rules, state) else go).append(call)
-    notice = nudges.waits([call.name for call in go], [call.name for call in wait]) if wait else ""
-    return tuple(go), notice
+        (wait if run and _depends(call, tools, rules, state) else run).append(call)
+    return tuple(run), nudges.waits([call.name for call in run], [call.name for call in wait]) if wait else ""
 
 
-def _depends(call: ToolCall, tool: ToolSpec, tools: Mapping[str, ToolSpec], rules: Rules, state: State) -> bool:
-    """Whether the call depends on the result of an earlier call of the same reply."""
+def _depends(call: ToolCall, tools: Mapping[str, ToolSpec], rules: Rules, state: State) -> bool:
+    """Whether the call is wrong now and may be right once an earlier call of the reply has returned."""
+    tool = tools[call.name]
     if tool.effect == "terminal" and pending(rules, state.ledger):
         return True
     if missing_prerequisites(rules, tool, call.arguments, state.ledger) or placeholder_arguments(call, tools, state):

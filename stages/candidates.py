@@ -16,14 +16,12 @@ from stages.schema.canonical_json import canonical
 from stages.schema.value import Json, optional_members
 from stages.seen import (
     Given,
-    evidence,
     given_latest_first,
     leaves,
     look,
     named_values,
     normalized,
     texts_given,
-    ungrounded_values,
     values_within,
 )
 from stages.state import Attempt, Ledger, State, Success
@@ -286,21 +284,6 @@ def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]
     return tried | vain if left else vain
 
 
-def refused_values(tool: ToolSpec, state: State) -> frozenset[str]:
-    """The values, normalized, that the tool could not find in calls since the last progress.
-
-    If a call has several values, only those named in its answer. For a look-up with one text, also the value of the
-    last call if that was refused in another way.
-    """
-    refused = ((m.text, arguments) for m, arguments in _refused(tool, state) if m.status == "unresolved")
-    denied = {normalized(value) for text, arguments in refused for value in _in_question(text, arguments) if value}
-    last, argument = refused_call(state), only_text_argument(tool)
-    if last is not None and last.name == tool.name and argument is not None and tool.effect == "read":
-        value = _value(last.arguments, argument)
-        denied |= {normalized(value)} if isinstance(value, str) else set()
-    return frozenset(denied)
-
-
 def refused_call(state: State) -> ToolCall | None:
     """The only call of the last reply, if a guard, a person or the tool itself refused it.
 
@@ -366,23 +349,8 @@ def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
     return [(m, made[m.call_id]) for m in answers if m.status in ("unresolved", "failed") and m.call_id in made]
 
 
-def _in_question(answer: str, arguments: str) -> list[str]:
-    """The text arguments of a call that its answer may be about."""
-    texts = [value for value in leaves(arguments) if isinstance(value, str)]
-    said = evidence((answer,)) if len(texts) > 1 else None
-    return [text for text in texts if said is None or said.shows(text)]
-
-
 def _kind(value: str) -> tuple[str, bool]:
     return look(value), value[:1].isupper()
-
-
-def needless_arguments(tool: ToolSpec, state: State) -> frozenset[str]:
-    """The optional arguments whose values the last reply made up; they are better left out."""
-    last = takewhile(lambda attempt: attempt.turn == state.ledger.turn, reversed(state.ledger.attempts))
-    refused = [attempt.arguments for attempt in last if attempt.name == tool.name and not attempt.answer]
-    made_up = frozenset(bound.argument for text in refused for bound, _ in ungrounded_values(tool, text, state))
-    return made_up & optional_members(msgspec.json.decode(tool.parameters, type=dict)) if made_up else made_up
 
 
 def only_text_argument(tool: ToolSpec) -> str | None:

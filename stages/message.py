@@ -164,7 +164,7 @@ def size(message: Message) -> int:
     return AROUND_MESSAGE + length(message.text)
 
 
-def with_calls(history: History) -> Iterator[tuple[Message, ToolCall | None]]:
+def messages_with_calls(history: History) -> Iterator[tuple[Message, ToolCall | None]]:
     """Each message, paired with the call that it answers, or None.
 
     Clients may send several calls with the same id; their answers are then matched in order.
@@ -202,7 +202,7 @@ _STATUSES: dict[str, Status] = {
 }
 
 
-Prefix = Literal[
+Mark = Literal[
     "NotRun",
     "UnknownTool",
     "ToolArgValidationError",
@@ -220,19 +220,25 @@ Prefix = Literal[
 
 
 _MARK = re.compile(r"\[(\w{1,40})\]")
-_OF_ANSWERS = frozenset((*_STATUSES, *get_args(Prefix)))
+_OF_ANSWERS = frozenset((*_STATUSES, *get_args(Mark)))
 _MARKS = _OF_ANSWERS | {"ContextWarning", "IterationWarning"}
 
 
-def status_of(text: str) -> Status:
-    """The outcome of a call, read from the mark that begins its answer.
+FAILURES: frozenset[Status] = frozenset({"failed", "final", "unresolved"})
+"""The outcomes of calls that ran and failed."""
 
-    Only for histories from outside, such as a client's of the proxy: there the text is all that is left of the outcome.
-    Inside a run the message's own `status` says it: any tool may return a text that begins with a mark.
+
+def outcome_of(answer: Tool) -> Status:
+    """The outcome of the call in a history from outside, such as a client's of the proxy.
+
+    A client's protocol says at most that a call failed, so the mark that begins the text tells more. A tool may return
+    a text that begins with a mark: whoever allows more because of an outcome must ask `status`, too.
     """
-    found = _MARK.match(text)
-    if found is None or found[1] not in _OF_ANSWERS or not text.startswith(" ", found.end()):
-        return "succeeded"
+    if answer.kind is not Kind.TOOL_RESULT:
+        return "not_run"
+    found = _MARK.match(answer.text) if answer.status in ("succeeded", "failed") else None
+    if found is None or found[1] not in _OF_ANSWERS or not answer.text.startswith(" ", found.end()):
+        return answer.status
     return _STATUSES.get(found[1], "not_run")
 
 

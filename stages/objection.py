@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.halt import Halt
-from stages.message import NUDGES, Kind, Prefix, ToolCall
+from stages.message import NUDGES, Kind, Mark, ToolCall
 from stages.options import unfit_function
 from stages.schema.check import Problem
 from stages.state import Counter, Ledger, Listed, State, mistake_count
@@ -397,7 +397,7 @@ placeholder, against a rule of order, refused by a completion check.
 
 
 class _Mistake(Struct, frozen=True):
-    """A kind of mistake: its count, the kind of its message, and the prefix of its text.
+    """A kind of mistake: its count, the kind of its message, and the mark that begins its text.
 
     `name` is None if users cannot replace its text.
     """
@@ -405,7 +405,7 @@ class _Mistake(Struct, frozen=True):
     name: NudgeKind | None
     counter: Counter
     kind: Kind = Kind.RETRY_NUDGE
-    prefix: Prefix | None = None
+    mark: Mark | None = None
 
 
 def mistake_of(wrong: Wrong) -> _Mistake:
@@ -416,13 +416,13 @@ def mistake_of(wrong: Wrong) -> _Mistake:
         case OnlyRepeats():
             return _Mistake("provenance", "retries", Kind.PROVENANCE_NUDGE, "Repeats")
         case UnknownTool():
-            return _Mistake("unknown_tool", "retries", prefix="UnknownTool")
+            return _Mistake("unknown_tool", "retries", mark="UnknownTool")
         case BadArguments():
-            return _Mistake("arguments", "tool_errors", prefix="ToolArgValidationError")
+            return _Mistake("arguments", "tool_errors", mark="ToolArgValidationError")
         case Guessed():
-            return _Mistake("arguments", "retries", prefix="ToolArgValidationError")
+            return _Mistake("arguments", "retries", mark="ToolArgValidationError")
         case AmongWords() | BesideDamage():
-            return _Mistake(None, "retries", prefix="NotRun")
+            return _Mistake(None, "retries", mark="NotRun")
         case MaybeMeant():
             return _Mistake(None, "retries")
         case StepsPending():
@@ -432,15 +432,15 @@ def mistake_of(wrong: Wrong) -> _Mistake:
         case OutOfOrder():
             return _Mistake("order", "refusals", Kind.STEP_NUDGE, "OrderError")
         case Placeholder():
-            return _Mistake("placeholder", "refusals", prefix="Placeholder")
+            return _Mistake("placeholder", "refusals", mark="Placeholder")
         case Ungrounded():
-            return _Mistake("ungrounded", "refusals", prefix="UngroundedArgument")
+            return _Mistake("ungrounded", "refusals", mark="UngroundedArgument")
         case Miscalculated():
-            return _Mistake("miscalculated", "refusals", prefix="Miscalculated")
+            return _Mistake("miscalculated", "refusals", mark="Miscalculated")
         case Repeated():
-            return _Mistake("repeated", "repetitions", prefix="Repeated")
+            return _Mistake("repeated", "repetitions", mark="Repeated")
         case Incomplete():
-            return _Mistake("incomplete", "refusals", prefix="Incomplete")
+            return _Mistake("incomplete", "refusals", mark="Incomplete")
         case Custom(kind=kind, counter=counter):
             return _Mistake(None, counter, kind)
         case _:

@@ -16,11 +16,9 @@ from msgspec.structs import replace
 from stages.candidates import (
     limited_to,
     looked_up,
-    needless_arguments,
     only_text_argument,
     put_right,
     refused_call,
-    refused_values,
     values_to_try,
 )
 from stages.order import limited_argument
@@ -31,13 +29,12 @@ from stages.rules import (
     listed_values_left,
     needed_tools,
     pending,
-    times_asked,
     unsettled_steps,
     welcomes_words,
     with_spoken,
 )
 from stages.schema.value import optional_members
-from stages.seen import all_numbers, is_id, values_for, with_shown
+from stages.seen import all_numbers, values_for, with_shown
 from stages.state import Held, Ledger, SourceValues, State
 from stages.tool import RECALL, ToolSpec
 
@@ -49,8 +46,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     left out of the legal calls, and by which narrowing.
 
     `shown` are the values that the model sees, if a constraint may list them. `seen` are those that an argument is
-    limited to, by tool and argument, without the values already `tried` with that tool (normalized). `omitted` are
-    arguments left out, by tool, and `numbers` those that calculations may use; empty: any.
+    limited to, by tool and argument, without the values already `tried` with that tool (normalized). `numbers` are
+    those that calculations may use; empty: any.
     """
 
     tools: tuple[ToolSpec, ...]
@@ -59,7 +56,6 @@ class Offer(Struct, frozen=True, kw_only=True):
     shown: tuple[SourceValues, ...] = ()
     seen: Mapping[str, Mapping[str, SourceValues]] = {}
     tried: Mapping[str, frozenset[str]] = {}
-    omitted: Mapping[str, frozenset[str]] = {}
     numbers: tuple[Decimal, ...] = ()
 
     @property
@@ -108,7 +104,7 @@ def _newly_held(before: Offer, after: Offer, by: str) -> tuple[Held, ...]:
 
 
 def _limits(so_far: Offer, tool: ToolSpec) -> tuple[object, ...]:
-    by_tool = (limits.get(tool.name) for limits in (so_far.seen, so_far.tried, so_far.omitted))
+    by_tool = (limits.get(tool.name) for limits in (so_far.seen, so_far.tried))
     return (*by_tool, so_far.numbers if tool.calculated else ())
 
 
@@ -146,54 +142,28 @@ def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
     return replace(so_far, tools=ends)
 
 
-def asked_about(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Only the tools of the calls that the model was asked about, if words are an answer too."""
-    tools = state.ledger.asked_about
-    if not tools or not welcomes_words(rules, state.ledger):
-        return so_far
-    return _only(so_far, lambda tool: tool.name in tools)
-
-
-def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Without the writes that can wait until something was looked up.
-
-    An early look-up is harmless, an early write may not be. After replies without progress, all legal tools are
-    offered.
-    """
-    if _gets_nowhere(state.ledger):
-        return so_far
-    open_steps = unsettled_steps(rules, state)
-    left = [name for name in pending(rules, state.ledger) if name not in open_steps]
-    looks = [tool.name for tool in so_far.tools if _looks(tool)]
-    if any(name in left for name in looks) and not replies_without_progress(state.ledger):
-        # What the run has to call, may have to call first, or could not call later is not held back.
-        bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
-        needed = needed_tools(rules, (*rules.required, *rules.terminal, *bound))
-        return _only(so_far, lambda tool: tool.effect != "write" or tool.name in needed)
-    if _nothing_found(rules, state, looks):
-        return _only(so_far, lambda tool: tool.effect != "terminal")
-    return so_far
-
-
-def _nothing_found(rules: Rules, state: State, looks: list[str]) -> bool:
-    """Whether nothing was found yet, a look-up was not tried, and each tool that ends the run needs a grounded value.
-
-    Without a look-up, such a value could only come from the user; IDs do not count, because users give them. False once
-    the user has said something again, which may mean any end.
-    """
-    ends = [tool for tool in rules.tools if tool.effect == "terminal"]
-    needy = bool(ends) and all(any(not is_id(bound.argument) for bound in tool.grounded) for tool in ends)
-    if not needy or rules.on_text == "accept" or times_asked(state) > 1:
-        return False
-    ledger, reads = state.ledger, {tool.name for tool in rules.tools if _looks(tool)}
-    tried = {attempt.name for attempt in ledger.attempts}
-    return not any(map(state.succeeded, reads)) and not tried.issuperset(looks)
-
-
 def _gets_nowhere(ledger: Ledger) -> bool:
     """Whether the model is stuck: it repeats a call, or several replies failed in different ways."""
     vain = replies_without_progress(ledger)
     return bool(vain and repeated_attempts(ledger)) or vain > PATIENCE or ledger.retries > 1
+
+
+def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Without the writes that can wait, as long as a required look-up is pending.
+
+    An early look-up is harmless, an early write may not be. After a reply without progress, all legal tools are
+    offered.
+    """
+    if replies_without_progress(state.ledger):
+        return so_far
+    open_steps = unsettled_steps(rules, state)
+    left = {name for name in pending(rules, state.ledger) if name not in open_steps}
+    if not any(tool.name in left for tool in so_far.tools if _looks(tool)):
+        return so_far
+    # What the run has to call, may have to call first, or could not call later is not held back.
+    bound = (use.tool for use in rules.order if use.demanded or use.at_step or use.before)
+    needed = needed_tools(rules, (*rules.required, *rules.terminal, *bound))
+    return _only(so_far, lambda tool: tool.effect != "write" or tool.name in needed)
 
 
 def _looks(tool: ToolSpec) -> bool:
@@ -245,7 +215,7 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     if spec is None or spec.repeatable:
         return so_far
     if msgspec.json.decode(spec.parameters, type=_Parameters).properties:
-        # Grounded values are chosen from a list, from which `denied_values` removes it.
+        # Grounded values are chosen from a list, from which `looked_up_values` removes it.
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
         if values := values_to_try(spec, state):
@@ -259,15 +229,6 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 class _Parameters(Struct):
     properties: dict[str, Raw] = {}
-
-
-def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Words alone, if they are welcome and the last reply only repeated a call.
-
-    Only if writes without any rule are on offer: the model may have done what was asked without noticing.
-    """
-    again = any(attempt.turn == state.ledger.turn for attempt in repeated_attempts(state.ledger))
-    return replace(so_far, tools=()) if again and rules.unruled and so_far.words else so_far
 
 
 # The narrowings of values: fewer values for an argument of a tool that stays on offer. The same calls stay legal.
@@ -296,27 +257,9 @@ def seen_values(rules: Rules, _: State, so_far: Offer) -> Offer:
 def looked_up_values(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Look-ups without the values that they need not be called with again."""
     texts = [text for one in so_far.shown if one.source for text in one.texts or ()]
-    return _without_tried(rules, so_far, lambda tool: looked_up(rules, state.ledger, tool, texts))
-
-
-def denied_values(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Tools without the values that they have refused since the last progress."""
-    return _without_tried(rules, so_far, lambda tool: refused_values(tool, state))
-
-
-def _without_tried(rules: Rules, so_far: Offer, tried: Callable[[ToolSpec], frozenset[str]]) -> Offer:
-    more = {tool.name: found for tool in rules.tools if tool.name in so_far.seen and (found := tried(tool))}
-    if not more:
-        return so_far
-    known = so_far.tried
-    return replace(so_far, tried={**known, **{name: known.get(name, found) | found for name, found in more.items()}})
-
-
-def made_up_arguments(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Tools without the optional arguments whose values the last reply had made up."""
-    grounded = (tool for tool in so_far.tools or rules.tools if tool.grounded)
-    omitted = {tool.name: needless for tool in grounded if (needless := needless_arguments(tool, state))}
-    return replace(so_far, omitted=omitted) if omitted else so_far
+    limited = (tool for tool in rules.tools if tool.name in so_far.seen)
+    tried = {tool.name: found for tool in limited if (found := looked_up(rules, state.ledger, tool, texts))}
+    return replace(so_far, tried=tried) if tried else so_far
 
 
 def given_numbers(rules: Rules, _: State, so_far: Offer) -> Offer:
@@ -330,7 +273,6 @@ def given_numbers(rules: Rules, _: State, so_far: Offer) -> Offer:
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
         "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations", always=True),
-        "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
         "look_first": Narrowing(
             look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
         ),
@@ -339,13 +281,8 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
             other_steps, 'replies brought nothing new, and other steps are pending; without=["other_steps"] offers all'
         ),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
-        "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
         "seen_values": Narrowing(seen_values, "its grounded arguments must be values that were seen", always=True),
         "looked_up_values": Narrowing(looked_up_values, "others were not looked up yet", always=True),
-        "denied_values": Narrowing(denied_values, "it was just refused with them", always=True),
-        "made_up_arguments": Narrowing(
-            made_up_arguments, "the last reply made up optional arguments, which are better left out", always=True
-        ),
         "given_numbers": Narrowing(given_numbers, "calculations must use numbers that were seen", always=True),
     }
 )

@@ -78,6 +78,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
     by_lower, wrong = {name.lower(): name for name in islice(known, _COMPARED)}, word[:_LONGEST].lower()
     swapped = [name for name in by_lower if sorted(name) == sorted(wrong)]
+    # The beginning of a long name: `max_iter` is not similar to all of `max_iterations`.
     beginnings = {name[: len(wrong) + 1]: name for name in by_lower}
     for names in ({name: name for name in by_lower}, beginnings):
         if close := swapped or difflib.get_close_matches(wrong, names, n=1):
@@ -136,14 +137,12 @@ Test: TypeAlias = Callable[[object], bool]
 """Whether a value matches an annotation."""
 
 
-def _fits(value: object, hint: Hint, *, deep: bool) -> bool:
-    """Whether the value matches the annotation. A bool does not count as a number, and nan is not accepted."""
-    return _test(hint, deep)(value)
-
-
 @cache
 def _test(hint: Hint, deep: bool) -> Test:
-    """The test for an annotation, cached because analysing an annotation takes longer than most tests."""
+    """The test for an annotation. A bool is no number, and nan is refused.
+
+    Cached, because analysing an annotation takes longer than most tests.
+    """
     tests = tuple(_test_of(kind, deep=deep) for kind in _kinds(hint))
     return tests[0] if len(tests) == 1 else lambda value: any(test(value) for test in tests)
 
@@ -194,7 +193,7 @@ def _test_of_class(kind: Hint, wanted: object, *, deep: bool) -> Test:
         if not isinstance(value, wanted):
             return False
         if deep and isinstance(value, Struct) and not isinstance(value, Options):  # Options have checked themselves
-            return all(_fits(getattr(value, inner.name), inner.type, deep=True) for inner in structs.fields(value))
+            return all(_test(inner.type, True)(getattr(value, inner.name)) for inner in structs.fields(value))
         return not (isinstance(value, float) and isnan(value)) and (not isinstance(value, str) or is_sound(value))
 
     return test
@@ -218,8 +217,8 @@ def _within(value: object, meta: object) -> bool:
 
 
 def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]:
-    """What is wrong, at the smallest place: one element of a list, one field of a Struct."""
-    if _fits(value, hint, deep=deep):
+    """What is wrong, at the innermost place: an element of a list, a field of a Struct."""
+    if _test(hint, deep)(value):
         return
     inner = {get_origin(kind): get_args(kind) for kind in _kinds(hint)}
     listed = next((inner[kind] for kind in _LISTS if kind in inner), ())
@@ -258,6 +257,7 @@ def _makes(made: type, kind: Hint) -> bool:
 
 @cache
 def _kinds(hint: Hint) -> tuple[Hint, ...]:
+    """The members of a union; the annotation itself if it is none."""
     if isinstance(hint, ForwardRef):
         names = map(str.strip, hint.__forward_arg__.split("|"))
         return tuple(NoneType if name == "None" else ForwardRef(name) for name in names)
@@ -277,7 +277,7 @@ def plain_classes(hint: Hint) -> frozenset[Hint]:
 
 
 def _is_list(value: object) -> TypeGuard[Collection[object]]:
-    """Whether the value is a collection, so that iterating does not consume it."""
+    """Whether the value is a collection other than a text or a mapping. Iterating over one does not consume it."""
     return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
 
 
@@ -314,7 +314,7 @@ def _word(kind: Hint) -> str:
 
 
 def _plural(hint: Hint) -> str:
-    """The plural for values of the annotation; empty for a union or a class, which have none."""
+    """The plural for values of the annotation; empty for a union or a class, which has none."""
     kinds = tuple(_kinds(hint))
     origin, inside = _parts(kinds[0])
     if len(kinds) > 1 or origin not in (None, Sequence, tuple):
@@ -332,24 +332,24 @@ def _one(name: str) -> str:
 # Unknown option names: the error names the option that was probably meant, and its group.
 
 
-def refuse_strangers(
+def refuse_unknown(
     given: Mapping[str, object], known: Collection[str], hints: Callable[[], Mapping[str, Hint]]
 ) -> None:
     """Raise a TypeError for unknown options, with one sentence for each.
 
     For a field of another option, the error says how to write it: `limits=Limits(max_iterations=5)`.
     """
-    strangers = [name for name in given if name not in known]
-    if not strangers:
+    unknown = [name for name in given if name not in known]
+    if not unknown:
         return
     inner = {field: (name, kind) for name, kind in _groups(hints()) for field in kind.__struct_fields__}
     moved: dict[tuple[str, str], list[str]] = {}
-    for name in strangers:
+    for name in unknown:
         if name in inner:
             group, kind = inner[name]
             moved.setdefault((group, kind.__name__), []).append(f"{name}={repr(given[name])[:_SHOWN]}")
     sentences = [f"write {group}={kind}({', '.join(fields)})" for (group, kind), fields in moved.items()]
-    for name in strangers:
+    for name in unknown:
         if name not in inner:
             meant = nearest(name, (*known, *inner))
             group, kind = inner.get(meant or "", ("", Struct))
@@ -366,7 +366,7 @@ def _groups(hints: Mapping[str, Hint]) -> Iterator[tuple[str, type[Struct]]]:
                 yield name, kind
 
 
-# Check option types at run time: functions and Structs with explained errors.
+# Functions and Structs that check their own options.
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -386,7 +386,7 @@ class _Named(StructMeta):
     if not TYPE_CHECKING:  # a type checker sees the fields
 
         def __call__(self, *args: object, **kwargs: object) -> object:
-            refuse_strangers(kwargs, self.__struct_fields__, lambda: _fields(self))
+            refuse_unknown(kwargs, self.__struct_fields__, lambda: _fields(self))
             return super().__call__(*args, **kwargs)
 
 
@@ -394,7 +394,7 @@ class Options(Struct, frozen=True, metaclass=_Named):
     """A Struct that checks its fields on creation and raises an OptionError with every mistake."""
 
     def __post_init__(self) -> None:
-        """Refuse what is wrong."""
+        """Check the fields."""
         # Most values have exactly the annotated type, which is quick to check.
         plain = all(map(contains, _plain_fields(type(self)), map(type, astuple(self))))
         wrong = {} if plain else self._wrong_fields()
@@ -431,7 +431,7 @@ def checking(
         def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
             known = _parameters(function)
             if known.keywords is not None:
-                refuse_strangers(kwargs, known.keywords, lambda: known.hints)
+                refuse_unknown(kwargs, known.keywords, lambda: known.hints)
             if problems := _wrong_arguments(known, args, kwargs):
                 raise error(problems)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stages.budget import left_of
 from stages.effect import Budget, Spending
-from stages.message import Assistant, History, Kind, Status, Tool, ToolCall, User, status_of, turn_of
+from stages.message import FAILURES, Assistant, History, Kind, Status, Tool, ToolCall, User, outcome_of, turn_of
 from stages.order import judged_by
 from stages.progress import answered_again, attempt_of, digests, halves, success_of
 from stages.rules import Rules, repeat_policy
@@ -51,7 +51,7 @@ def recount(
             success_of(c, text, turn, judged_by(rules.order, c, text)) for c, text, s in outcomes if s == "succeeded"
         ]
         again = answered_again(new, repeating, seen)
-        vain += (*again, *(attempt_of(*outcome, turn) for outcome in outcomes if outcome[2] in _VAIN))
+        vain += (*again, *(attempt_of(*outcome, turn) for outcome in outcomes if outcome[2] in FAILURES))
         done += new
         seen.update(chain.from_iterable(map(halves, new)))
         progress = max(progress, turn if len(again) < len(new) else 0)
@@ -65,9 +65,6 @@ def recount(
         seen=digests(done),
         progress=progress,
     )
-
-
-_VAIN: frozenset[Status] = frozenset({"failed", "final", "unresolved"})
 
 
 def _batches(history: History) -> Iterator[tuple[int, _Answered]]:
@@ -108,14 +105,8 @@ def last_question(history: History) -> int:
 
 
 def _status(call: ToolCall, answer: Tool, is_error: IsError) -> Status:
-    """The outcome of a call. A client reports at most that it failed; forge's mark tells more."""
-    if answer.kind is not Kind.TOOL_RESULT:
-        return "not_run"
-    if answer.status not in ("succeeded", "failed"):
-        return answer.status
-    if (marked := status_of(answer.text)) != "succeeded":
-        return marked
-    return "failed" if answer.status == "failed" or is_error(call.name, answer.text) else "succeeded"
+    status = outcome_of(answer)
+    return "failed" if status == "succeeded" and is_error(call.name, answer.text) else status
 
 
 def _readable(call: ToolCall) -> ToolCall:

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 from msgspec.structs import replace
 
 from stages.effect import Budget, Price
-from stages.message import Kind, Message, Tool, ToolCall, User, status_of
+from stages.message import FAILURES, Kind, Message, Tool, ToolCall, User, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.progress import RepeatPolicy
@@ -71,12 +71,11 @@ def _asks(message: Message) -> bool:
 
 
 def _failed(answer: Tool) -> bool:
-    """Whether the tool failed. By its status: a result may hold a stranger's text that begins like an error.
+    """Whether the tool failed: by its status, because a result may hold a stranger's text that begins like an error.
 
-    Some clients of the proxy send forge's own corrections back as errors; those only list tools.
+    And by its text, because some clients of the proxy send forge's own corrections back as errors; those list tools.
     """
-    failed = answer.kind is Kind.TOOL_RESULT and answer.status in ("failed", "final", "unresolved")
-    return failed and status_of(answer.text) != "not_run"
+    return answer.status in FAILURES and outcome_of(answer) in FAILURES
 
 
 def _in_errors(name: str, errors: Iterable[str]) -> bool:

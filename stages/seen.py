@@ -1,4 +1,4 @@
-"""Seen: where the values of a call come from, among all that a run was shown."""
+"""Seen: which values a run was shown, and which of them a call may use."""
 
 import re
 import unicodedata
@@ -11,30 +11,29 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.message import Assistant, History, Kind, Message, Status, Tool, User, with_calls
+from stages.message import Assistant, History, Kind, Message, Status, Tool, User, messages_with_calls
 from stages.repair.decoding import decode
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Shown, SourceValues, State, known_messages
 from stages.tool import RECALL, Grounded, ToolSpec
 
-# Evidence: whether a value occurs in a text that the model was given, by itself and not as part of another.
+# Evidence: whether a text contains a value, and not as part of a longer one. Linear in the length of the text.
 #
-# Numbers are compared as numbers: 99.5, 99.50, 1,299.00, 1.299,00, #17, 19th and 12-minute are read; texts ignoring
-# case, spaces and forms of Unicode. Parts of an id, a date or a longer number do not count: 17 is not in A-17, nor in
-# 2024-05-17, nor in 17.5. Linear in the length of the text.
+# Numbers are compared as numbers (99.50, 1,299.00, 1.299,00, #17, 19th and 12-minute are recognized), texts without
+# regard to case, spaces and forms of Unicode. 17 does not occur in A-17, 2024-05-17 or 17.5.
 
 _LONGEST = 100
 """Maximum length of a text that may be a number."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """The content of texts: every number, and all of the words."""
+    """What texts contain: every number, and all words."""
 
     numbers: frozenset[Decimal]
     words: str
 
     def shows(self, value: Json) -> bool:
-        """Whether the value occurs; of a list or an object, all values in it. True, false and null always do."""
+        """Whether the value occurs; for a list or an object, all of its values. True, false and null always do."""
         match value:
             case None | bool():
                 return True
@@ -48,21 +47,21 @@ class Evidence(Struct, frozen=True, kw_only=True):
                 return all(map(self.shows, value.values()))
 
     def marked(self) -> str:
-        """The words, and a mark for each number: what `marks_of` is looked for in."""
+        """The words, and a mark for each number: the text in which `marks_of` is looked for."""
         return "\n".join((self.words, *sorted(map(_mark, self.numbers))))
 
     def has_the_words_of(self, text: str) -> bool:
-        """Whether all words of the text occur, in any order: those of `John Smith`."""
+        """Whether all words of the text occur, in any order: `Smith, John` has those of `John Smith`."""
         return bool(self.with_all_words([normalized(text)]))
 
     def with_all_words(self, texts: Iterable[str]) -> frozenset[str]:
-        """Those of the normalized texts that have words, all of which occur, in any order."""
+        """The normalized texts whose words all occur, in any order; texts without words are left out."""
         known = {*_WORD.findall(self.words)}
         return frozenset(text for text in texts if (words := {*_WORD.findall(text)}) and words <= known)
 
     def _says(self, value: str) -> bool:
         wanted = normalized(value)
-        # A sign at its edge would hide what it is a part of: `A-` is one of A-17.
+        # Without a joining character at its edge: `A-` occurs in A-17, but only as a part of it.
         if not wanted or _occurs(wanted.strip(_JOINING) or wanted, self.words):
             return True
         return any(number in self.numbers for number in _readings(wanted))
@@ -72,7 +71,7 @@ _WORD = re.compile(r"\w+")
 
 
 def evidence(texts: Iterable[str]) -> Evidence:
-    """The evidence of these texts; JSON is taken apart, so its numbers need not be searched in text."""
+    """The evidence in these texts. JSON is decoded, so its numbers are found without a search."""
     numbers: set[Decimal] = set()
     words: list[str] = []
     for text in texts:
@@ -87,22 +86,22 @@ def evidence(texts: Iterable[str]) -> Evidence:
 
 
 def searchable(text: str, *, numbers: bool = True) -> str:
-    """The words of a text, normalized, and a mark for each of its numbers: what `marks_of` is looked for in."""
+    """The words of a text, normalized, and a mark for each number: the text in which `marks_of` is looked for."""
     if not numbers:
         return "\n".join(normalized(leaf) for leaf in leaves(text) if isinstance(leaf, str))
     return evidence((text,)).marked()
 
 
 def marks_of(values: Iterable[Json]) -> frozenset[str]:
-    """Short texts of which one at least is in `searchable(text)` if that text shows one of these values.
+    """Short texts, one of which occurs in `searchable(text)` if that text shows one of these values.
 
-    To look for them is many times faster than to read the text. A text that has one may still not show the value.
+    Looking for them is many times faster than reading the text. A text with a mark need not show the value.
     """
     return frozenset(mark for value in values for mark in _marks(value))
 
 
 def has_numbers(marks: Iterable[str]) -> bool:
-    """Whether a number is among what they stand for: words alone are found without reading a text's numbers."""
+    """Whether one of the marks stands for a number; words are found without reading the numbers of a text."""
     return any(mark.startswith("#") for mark in marks)
 
 
@@ -145,7 +144,7 @@ def normalized(text: str) -> str:
 
 
 def _plainly_spelled(text: str) -> str:
-    """The text without forms of Unicode that mean the same, and without quotation marks, which only stand around it."""
+    """The text in the usual form of Unicode, and without quotation marks, which only surround values."""
     return unicodedata.normalize("NFKC", text).translate(_PLAIN)
 
 
@@ -165,7 +164,7 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def named_values(text: str) -> Iterator[tuple[str, Json]]:
-    """All values in a JSON text, each with the name of its member; empty for none."""
+    """All values in a JSON text, each with the name of its member, empty if it has none; else the text itself."""
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
@@ -186,7 +185,7 @@ def values_within(value: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _occurs(wanted: str, words: str) -> bool:
-    """Whether it occurs with nothing around it that would make it part of something else."""
+    """Whether the value occurs, and not as part of a longer one."""
     start = words.find(wanted)
     while start >= 0:
         end = start + len(wanted)
@@ -200,18 +199,18 @@ def _occurs(wanted: str, words: str) -> bool:
 
 
 def _goes_on(edge: str, beside: str, *, digits: bool) -> bool:
-    """Whether a value with that edge continues in what is beside it; the nearest character comes first."""
+    """Whether a value with that edge continues in the characters beside it, of which the nearest comes first."""
     if not beside or not _in_word(edge):
         return False
     if _in_word(beside[0]):
         return True
     joined = len(beside) > 1 and beside[0] in _JOINING and _in_word(beside[1])
-    # A hyphen joins words that stand for themselves (Lisbon-based), and the parts of an id or of a number.
+    # A hyphen joins independent words (Lisbon-based), but also the parts of an id or a number.
     return joined and (beside[1].isdigit() if beside[0] in ".,'" else digits or beside[1].isdigit())
 
 
 _JOINING = "-.,/'"
-"""Signs that may join the parts of a value."""
+"""Characters that may join the parts of a value."""
 
 
 def _in_word(character: str) -> bool:
@@ -227,7 +226,7 @@ _GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40}
 
 
 def _numbers_in(text: str) -> Iterator[Decimal]:
-    """Every number in a normalized text, in each way it can be read, as often as it is there; not in ids and dates."""
+    """Every number in a normalized text, in each way it can be read, with repetitions; not those in ids and dates."""
     for found in _CHUNK.finditer(text):
         chunk = found[0].strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
         if len(chunk) <= _LONGEST:
@@ -235,7 +234,7 @@ def _numbers_in(text: str) -> Iterator[Decimal]:
 
 
 def _listed(chunk: str) -> list[Decimal]:
-    """The numbers of a list without spaces, and the two of a range or a fraction."""
+    """The numbers of a list without spaces, of a range or of a fraction."""
     for mark in ",/-":
         parts = [_readings(part) for part in chunk.split(mark)]
         if all(parts) and (len(parts) == 2 or mark == ","):
@@ -244,11 +243,11 @@ def _listed(chunk: str) -> list[Decimal]:
 
 
 _SHORTEST_NOUN = 3
-"""Letters; what is joined to a number with fewer is a part of an id (17-A)."""
+"""Minimum letters of a word that is joined to a number; a shorter one belongs to an id (17-A)."""
 
 
 def _counted(chunk: str) -> set[Decimal]:
-    """The number that words are joined to: of `12-minute`, `5-year-old`, `19th-century`."""
+    """The number in `12-minute`, `5-year-old`, `19th-century`."""
     number, *words = chunk.split("-")
     return _readings(number) if all(len(word) >= _SHORTEST_NOUN and word.isalpha() for word in words) else set()
 
@@ -256,7 +255,7 @@ def _counted(chunk: str) -> set[Decimal]:
 def _readings(chunk: str) -> set[Decimal]:
     """The numbers that a word can mean: 1,234 may be one thousand or one; empty for any other word.
 
-    Empty for 0171 too, as for every code or telephone number that begins with a zero: 171 is another one. 05 is 5.
+    Also empty for 0171, as for every code or telephone number with a leading zero; but 05 is 5.
     """
     shape = _NUMBER.fullmatch(chunk)
     if not shape or _CODE.match(shape[2]):
@@ -273,13 +272,13 @@ def decimal_of(number: float) -> Decimal:
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
-# Identifiers: what looks like an id, and which arguments and members are called ids.
+# Ids: what looks like one, and which arguments and members are named as ids.
 
 _NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 
 def look(value: str) -> str:
-    """The pattern of a value, each run of letters and of digits as one: what ids of one kind have in common."""
+    """The pattern of a value, with each run of letters or digits as one: what ids of one kind have in common."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
 
 
@@ -289,10 +288,10 @@ def is_id(name: str) -> bool:
 
 
 def is_own(bound: Grounded, name: str, tool: str) -> bool:
-    """Whether what the tool gives under that name is what the argument is called.
+    """Whether the tool's value of that name is one for the argument.
 
-    For `room_id` that is also the `id` that `list_rooms` gives, and what it lists without a name. A mere `id` is
-    anybody's, unless a source is named.
+    For `room_id`, so is the `id` that `list_rooms` returns, or what it lists without a name. A mere `id` could belong
+    to anything, unless a source is named.
     """
     if not is_id(bound.argument) or (name and not is_id(name)):
         return name == bound.argument
@@ -304,7 +303,7 @@ def is_own(bound: Grounded, name: str, tool: str) -> bool:
 
 
 def name_words(name: str) -> list[str]:
-    """The words of a name, in small letters: of `orderId` and of `order_id`, order and id."""
+    """The words of a name in lower case: order and id, for `orderId` and `order_id`."""
     return [word.lower() for word in _NAME_PART.findall(name)]
 
 
@@ -312,14 +311,14 @@ def _forms(word: str) -> frozenset[str]:
     return frozenset((word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies"))
 
 
-# Sources: what the model was given, by its user and its tools, and which values of a call are not in it.
+# Sources: the texts that the model was given by the user and by tools, and the values of a call that none contains.
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """One text that the model was given: by a tool, or, with an empty name, by the user.
+    """A text that the model was given by a tool or, if `tool` is empty, by the user.
 
-    `echo` are the values of the call that was answered. The model supplied them itself, so the answer is no evidence
-    for them, wherever and however often they occur in it.
+    `echo` are the values of the call that it answers. The model supplied them, so the answer is no evidence for them,
+    however often it contains them.
     """
 
     tool: str
@@ -335,7 +334,7 @@ def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tup
 
 
 def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
-    """The values (scalars) that do not occur where the argument's values must come from; of too many, all."""
+    """The values (scalars) that none of the argument's sources contains; all of them if there are too many."""
     if len(values) > _MOST_VALUES:
         return values
     left = _read_through(values, state, lambda given: possible_sources(bound, given))
@@ -354,7 +353,7 @@ def _read_through(
 ) -> list[Json]:
     """The values that none of the wanted texts contains.
 
-    The opening is read first, then ever more messages from the end, so a long history is rarely read to its beginning.
+    Reads the messages before the first reply, then from the end in growing steps: a long history is rarely read whole.
     """
     history, recalled = state.history, not state.cleared
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
@@ -367,7 +366,7 @@ def _read_through(
 
 
 def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[int]:
-    """The messages between these that may show one of the values, the latest first."""
+    """The positions of messages that may show one of the values, the latest first."""
     marks, shown, history = marks_of(values), state.memo.shown, state.history
     known, numbers = known_messages(history, shown.length, shown.last), has_numbers(marks)
     for place in reversed(range(start, end)):
@@ -380,7 +379,7 @@ def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[
 
 
 def with_shown(state: State) -> State:
-    """The state that remembers what each message shows, up to the last."""
+    """The state with a memo of what each message shows."""
     before, history = state.memo.shown, state.history
     known = known_messages(history, before.length, before.last)
     texts = before.texts[:known] + tuple(map(_searchable, history[known:]))
@@ -394,7 +393,7 @@ def _searchable(message: Message, *, numbers: bool = True) -> str:
 
 
 def _with_calls(history: History, places: Iterable[int]) -> History:
-    """These messages, answers with their calls."""
+    """These messages, and the calls that they answer."""
     shown = {near for place in places for near in range(_with_their_calls(history, place), place + 1)}
     return tuple([history[place] for place in sorted(shown)])
 
@@ -407,7 +406,7 @@ def possible_sources(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, 
 def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
     free = evidence(one.text for one in given if not one.echo)
     left = [leaf for leaf in values if not free.shows(leaf)]
-    # Read once, not once per value: both may be of any length.
+    # Each answer is read once, not once per value: there may be many of both.
     answers = [one for one in given if one.echo and left]
     somewhere = evidence(one.text for one in answers)
     places = {number: marks_of((leaf,)) for number, leaf in enumerate(left) if somewhere.shows(leaf)}
@@ -424,13 +423,13 @@ def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
 
 
 def echoed(given: Given) -> Evidence:
-    """The evidence in the answered call itself: each value, and all of them as words."""
+    """The evidence in the answered call: each value, and all of them as one text."""
     together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
     return evidence((*map(_encoded, given.echo), f"· {together}"))
 
 
 def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
-    """The values in it that its own call did not contain, each with the name of its member."""
+    """The values in the text that its own call did not contain, each with the name of its member."""
     echo = echoed(given)
     return (
         (name, leaf) for name, leaf in named_values(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf)
@@ -438,29 +437,29 @@ def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
 
 
 def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
-    """Whether an answer contains the value independently of its own call's arguments, joined or not."""
+    """Whether an answer contains a value that its call's arguments do not contain, in one piece or as words."""
     return said.shows(leaf) and not echo.shows(leaf) and not (isinstance(leaf, str) and echo.has_the_words_of(leaf))
 
 
 def everything_given(state: State) -> tuple[Given, ...]:
-    """All texts that the model was given: those that compaction cut, and those in the history."""
+    """All texts that the model was given: those cut by compaction, then those in the history."""
     return (*_cleared(state), *texts_given(state.history, recalled=not state.cleared))
 
 
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
-"""Statuses of answers by forge itself: no tool has said anything."""
+"""Statuses of answers that forge wrote, not a tool."""
 
 _MOST_VALUES = 1000
-"""Values of an argument that are looked for, each in each result: nobody means to give more."""
+"""Maximum values of an argument that are looked for, since each is looked for in each result."""
 
 _LATEST = 4
-"""Messages at the end of the history that are read first."""
+"""Number of messages at the end of the history that are read first."""
 
 _GIVEN = frozenset({Kind.USER_INPUT, Kind.REMEMBERED, Kind.TOOL_RESULT})
 
 
 def given_latest_first(state: State) -> Iterator[Given]:
-    """All texts that the model was given, the latest first; read one after the other, as they are asked for."""
+    """All texts that the model was given, the latest first; each is read when it is needed."""
     history, end = state.history, len(state.history)
     while end:
         start = _with_their_calls(history, end - 1)
@@ -470,14 +469,14 @@ def given_latest_first(state: State) -> Iterator[Given]:
 
 
 def _with_their_calls(history: History, start: int) -> int:
-    """Where to begin, there or before it, so that each answer is read with its call."""
+    """The latest position up to `start` from which each answer has its call."""
     while 0 < start < len(history) and isinstance(history[start], Tool):
         start -= 1
     return start
 
 
 def _cleared(state: State, values: Iterable[Json] = (None,)) -> tuple[Given, ...]:
-    """What compaction has cut, as far as it may show one of the values."""
+    """The texts cut by compaction that may show one of the values."""
     marks = marks_of(values)
     numbers = has_numbers(marks)
     said = [entry for entry in state.cleared if entry.status not in _FORGES_WORDS]
@@ -487,14 +486,17 @@ def _cleared(state: State, values: Iterable[Json] = (None,)) -> tuple[Given, ...
 
 
 def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
-    """The given texts of these messages. `recalled`: those that were read again too, which no record has."""
-    for message, call in with_calls(history):
+    """The texts that the model was given in these messages.
+
+    `recalled` includes what a recall has read again: only needed without the record, which has it with its original
+    call.
+    """
+    for message, call in messages_with_calls(history):
         match message:
             case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
                 yield Given(tool="", text=text)
             case Tool(kind=Kind.TOOL_RESULT, status=status, text=text):
                 name, arguments = (call.name, call.arguments) if call else (message.name, "{}")
-                # What the record has, it has with the call that was answered.
                 if status not in _FORGES_WORDS and (recalled or name != RECALL.name):
                     yield Given(tool=name, text=text, echo=tuple(leaves(arguments)))
             case _:
@@ -505,25 +507,25 @@ def _encoded(value: Json) -> str:
     return msgspec.json.encode(value).decode()
 
 
-# Values that the model is shown, collected message by message: what a constraint can list for a grounded argument.
+# The values that the model was shown, collected message by message, for a constraint on a grounded argument.
 
 MOST_WORDS = 160
-"""Maximum words and signs of the texts in one list; a grammar's size and time grow with them."""
+"""Maximum words and symbols of the texts in one list, because they determine the size and speed of a grammar."""
 
 MOST_NUMBERS = 64
 """Maximum numbers in one list."""
 
 _LONGEST_WORD = 40
-"""Characters; texts of more than `MOST_WORDS` of that length are not looked through for words."""
+"""Maximum characters per word: longer texts are not searched for words."""
 
 _NAME_WORD = re.compile(
     r"(?:\w|(?<=\d)[-/](?=\w)|(?<=\w)[-/](?=\d)|(?<=\d)[.,'](?=\d))+|[^\w\s\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 )
-"""What no seen value is a part of: a word, an id, a number, a date; any other sign is one by itself."""
+"""The units of seen values: a word, an id, a number, a date, or any other character."""
 
 
 def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> tuple[SourceValues, ...]:
-    """What is known of the messages before `start`, and the values of those from there on."""
+    """The known values, with those of the messages from `start` on."""
     found = {(one.source, one.repeated): one for one in known}
     for given in texts_given(view[_with_their_calls(view, start) :], recalled=True):
         for repeated, values in _values(given).items():
@@ -533,7 +535,7 @@ def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> t
 
 
 def values_for(bound: Grounded, known: Iterable[SourceValues]) -> SourceValues:
-    """All values that the argument may have: of its sources or, without any, of every source."""
+    """All values that the argument may have: those of its sources or, if it has none, of all texts."""
     useful = [one for one in known if (one.source in bound.sources if bound.sources else not one.repeated)]
     whole = SourceValues(source=bound.argument)
     for one in useful:
@@ -543,17 +545,17 @@ def values_for(bound: Grounded, known: Iterable[SourceValues]) -> SourceValues:
 
 
 def all_numbers(known: Iterable[SourceValues]) -> tuple[Decimal, ...]:
-    """Every number that was given; empty if there are more than `MOST_NUMBERS`."""
+    """All numbers that were given; empty if there are more than `MOST_NUMBERS`."""
     return values_for(Grounded(argument=""), known).numbers or ()
 
 
 def words_in(text: str) -> list[re.Match[str]]:
-    """The words and signs of a text as it is plainly spelled."""
+    """The words and symbols of a text in plain spelling."""
     return [*_NAME_WORD.finditer(_plainly_spelled(text))]
 
 
 def _values(given: Given) -> dict[bool, SourceValues]:
-    """The values of a text; under True those that are in the call that it answers."""
+    """The values of a text; under True, those that are repeated from the call that it answers."""
     echo = echoed(given) if given.echo else evidence(())
     texts, numbers = defaultdict[bool, list[str]](list), defaultdict[bool, list[Decimal]](list)
     for leaf in leaves(given.text):
@@ -590,7 +592,7 @@ def _joined(known: SourceValues, more: SourceValues) -> SourceValues:
 
 
 def _free_words(seen: SourceValues) -> frozenset[str]:
-    """The words that stand in a text and are no echo there."""
+    """The words that occur in a text and are not repeated from its call."""
     return _words_of(seen.texts or ()) - seen.echo
 
 
@@ -599,7 +601,7 @@ def _words_of(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _more_texts(known: tuple[str, ...] | None, more: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The texts, each once; None if they have too many words."""
+    """All texts without duplicates; None if they have too many words."""
     if known is None or more is None:
         return None
     texts = tuple(dict.fromkeys((*known, *more)))
@@ -609,7 +611,7 @@ def _more_texts(known: tuple[str, ...] | None, more: Iterable[str] | None) -> tu
 
 
 def _more_numbers(known: tuple[Decimal, ...] | None, more: Iterable[Decimal] | None) -> tuple[Decimal, ...] | None:
-    """The numbers, each once; None if there are too many."""
+    """All numbers without duplicates; None if there are too many."""
     if known is None or more is None:
         return None
     numbers = tuple(dict.fromkeys((*known, *more)))

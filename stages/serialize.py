@@ -20,7 +20,7 @@ from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import prompted, valid, wires
 from stages.wire.target import Target
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_arguments, without_arguments
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_arguments
 from stages.wire.wires import Branch, Wire, loosened
 
 _MAIN = Target()
@@ -198,7 +198,7 @@ def _tail(rules: Rules, target: Target) -> _Tail:
 def _tail_of_summary(rules: Rules, target: Target) -> Raw:
     """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
     if target.mode == "constrained":
-        return target.wire.tail(None, wires.SUMMARY)
+        return target.wire.tail(None, wires.SUMMARY_SCHEMA)
     return target.wire.tail(_tools(rules, target) if target.mode == "native" else None, None)
 
 
@@ -211,7 +211,6 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     def schema_of(tool: ToolSpec, now: Offer) -> Branch:
         changed = tool.calculated or tool not in rules.tools
         call = call_schema(tool, target, now.numbers) if changed else known[tool.name]
-        call = without_arguments(call, now.omitted[tool.name]) if tool.name in now.omitted else call
         if tool.name not in now.seen:
             return call
         return limited_arguments(call, now.seen[tool.name], now.tried.get(tool.name, frozenset()))

@@ -22,8 +22,8 @@ from stages.halt import BackendFailed
 from stages.message import Assistant, System, Tool, ToolCall, User
 from stages.retry import Backoff
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.deltas import Sampling
 from stages.wire.openai import chat as openai
+from stages.wire.sampling import Sampling
 from tests.flows import Desk
 from tests.foreign import serving
 from tests.misbehaving import misbehaving

@@ -13,7 +13,7 @@ import msgspec
 from forge import Agent, Calls, Context, Limits, Workflow, testing
 from forge.agent import file_tools, memory
 from forge.agent.headless import Record, TaskLimits, read_task
-from forge.agent.headless.record import EXIT_CODES, Outcome
+from forge.agent.headless.record import EXIT_CODES, TaskOutcome
 from forge.backends import Backend, named
 from forge.backends.profile import Profile, from_toml, names
 from forge.cli.chat.slash import HELP
@@ -160,4 +160,4 @@ def test_the_tables_of_headless_are_complete() -> None:
     assert {code.split(",")[0]: name for code, name in rows.items()} == {
         str(code): name for name, code in EXIT_CODES.items()
     }
-    assert {*rows.values()} == {*get_args(Outcome)}
+    assert {*rows.values()} == {*get_args(TaskOutcome)}

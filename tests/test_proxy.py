@@ -295,17 +295,6 @@ async def test_a_client_of_anthropics_is_served_by_a_server_of_openais() -> None
         assert (sent["model"], sent["max_tokens"], sent["tools"][0]["function"]["name"]) == ("tiny", 99, "look")
 
 
-async def test_a_demand_for_a_call_is_written_for_the_other_protocol() -> None:
-    tool = {"name": "look", "input_schema": LOOK["function"]["parameters"]}
-    body = {"model": "m", "max_tokens": 9, "messages": [ASK], "tools": [tool], "tool_choice": {"type": "any"}}
-    async with behind(whole(completion(None, ("look", '{"at": 4}'))), profile="vllm") as there:
-        await there.post("/v1/messages", body)
-        assert there.model.body(0)["tool_choice"] in (
-            "required",
-            {"type": "function", "function": {"name": "look"}},
-        )
-
-
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_server_that_lists_no_models_is_asked_for_the_clients_and_an_error_says_how_to_name_one(

@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.commands import forge
 from tests.scripted_model import ScriptedModel, completion, hanging, whole
 from tests.test_proxy import asked
 
@@ -28,8 +29,7 @@ async def address(proxy: asyncio.subprocess.Process) -> str:
     return said.rsplit(" ", 1)[1].strip()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-async def test_it_serves_until_a_signal_and_logs_each_request_without_a_key(number: signal.Signals, code: int) -> None:
+async def test_it_serves_until_a_signal_and_logs_each_request_without_a_key() -> None:
     async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
         proxy = await started("--backend", model.url)
         url = await address(proxy)
@@ -39,9 +39,9 @@ async def test_it_serves_until_a_signal_and_logs_each_request_without_a_key(numb
             session.post(url + "/v1/chat/completions", json=asked()) as answer,
         ):
             assert answer.status == 200
-        proxy.send_signal(number)
+        proxy.send_signal(signal.SIGTERM)
         _, log = await proxy.communicate()
-        assert proxy.returncode == code
+        assert proxy.returncode == 143
         assert b"POST /chat/completions 200 " in log
         assert b" 11+7 tokens (repaired; rescued look (bare))" in log
         assert b"secret" not in log
@@ -122,25 +122,23 @@ async def test_the_policy_is_read_again_at_a_signal_and_one_with_faults_changes_
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--host", "::"), b"--insecure"),
-        (("--backend", "http://127.0.0.1:1"), b"cannot connect"),
-        (("--max-retries", "-1"), b"max_retries"),
-        (("--api-key-env", "NOT_SET"), b"--api-key-env NOT_SET: that"),
-        (("--backend-api-key-env", "NOT_SET"), b"--backend-api-key-env NOT_SET: that"),
-        (("--policy", "nowhere.toml"), b"the policy nowhere.toml cannot be read"),
-        (("--policy", "pyproject.toml"), b"unknown key"),
+        (("--host", "::"), "--insecure"),
+        (("--backend", "http://127.0.0.1:1"), "cannot connect"),
+        (("--max-retries", "-1"), "max_retries"),
+        (("--api-key-env", "NOT_SET"), "--api-key-env NOT_SET: that"),
+        (("--backend-api-key-env", "NOT_SET"), "--backend-api-key-env NOT_SET: that"),
+        (("--policy", "nowhere.toml"), "the policy nowhere.toml cannot be read"),
+        (("--policy", "pyproject.toml"), "unknown key"),
     ],
 )
-async def test_what_makes_no_sense_is_told_in_a_sentence(words: tuple[str, ...], said: bytes) -> None:
-    proxy = await started(*words)
-    _, told = await proxy.communicate()
-    assert (proxy.returncode, said in told, b"Traceback" in told) == (2, True, False)
+def test_what_makes_no_sense_is_told_in_a_sentence(words: tuple[str, ...], said: str) -> None:
+    done = forge("proxy", "--port", "0", *words)
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
-async def test_a_policy_cannot_control_the_terminal_that_its_faults_are_told_in(tmp_path: Path) -> None:
+def test_a_policy_cannot_control_the_terminal_that_its_faults_are_told_in(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('required_steps = "a\\u001b]0;owned\\u0007b"\nterminal_tool = "a\\u001b]0;owned\\u0007b"')
-    proxy = await started("--policy", str(policy))
-    printed, told = await proxy.communicate()
-    assert (proxy.returncode, printed) == (2, b"")
-    assert "a�]0;owned�b is terminal and a required step".encode() in told
+    done = forge("proxy", "--port", "0", "--policy", str(policy))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a�]0;owned�b is terminal and a required step" in done.stderr

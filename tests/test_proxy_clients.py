@@ -86,8 +86,6 @@ async def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternatin
     ("status", "kinds"),
     [
         (400, (openai.BadRequestError, anthropic.BadRequestError)),
-        (401, (openai.AuthenticationError, anthropic.AuthenticationError)),
-        (404, (openai.NotFoundError, anthropic.NotFoundError)),
         (429, (openai.RateLimitError, anthropic.RateLimitError)),
         (500, (openai.InternalServerError, anthropic.InternalServerError)),
     ],

@@ -10,7 +10,7 @@ from msgspec import Raw
 from forge.proxy.policy import applied
 from forge.proxy.policy_file import policy_from_toml
 from stages.message import ToolCall
-from stages.nudges import unprefixed
+from stages.nudges import unmarked
 from stages.objection import Guard, Objection, Stop
 from stages.rules import Rules
 from stages.state import State
@@ -38,7 +38,7 @@ def test_the_policies_of_the_page_are_valid_and_do_what_it_says() -> None:
     tools = tuple(ToolSpec(name=name, description="", parameters=SCHEMA) for name in names)
     under = applied(rules.general, Rules(tools=tools, on_text="accept"))
     call = ToolCall(id="1", name="commit", arguments="{}")
-    told = [unprefixed(wrong) for guard in under.guards for wrong in verdict_of(guard, call)]
+    told = [unmarked(wrong) for guard in under.guards for wrong in verdict_of(guard, call)]
     assert all(f"[StepEnforcementError] {text}`" in POLICIES for text in told)
     assert (len(told), under.absent) == (1, ())
 

@@ -221,8 +221,7 @@ FLOODS = {
 }
 
 
-@pytest.mark.parametrize("what", FLOODS)
-@pytest.mark.parametrize("tools", [[], [LOOK]])
+@pytest.mark.parametrize(("what", "tools"), [*zip(FLOODS, ([], [LOOK], [], [LOOK], [LOOK]), strict=True)])
 async def test_a_flood_of_tiny_events_leaves_others_their_turn(what: str, tools: list[object]) -> None:
     async def drained(reader: asyncio.StreamReader) -> None:
         while await reader.read(1 << 16):
@@ -271,7 +270,7 @@ async def test_who_has_a_key_may_use_any_name_and_a_client_of_http_1_0_needs_non
         assert b" 200 " in (await told(there.url, get("/v1/models", "models.lan")))[:20]
 
 
-@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "http://]/", "[", "null"])
+@pytest.mark.parametrize("origin", ["http://[", "null"])
 async def test_an_origin_that_is_none_is_refused_and_logged(origin: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "forge.proxy")
     async with behind() as there:
@@ -279,7 +278,7 @@ async def test_an_origin_that_is_none_is_refused_and_logged(origin: str, caplog:
     assert any("GET /models 403" in message for message in caplog.messages)
 
 
-@pytest.mark.parametrize("status", [0, 42, 99, 600, 999])
+@pytest.mark.parametrize("status", [99, 600])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_status_that_is_none_is_a_502(status: int, stream: bool) -> None:
     async def talk(_: int, writer: asyncio.StreamWriter) -> None:
@@ -306,8 +305,7 @@ NO_EVENTS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("what", NO_EVENTS)
-@pytest.mark.parametrize("begun", [False, True])
-@pytest.mark.parametrize("tools", [False, True])
+@pytest.mark.parametrize(("begun", "tools"), [(False, False), (True, True)])
 async def test_an_error_in_a_stream_is_an_event_of_its_own_whatever_came_before_it(
     what: str, begun: bool, tools: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

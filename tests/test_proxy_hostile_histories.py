@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from forge.connection import Setup
+from forge.proxy.judges import ReplyJudges
 from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.tools import Guards
-from forge.proxy.turn import Again, Exhausted, Step, Turn, judged, opening
+from forge.proxy.turn import Again, Exhausted, Judgement, Turn, judged, opening
 from stages.effect import RawCall, Reply, Request
 from stages.wire.server.request import ServerRequest
 from stages.wire.server_wires import CHAT
@@ -53,19 +53,19 @@ def turn(policy: str, *sent: Sent, cut: int = 0) -> Again:
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}, *sent], "tools": TOOLS}
     request = CHAT.decode_request(msgspec.json.encode(body))
     assert isinstance(request, ServerRequest)
-    guard = Guards(max_retries=1, search_text=True).of(request, policy_from_toml(policy).general)
-    ledger = guard.applied.ledger(request.history)
+    judge = ReplyJudges(max_retries=1, search_text=True).of(request, policy_from_toml(policy).general)
+    ledger = judge.applied.ledger(request.history)
     shown = msgspec.structs.replace(request, history=request.history[cut:])
     state = msgspec.structs.replace(
-        opening(shown, 1, asked=True, ledger=ledger), cleared=guard.applied.record(request.history, shown.history)
+        opening(shown, 1, asked=True, ledger=ledger), cleared=judge.applied.record(request.history, shown.history)
     )
-    made = Turn(given=request, request=shown, guard=guard, setup=Setup(), model="", same=True, constrains=False)
+    made = Turn(given=request, request=shown, judge=judge, setup=Setup(), model="", same=True, constrains=False)
     return Again(turn=made, state=state, request=Request())
 
 
 def answered(asked: Again, reply: Reply) -> Reply:
     """What the client gets where the model always replies so."""
-    step: Step = asked
+    step: Judgement = asked
     while isinstance(step, Again):
         step = judged(step, reply)
     return step.reply

@@ -14,7 +14,6 @@ from forge.backends import named
 from forge.errors import ForgeError
 from forge.proxy import ModelPolicy, Policy, ProxyOptions, ProxyServer, ToolPolicy
 from forge.proxy.policy_file import policy_from_toml, read_policy
-from forge.proxy.recent import Recent
 from tests.scripted_model import Line, ScriptedModel, called, chunk, completion, streamed, whole
 
 FILE = """
@@ -329,40 +328,15 @@ async def test_a_backend_that_refuses_the_constrained_attempt_is_asked_in_plain_
         assert "[StepEnforcementError]" in there.told(1)
 
 
-async def test_so_it_is_for_a_client_of_another_protocol_than_the_backends() -> None:
-    made = [{"name": one["function"]["name"], "input_schema": one["function"]["parameters"]} for one in TOOLS]
-    body = {"model": "m", "max_tokens": 99, "tools": made, "messages": [{"role": "user", "content": "Commit."}]}
-    script = (calls(COMMIT), REFUSED, calls(COMMIT), calls(READ))
-    async with (
-        client(STEPS, *script, profile="llama-server", retries=3) as there,
-        aiohttp.ClientSession() as session,
-        session.post(there.proxy.url + "/v1/messages", json=body) as answer,
-    ):
-        assert [block["name"] for block in (await answer.json())["content"]] == ["read"]
-        first, second, third, fourth = map(there.server.body, range(4))
-        assert ("response_format" in second, "response_format" in third | fourth) == (True, False)
-        assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
-        assert third["messages"][: len(first["messages"])] == first["messages"]
-        assert fourth["messages"][: len(third["messages"])] == third["messages"]
-
-
-async def test_a_constrained_attempt_that_was_refused_and_was_the_last_leaves_the_last_words() -> None:
-    script = (calls(COMMIT, text="Here."), REFUSED)
-    async with client(STEPS, *script, profile="llama-server", retries=1) as there:
-        assert (await there.say("Commit."), there.outcome) == ([], "exhausted")
-        assert there.said.startswith('Here.\n[called commit: {"message":"Mend a"}]\n[refused: You cannot')
-
-
-@pytest.mark.parametrize("status", [429, 503])
-async def test_a_backend_that_is_busy_at_a_constrained_attempt_is_not_asked_once_more(status: int) -> None:
-    busy = whole({"error": {"message": "later"}}, status, retry_after="7")
+async def test_a_backend_that_is_busy_at_a_constrained_attempt_is_not_asked_once_more() -> None:
+    busy = whole({"error": {"message": "later"}}, 429, retry_after="7")
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS}
     async with (
         client(STEPS, calls(COMMIT), busy, profile="llama-server") as there,
         aiohttp.ClientSession() as session,
         session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
     ):
-        assert (answer.status, answer.headers["retry-after"]) == (status, "7")
+        assert (answer.status, answer.headers["retry-after"]) == (429, "7")
         assert len(there.server.asked) == 2
 
 
@@ -425,14 +399,7 @@ async def test_when_every_attempt_skips_the_step_the_client_is_told_in_words_wha
         assert len(there.server.asked) == 3
 
 
-async def test_a_refused_call_in_the_text_does_not_stay_there_for_a_client_that_looks_for_calls_itself() -> None:
-    reply = whole(completion('Here: <tool_call>{"name": "commit", "arguments": {"message": "Mend a"}}</tool_call>'))
-    async with client(STEPS, *[reply] * 3) as there:
-        assert await there.say("Commit.") == []
-        assert there.said.startswith('Here:\n[called commit: {"message":"Mend a"}]\n[refused: ')
-
-
-async def test_so_is_one_that_was_only_shown_where_words_are_an_answer() -> None:
+async def test_a_call_in_a_text_that_the_policy_refuses_does_not_stay_there_though_it_was_only_shown() -> None:
     shown = 'It would be: <tool_call>{"name": "commit", "arguments": {"message": "Mend a"}}</tool_call>'
     policy = '[[order]]\ntool = "commit"\nafter = ["test"]'
     refused = 'It would be:\n[called commit: {"message":"Mend a"}]\n[refused: '
@@ -456,8 +423,6 @@ async def test_an_answer_in_words_is_no_answer_before_the_required_steps() -> No
     ("errors", "result", "counts"),
     [
         ("", "Error: no such file", False),
-        ("", "Traceback (most recent call last):\n  …", False),
-        ("", "[ToolError] OSError: no such file", False),
         ("", "the log says Error: no such file", True),
         ("[tools.read]\nerrors = []", "Error: no such file", True),
         ('[tools.read]\nerrors = ["*not found*"]', "a.py was not found.", False),
@@ -544,17 +509,6 @@ async def test_each_rule_of_a_workflow_holds_over_the_requests_of_a_session(rule
         assert correction in there.told(len(before) + 1)
 
 
-async def test_each_of_a_list_is_called_before_the_end() -> None:
-    policy = 'terminal_tool = "commit"\n[[order]]\ntool = "read"\neach_of = { tool = "test", argument = "path" }'
-    other = ("read", '{"path":"b.py"}')
-    async with client(policy, calls(TEST), calls(READ), calls(COMMIT), calls(other), calls(COMMIT)) as there:
-        assert await there.say("Go.") == ["test"]
-        assert await there.went('["a.py","b.py"]') == ["read"]
-        assert (await there.went("x = 1"), there.outcome) == (["read"], "retried")
-        assert "read has still to be called for each of: b.py." in there.told(3)
-        assert await there.went("x = 2") == ["commit"]
-
-
 async def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> None:
     async with client("limits.max_tool_calls = 2", calls(READ), calls(TEST), calls(EDIT)) as there:
         await there.say("Go.")
@@ -614,13 +568,6 @@ prerequisites = ["Read", "read", { tool = "test", match_arg = "path" }]
         "the policy names Read, which a request does not offer: not enforced there. Did you mean read?",
         "the policy names the argument path of test, which a request does not offer: not enforced there.",
     ]
-
-
-def test_of_many_warnings_about_clients_tools_the_last_are_remembered() -> None:
-    recent = Recent(100)
-    assert all(recent.add(f"tool-{number}") for number in range(300))
-    assert not recent.add("tool-299")
-    assert [number for number in range(300) if f"tool-{number}" in recent] == list(range(200, 300))
 
 
 async def test_a_policy_is_that_of_the_model_that_was_asked_for() -> None:
@@ -694,8 +641,7 @@ ODD_HISTORIES = [
 ]
 
 
-@pytest.mark.parametrize("schema", ODD)
-@pytest.mark.parametrize("history", ODD_HISTORIES)
+@pytest.mark.parametrize(("schema", "history"), [*zip(ODD, 2 * ODD_HISTORIES, strict=True)])
 @pytest.mark.parametrize("profile", [None, "llama-server"])
 async def test_whatever_clients_send_a_request_under_a_policy_gets_an_answer(
     schema: object, history: list[object], profile: str | None

@@ -34,14 +34,6 @@ def overflow(tokens: int = 3000, maximum: int = 2048) -> Line:
     return whole({"error": {**error, "n_prompt_tokens": tokens, "n_ctx": maximum}}, 400)
 
 
-async def test_a_conversation_that_fits_its_budget_passes_byte_for_byte() -> None:
-    body = b'{ "model":"tiny" , "messages":%b, "odd" : [1,  2] }' % msgspec.json.encode(session(2))
-    async with behind(HI, policy=policy(context_tokens=100_000)) as there:
-        _, _, headers = await there.post("/v1/chat/completions", body)
-        assert there.model.asked == [body]
-        assert "x-forge-compacted" not in headers
-
-
 @pytest.mark.parametrize("tools", [[LOOK], []])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_conversation_over_its_budget_is_compacted_and_the_rest_stays(
@@ -103,18 +95,17 @@ async def test_what_does_not_fit_then_either_is_refused_with_the_size_of_what_th
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("attempts", [2, 3])
-async def test_a_prompt_that_corrections_have_made_too_long_ends_in_the_last_reply(stream: bool, attempts: int) -> None:
+async def test_a_prompt_that_corrections_have_made_too_long_ends_in_the_last_reply(stream: bool) -> None:
     """The client's own prompt has fitted: it would compact, or give up, for nothing."""
     wrong = ("look", '{"at":[]}')
     late = streamed(chunk({"content": "So:"}), chunk(called(*wrong)), chunk({}, "tool_calls"))
     reply = late if stream else whole(completion("So:", wrong))
-    async with behind(*[reply] * (attempts - 1), overflow(), policy=policy(overflow="compact")) as there:
+    async with behind(reply, overflow(), policy=policy(overflow="compact")) as there:
         status, got, headers = await there.post("/v1/chat/completions", asked(stream=stream))
         assert (status, b'"look"' in got, got.count(b"So:"), b"exceed" in got) == (200, True, 1, False)
-        assert len(there.model.asked) == attempts
+        assert len(there.model.asked) == 2
         if not stream:
-            assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("exhausted", str(attempts))
+            assert (headers["x-forge-outcome"], headers["x-forge-attempts"]) == ("exhausted", "2")
         _, told, _ = await there.get("/metrics")
         assert b'outcome="exhausted"} 1' in told
 
@@ -157,12 +148,6 @@ async def test_a_backend_of_anthropics_is_sent_less_of_a_conversation_in_its_own
         assert [message["role"] for message in left] == [("user", "assistant")[n % 2] for n in range(len(left))]
         assert left[-2:] == messages[-2:]
         assert "x-forge-compacted" in headers
-
-
-async def test_chat_clients_are_refused_too_where_the_policy_says_so() -> None:
-    async with behind(overflow(), policy=policy(overflow="refuse")) as there:
-        status, _, _ = await there.post("/v1/chat/completions", asked(messages=session(30)))
-        assert (status, len(there.model.asked)) == (400, 1)
 
 
 async def test_a_result_that_is_cut_keeps_the_clients_other_fields_and_pictures_stay() -> None:

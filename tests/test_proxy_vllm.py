@@ -16,8 +16,8 @@ from forge.backends import named
 from forge.cli import main
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.exchange import MOST_CUTS
+from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import ToolFallback
-from forge.proxy.tools import Guards
 from stages.effect import Fault
 from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
 from tests.scripted_model import Line, completion, whole
@@ -144,7 +144,7 @@ DEMANDS: list[tuple[Callable[..., Awaitable[Found]], Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("first", FREE, ids=lambda ask: ask.__name__)
+@pytest.mark.parametrize("first", [chat, responses_streamed, messages], ids=lambda ask: ask.__name__)
 async def test_tools_that_vllm_refuses_are_asked_for_in_the_prompt_and_the_server_is_remembered(
     vllm: str, first: Callable[[Clients], Awaitable[Found]], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -274,8 +274,7 @@ def long(filler: str) -> Any:
 
 
 @pytest.mark.parametrize("filler", FILLERS)
-@pytest.mark.parametrize("tokenizer", [True, False], ids=["counted", "uncounted"])
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("tokenizer", "stream"), [(True, True), (False, False)], ids=["counted", "uncounted"])
 async def test_a_prompt_that_vllm_stops_counting_is_cut_until_it_fits(
     vllm: str, filler: str, tokenizer: bool, stream: bool
 ) -> None:
@@ -325,7 +324,7 @@ async def test_tokens_are_counted_by_vllms_own_tokenizer_with_its_template_and_t
 
 
 def test_of_many_models_that_refuse_tools_the_last_are_remembered() -> None:
-    fallback = ToolFallback(Guards(max_retries=1, search_text=True), ("no tools",))
+    fallback = ToolFallback(ReplyJudges(max_retries=1, search_text=True), ("no tools",))
     refusal = Fault(kind="status", status=400, detail="", body="no tools here")
     for number in range(300):
         assert fallback.learns(f"model-{number}", refusal)

@@ -16,7 +16,7 @@ from forge.errors import ForgeError, explain
 from forge.interpreters.scripted import Scripted
 from stages.effect import RawCall, Reply
 from stages.halt import BadReplies, ToolsFailing
-from stages.wire.deltas import DEFAULT_MAX_TOKENS, Sampling, options
+from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling, options
 from tests.costly import costly
 from tests.flows import Desk
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import Choice, ServerRequest
+from stages.wire.server.request import ClientChoice, ServerRequest
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES
 from tests.record_sdk_requests import FILE, recorded
 from tests.wire_client import said
@@ -63,9 +63,9 @@ def test_every_request_is_read_whole(lines: Callable[[], Iterator[dict[str, Any]
         "responses_parse 0",
         "messages_parse 0",
     }
-    assert {call: r.choice for call, r in requests.items() if r.choice != Choice()} == {
-        "chat_parse 0": Choice(mode="required"),
-        "langchain_chat 0": Choice(mode="required", tools=("Weather",)),
+    assert {call: r.choice for call, r in requests.items() if r.choice != ClientChoice()} == {
+        "chat_parse 0": ClientChoice(mode="required"),
+        "langchain_chat 0": ClientChoice(mode="required", tools=("Weather",)),
     }
     assert [call for call, request in requests.items() if not request.parallel] == ["langchain_chat 0"]
     assert requests["messages_loop 0"].thinking.wanted

@@ -398,7 +398,7 @@ def test_the_text_of_several_blocks_is_parted_as_in_a_whole_message() -> None:
 
 @pytest.mark.parametrize("wire", [OPENAI, OLLAMA, ANTHROPIC], ids=lambda wire: wire.name)
 def test_a_request_that_asks_for_a_stream_is_the_request_with_that_field(wire: Wire) -> None:
-    from stages.wire.deltas import Sampling
+    from stages.wire.sampling import Sampling
 
     history = (User(text="Hi."),)
     request = Request(head=wire.head("m", Sampling(), history), messages=wire.messages(history))

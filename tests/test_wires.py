@@ -16,7 +16,7 @@ from forge.workflow.workflow import Workflow
 from stages.events import Event, FellBack
 from stages.halt import BackendFailed
 from stages.state import State
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from tests.flows import Desk
 from tests.foreign import serving
 from tests.heard import heard_by

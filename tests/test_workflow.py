@@ -227,10 +227,10 @@ def test_what_is_turned_off_is_named(given: Any, says: str) -> None:
 
 def test_a_guard_or_narrowing_that_is_turned_off_has_to_exist() -> None:
     with pytest.raises(DefinitionError) as caught:
-        Workflow("w", tools=[finish], terminal_tool="finish", without="look_frist")
+        Workflow("w", tools=[finish], terminal_tool="finish", without="last_cal")
     (problem,) = caught.value.problems
-    assert problem.startswith("without: there is no guard or narrowing 'look_frist'; there are: required_steps,")
-    assert problem.endswith("Did you mean look_first?")
+    assert problem.startswith("without: there is no guard or narrowing 'last_cal'; there are: required_steps,")
+    assert problem.endswith("Did you mean last_call?")
 
 
 def test_cut_results_are_recorded_only_where_something_judges_by_them() -> None:

@@ -18,7 +18,7 @@ from forge.evals.player import Player, RunEnd, Task
 from forge.evals.players import PLAIN, ChatMessage, asked, play_forge, tools_tail
 from forge.evals.scenario import PerformedCall, Scenario, Trajectory, World
 from forge.interpreters import Interpreter
-from forge.workflow.turn import advanced, turn_of
+from forge.workflow.turn import advanced, compiled_turn
 from forge.workflow.workflow import Workflow
 from stages.deliver import deliver
 from stages.effect import Execute, Failed, Reply, Results, Said, Send, Succeeded
@@ -34,7 +34,7 @@ from stages.state import Awaiting, Done, State
 
 async def forge_turn(task: Task) -> RunEnd:
     """One turn of forge's, with the corrections that it takes."""
-    turn = turn_of(task.workflow.compiled, task.connection.setup)
+    turn = compiled_turn(task.workflow.compiled, task.connection.setup)
     state = task.workflow.start(task.messages[0])
     with task.answering(0, task.workflow) as perform:
         while True:

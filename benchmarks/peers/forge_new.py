@@ -18,8 +18,8 @@ from forge import Limits
 from forge.connection import Connection, Setup
 from forge.interpreters.http import Http
 from stages.effect import Fault, Replied, Send, Undelivered
-from stages.wire.deltas import Sampling
 from stages.wire.openai.chat import decode_reply
+from stages.wire.sampling import Sampling
 
 MODES = ("http", "stub")
 TERMINAL = "finish"

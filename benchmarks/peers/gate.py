@@ -15,7 +15,7 @@ from msgspec import Raw
 from forge.connection import Setup
 from forge.interpreters import Interpreter
 from stages.effect import Replied, Reply, Request, Send, Undelivered, Usage
-from stages.wire.deltas import options
+from stages.wire.sampling import options
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from forge.errors import BackendError, ForgeError, checked_options
 from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
 from stages.retry import RetryPolicy
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from forge.errors import ForgeError
 from forge.toml_tables import parse_toml, read_toml
 from stages.options import did_you_mean
 from stages.rescue.found import Format
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, Constrain, Dialect, ToolChoice, WireName, wire
 
@@ -90,7 +90,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
             raise ValueError(
                 f'constrain = "{self.constrain}" is not for the wire "{self.wire}"; there it may be: {has}'
             )
-        if self.tool_choice != "none" and (spoken.demand is None or not self.native_calls):
+        if self.tool_choice != "none" and (not spoken.demands or not self.native_calls):
             raise ValueError(f'tool_choice = "{self.tool_choice}" needs tools in the request; leave it out')
         asked = ("props", "models") if spoken.lists_models else ("show",) if spoken.sets_context else ()
         if self.context not in ("given", *asked):

@@ -30,8 +30,8 @@ from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
-from stages.wire.deltas import Sampling
 from stages.wire.prompted import FormName
+from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
-from stages.wire.deltas import DEFAULT_MAX_TOKENS
+from stages.wire.sampling import DEFAULT_MAX_TOKENS
 
 # Options shared by several commands: the backend, its model, the workflow.
 

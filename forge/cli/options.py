@@ -16,7 +16,7 @@ from forge.errors import ForgeError
 from forge.journal.redaction import Redact
 from forge.workflow.workflow import Workflow
 from stages.options import OptionError
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 
 _T = TypeVar("_T")
 

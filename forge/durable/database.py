@@ -17,6 +17,7 @@ from dbos._migration import get_migration_versions, get_sqlite_migration_version
 from msgspec import Struct
 
 from forge.errors import ForgeError
+from stages.repair.decoding import sound
 
 APPLICATION = "forge"
 VERSION = "forge-1"
@@ -47,7 +48,7 @@ class StoredJson(Serializer):
             case str():
                 return _TEXT + data
             case BaseException():
-                return _FAULT + f"{type(data).__name__}: {data}"
+                return _FAULT + storable(f"{type(data).__name__}: {data}")
             case _:
                 return msgspec.json.encode(data).decode()
 
@@ -57,6 +58,11 @@ class StoredJson(Serializer):
         if kind == _TEXT:
             return rest
         return ForgeError(rest) if kind == _FAULT else msgspec.json.decode(serialized_data)
+
+
+def storable(text: str) -> str:
+    """The text with U+FFFD for each character that a database refuses: NUL, and half of a surrogate pair."""
+    return sound(text).replace("\0", "\ufffd")
 
 
 def text_of(stored: str | None) -> str:
@@ -459,7 +465,7 @@ def _find_file(url: str, *, create: bool) -> None:
 
 
 def _sqlite(url: str) -> sa.Engine:
-    engine = sa.create_engine(url)
+    engine = sa.create_engine(url, hide_parameters=True)  # errors are logged, and must not quote a run
     # FULL survives a power cut; NORMAL, only a killed process.
     pragmas = ("busy_timeout=30000", "foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL")
 
@@ -474,7 +480,7 @@ def _sqlite(url: str) -> sa.Engine:
 
 def _postgres(url: str) -> sa.Engine:
     driver = sa.make_url(url).set(drivername="postgresql+psycopg")
-    return sa.create_engine(driver, pool_size=20, max_overflow=0, pool_pre_ping=True)
+    return sa.create_engine(driver, pool_size=20, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
 
 
 def _first_line(error: Exception) -> str:

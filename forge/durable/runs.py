@@ -20,7 +20,17 @@ from returns.result import Failure, Result, Success
 from forge import observation
 from forge.agent.agent import Agent, prompted
 from forge.callbacks import Answer
-from forge.durable.database import ANSWERED, ANSWERS, VERSION, WORKFLOW, Database, SegmentRow, StepRow, text_of
+from forge.durable.database import (
+    ANSWERED,
+    ANSWERS,
+    VERSION,
+    WORKFLOW,
+    Database,
+    SegmentRow,
+    StepRow,
+    storable,
+    text_of,
+)
 from forge.durable.records import (
     BEGUN,
     FIRST,
@@ -54,7 +64,6 @@ from stages.events import Stamped
 from stages.halt import Halt
 from stages.memory import with_facts
 from stages.message import User
-from stages.repair.decoding import sound
 from stages.state import Awaiting, Done, Ending, Ready, State
 
 Served = Workflow | Agent
@@ -81,6 +90,7 @@ _STATUSES: Mapping[How, Collection[str]] = {
 """DBOS statuses of the last segment of a run in that state, for runs that did not end by themselves."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_CURSOR = re.compile(rf"([0-9]{{1,12}}\.[0-9]{{3}})/({_ID.pattern}:0)")
 
 _POLL = 0.2
 """Seconds between polls of a run."""
@@ -367,7 +377,7 @@ class Runs:
         known = await self.get(run)
         if known.over:
             raise RunError(f"the run {run} is {known.state}; start another", "wrong-state")
-        number = await asyncio.to_thread(self._database.say, run, sound(text))
+        number = await asyncio.to_thread(self._database.say, run, storable(text))
         return number - await self._heard(await self._last(run))
 
     async def _heard(self, last: SegmentRow) -> int:
@@ -411,6 +421,8 @@ class Runs:
         if _STATES.get(row.status) != "failed":
             state = (await self.get(run)).state
             raise RunError(f"only a failed run can be retried; the run {run} is {state}", "wrong-state")
+        # Whoever retries it wants it to go on, even if it was cancelled before it failed, or after.
+        await self._database.client.update_workflow_attributes_async(segment_id(run, 0), {"cancel": False}, merge=True)
         await self._rewound(row)
 
     async def _rewound(self, row: SegmentRow) -> None:
@@ -538,7 +550,7 @@ class Runs:
 
     async def _first(self, run: str) -> SegmentRow:
         first = segment_id(run, 0)
-        row = (await self.rows([first])).get(first)
+        row = (await self.rows([first])).get(first) if _ID.fullmatch(run) else None
         if row is None:
             raise RunError(f"there is no run {run[:120]!r}", "unknown")
         return row
@@ -779,11 +791,9 @@ def _time(seconds: float) -> str:
 def _place(cursor: str) -> tuple[float, str] | None:
     if not cursor:
         return None
-    moment, _, key = cursor.partition("/")
-    try:
-        return float(moment), key
-    except ValueError:
-        raise RunError(f"invalid cursor {cursor[:120]!r}: use the one of the previous page", "wrong-cursor") from None
+    if not (found := _CURSOR.fullmatch(cursor)):
+        raise RunError(f"invalid cursor {cursor[:120]!r}: use the one of the previous page", "wrong-cursor")
+    return float(found[1]), found[2]
 
 
 def _cursor(row: SegmentRow) -> str:

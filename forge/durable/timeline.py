@@ -10,7 +10,7 @@ from forge.durable.database import StepRow, text_of
 from forge.durable.records import FIRST, STEP, Interrupted, Prepared
 from forge.journal.replaying import Step, delivered, step_after
 from forge.runtime.loop import cancelled
-from forge.workflow.turn import advanced, turn_of
+from forge.workflow.turn import advanced, compiled_turn
 from forge.workflow.workflow import Workflow
 from stages.deliver import interrupt
 from stages.effect import Outcome
@@ -63,7 +63,7 @@ class Timeline:
                 pass
 
     def _begun(self, setup: Setup, state: State) -> Iterator[Stamped]:
-        self._turn = turn_of(self._workflow.compiled, setup)
+        self._turn = compiled_turn(self._workflow.compiled, setup)
         self._step, self._sequence = Step(number=0, state=state), (state.ledger.effects, 0)
         connected = Connected(model=setup.model, mode=setup.mode, context_tokens=setup.context_tokens)
         yield Stamped(

@@ -151,7 +151,7 @@ class _Worker:
         self._connected: dict[int, Connection] = {}
         self._connecting = asyncio.Lock()
         self._live: dict[str, asyncio.Event] = {}
-        self._segments: set[str] = set()
+        """The segments that this process performs: set their event to cancel them."""
         self._abandoned: dict[str, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         self._leaving = False
@@ -207,8 +207,10 @@ class _Worker:
             # DBOS replaced the loop's executor with its own, and has closed it.
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
             await self._connections.aclose()
-            # Its remaining runs are taken over at once: their executor has no counter.
-            await asyncio.to_thread(database.forget, self._id)
+            # Its remaining runs are taken over at once: their executor has no counter. If the database is away, they
+            # are taken over like those of a worker that died.
+            with suppress(DBAPIError):
+                await asyncio.to_thread(database.forget, self._id)
 
     async def _drained(self, seconds: float) -> None:
         """Wait for runs in progress. Those that take longer are abandoned, as if the process had died."""
@@ -225,10 +227,8 @@ class _Worker:
         if self._leaving:
             await asyncio.Event().wait()  # dequeued while this process is ending; it continues elsewhere
         first, own = segment_id(segment.run, 0), segment_id(segment.run, segment.number)
-        cancel = asyncio.Event()
         task = asyncio.current_task()
-        self._live[first] = cancel
-        self._segments.add(own)
+        cancel = self._live[own] = asyncio.Event()
         try:
             if task is not None:
                 self._tasks.add(task)
@@ -243,14 +243,18 @@ class _Worker:
         except DBAPIError as error:
             # A full disk, for example. The run goes on: the sweeper enqueues the segment again once it can.
             _log.warning("cannot record the run %s: %s", segment.run, str(error).partition("\n")[0])
-            self._segments.discard(own)
+            self._leave(own, cancel)
             await self._abandoned.setdefault(own, asyncio.Event()).wait()
             raise
         finally:
-            self._segments.discard(own)
-            self._live.pop(first, None)
+            self._leave(own, cancel)
             if task is not None:
                 self._tasks.discard(task)
+
+    def _leave(self, segment: str, cancel: asyncio.Event) -> None:
+        """Forget an execution, but not a later one of the same segment, which has another event."""
+        if self._live.get(segment) is cancel:
+            del self._live[segment]
 
     async def connection(self, workflow: str) -> Connection:
         """The connection to the workflow's model, opened on first use."""
@@ -295,9 +299,10 @@ class _Worker:
             if not self._live:
                 continue
             with suppress(Exception):  # the database may be unavailable for a while
-                for first in await asyncio.to_thread(self._database.cancelled, list(self._live)):
-                    if first in self._live:
-                        self._live[first].set()
+                firsts = {one: f"{one.rpartition(':')[0]}:0" for one in self._live}
+                marked = await asyncio.to_thread(self._database.cancelled, [*firsts.values()])
+                for one in [one for one, first in firsts.items() if first in marked and one in self._live]:
+                    self._live[one].set()
 
     async def _sweep(self, rhythm: Rhythm) -> None:
         """Increment the counter; take over runs of executors whose counter stopped, and runs that this one has lost."""
@@ -314,7 +319,7 @@ class _Worker:
                     if count < 0 or (executor != self._id and now - seen[executor][1] >= rhythm.dead_after):
                         await asyncio.to_thread(self._take_over, executor)
                 taken = await asyncio.to_thread(self._database.pending, self._id)
-                lost = {one: lost.get(one, now) for one in taken if one not in self._segments}
+                lost = {one: lost.get(one, now) for one in taken if one not in self._live}
                 for one in [one for one, since in lost.items() if now - since >= rhythm.dead_after]:
                     await self._database.client.resume_workflow_async(one, queue_name=taken[one])
                     if (abandoned := self._abandoned.pop(one, None)) is not None:

@@ -19,7 +19,7 @@ from forge.tools.definition import Tool, tool
 from forge.workflow.workflow import Workflow
 from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
 from stages.offer import NARROWINGS
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 
 # Ablations: a workflow without one of forge's guardrails, or without all of them.
 

@@ -19,8 +19,8 @@ from stages.effect import Execute, RawCall, Replied, Reply, Request, Results, Sa
 from stages.halt import Halt
 from stages.message import ToolCall
 from stages.state import Completed, Ending
-from stages.wire.deltas import options
 from stages.wire.openai.chat import encode_tools
+from stages.wire.sampling import options
 
 # Forge as a player: runs the workflow as any user would.
 

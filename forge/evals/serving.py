@@ -17,7 +17,7 @@ from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.evals.row import Configuration
 from forge.runtime.reaching import with_sampling
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES
 

@@ -21,7 +21,8 @@ from forge.callbacks import OnChunk, Watcher
 from forge.masking import NOTHING, Hidden
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.retry import Backoff, RetryPolicy, Tries
-from stages.wire.deltas import BODY_KEPT, Decoder, Ended, Piece, Retry, cut_body, gather_reply, reply_pieces
+from stages.wire.deltas import Decoder, Ended, Piece, Retry, gather_reply, reply_pieces
+from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import OPENAI, Wire
 
 # Faults: httpx's exceptions and error statuses as values, without retries.

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from forge.journal.priors import measured_priors
     from forge.journal.records import Header, Journal, read_journal
     from forge.journal.redaction import Field, Redact
-    from forge.journal.replaying import Decision, Difference, DivergenceError, Step, replay, states
+    from forge.journal.replaying import Difference, DivergenceError, Move, Step, replay, states
     from forge.journal.summary import Glance, glance
 
 __all__ = [
     "Ablated",
     "Acted",
-    "Decision",
     "Difference",
     "DivergenceError",
     "Field",
     "Glance",
     "Header",
     "Journal",
+    "Move",
     "Parting",
     "Redact",
     "Step",
@@ -47,7 +47,7 @@ if not TYPE_CHECKING:
             "forge.journal.priors": ("measured_priors",),
             "forge.journal.records": ("Header", "Journal", "read_journal"),
             "forge.journal.redaction": ("Field", "Redact"),
-            "forge.journal.replaying": ("Decision", "Difference", "DivergenceError", "Step", "replay", "states"),
+            "forge.journal.replaying": ("Move", "Difference", "DivergenceError", "Step", "replay", "states"),
             "forge.journal.summary": ("Glance", "glance"),
         },
     )

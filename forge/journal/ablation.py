@@ -16,8 +16,8 @@ from returns.result import Success
 
 from forge.errors import checked_options
 from forge.journal.records import Journal, read_journal
-from forge.journal.replaying import Decision, Step, as_recorded, decision, offers, states
-from forge.workflow.turn import advanced, turn_of
+from forge.journal.replaying import Move, Step, as_recorded, move, offers, states
+from forge.workflow.turn import advanced, compiled_turn
 from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.compaction import NoCompact
 from stages.offer import NARROWINGS, offer
@@ -41,8 +41,8 @@ class Acted(Struct, frozen=True, kw_only=True):
 
     turn: int
     step: int
-    did: Decision
-    without: Decision
+    did: Move
+    without: Move
     ends: bool
 
 
@@ -66,7 +66,7 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
     record = journal if isinstance(journal, Journal) else read_journal(journal)
     compiled = as_recorded(record, workflow)
     variants = _variants(compiled)
-    turns = {name: turn_of(variant.workflow, record.header.setup) for name, variant in variants.items()}
+    turns = {name: compiled_turn(variant.workflow, record.header.setup) for name, variant in variants.items()}
     acted: dict[str, list[Acted]] = {name: [] for name in variants}
     # One pass for all: keeping all states of a run would take memory quadratic in its length.
     for before, after in pairwise(states(record, workflow)):
@@ -99,8 +99,8 @@ def _acted(before: Step, after: Step, rules: Rules, variant: _Variant, turn: Sta
         did, without = (offers(offer(one, seen, shown)) for one in (rules, variant.workflow.rules))
     else:
         moved = advanced(turn, state)
-        did = decision(state, after.halt or sent)
-        without = decision(state, moved.unwrap() if isinstance(moved, Success) else moved.failure())
+        did = move(state, after.halt or sent)
+        without = move(state, moved.unwrap() if isinstance(moved, Success) else moved.failure())
     if did == without:
         return None
     over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}

@@ -14,7 +14,7 @@ from forge.errors import JournalError, checked_options, explain
 from forge.journal.records import Journal, Recorded, SentPart, read_journal, shortened
 from forge.journal.redaction import MARK
 from forge.outcome import Finished, Halted
-from forge.workflow.turn import advanced, turn_of
+from forge.workflow.turn import advanced, compiled_turn
 from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.deliver import deliver
 from stages.effect import Ask, Effect, Execute, HandOff, NeedsInput, Outcome, Request, Said, Send
@@ -158,48 +158,48 @@ class Followed:
         return differences(self._journal.effect(number), effect, self._hidden)
 
 
-# Decisions: what a pipeline decided, as a word and a sentence.
+# Moves: what a run does next, as a word and a sentence.
 
-DecisionKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts", "offers"]
+MoveKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts", "offers"]
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class Move(Struct, frozen=True, kw_only=True):
     """What happens next: calls run, a person or the model is asked, the model is corrected, or the run ends.
 
     `offers` lists the choices of a constrained reply.
     """
 
-    kind: DecisionKind
+    kind: MoveKind
     detail: str = ""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.detail}".rstrip()
 
 
-def decision(before: State, after: State | Halt) -> Decision:
-    """The decision that leads from one state to the next, or to the end of the run."""
+def move(before: State, after: State | Halt) -> Move:
+    """The move that leads from one state to the next, or to the end of the run."""
     if not isinstance(after, State):
-        return Decision(kind="halts", detail=f"({type(after).__name__}) {explain(after)}")
+        return Move(kind="halts", detail=f"({type(after).__name__}) {explain(after)}")
     match after.phase:
         case Awaiting(effect=Execute(calls=calls)):
-            return Decision(kind="runs", detail=", ".join(map(_call, calls)))
+            return Move(kind="runs", detail=", ".join(map(_call, calls)))
         case Awaiting(effect=Ask(call=call)):
-            return Decision(kind="asks", detail=f"a person about {_call(call)}")
+            return Move(kind="asks", detail=f"a person about {_call(call)}")
         case Awaiting(effect=Send(), summary=summary):
             ledger = after.ledger
             tokens = tokens_of(ledger.prompt_size, ledger.tokens_per_character, ledger.report)
             what = "for a summary" if summary else "for a reply"
-            return Decision(kind="sends", detail=f"a prompt of about {tokens} tokens, {what}")
+            return Move(kind="sends", detail=f"a prompt of about {tokens} tokens, {what}")
         case Done(outcome=outcome):
-            return Decision(kind="ends", detail=ending(outcome))
+            return Move(kind="ends", detail=ending(outcome))
         case _:
             said = [m.text for m in new_messages(before, after) if is_nudge(m)]
-            return Decision(kind="corrects", detail=" / ".join(said)) if said else Decision(kind="goes on")
+            return Move(kind="corrects", detail=" / ".join(said)) if said else Move(kind="goes on")
 
 
-def offers(offered: Offer) -> Decision:
+def offers(offered: Offer) -> Move:
     """The choices of a constrained reply: tools, and what their arguments are limited to."""
-    return Decision(kind="offers", detail=", ".join(_choice(tool, offered) for tool in offered.tools) or "nothing")
+    return Move(kind="offers", detail=", ".join(_choice(tool, offered) for tool in offered.tools) or "nothing")
 
 
 class _Schema(Struct):
@@ -212,7 +212,6 @@ def _choice(tool: ToolSpec, offered: Offer) -> str:
     limited += [f"{name}: a value that was seen" for name in offered.seen.get(tool.name, ())]
     if tried := offered.tried.get(tool.name):
         limited.append(f"not {' or '.join(sorted(tried))}")
-    limited += [f"without {name}" for name in sorted(offered.omitted.get(tool.name, ()))]
     if tool.calculated and offered.numbers:
         limited.append(f"numbers: {' or '.join(map(str, offered.numbers))}")
     return f"{tool.name} ({', '.join(limited)})" if limited else tool.name
@@ -282,7 +281,7 @@ def states(journal: str | PathLike[str] | Journal, workflow: Workflow) -> Iterat
     one, JournalError for a file that cannot be read.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    made = steps(record, turn_of(as_recorded(record, workflow), record.header.setup))
+    made = steps(record, compiled_turn(as_recorded(record, workflow), record.header.setup))
     return _explained(made, record, workflow)
 
 

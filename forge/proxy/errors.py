@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 
 from forge.proxy.upstream import Refusal
 from stages.repair.decoding import decode
-from stages.wire.deltas import error_told
+from stages.wire.faults import error_message
 from stages.wire.server.errors import RequestError, WireAnswer, error_of, headers_of, too_long
 from stages.wire.server_wires import ServerWire
 
@@ -39,7 +39,7 @@ def nothing_usable(attempts: int) -> RequestError:
 def request_error(refusal: Refusal) -> RequestError:
     """The client's error for a refusal, with the backend's message if there is one."""
     fault, overflow = refusal.fault, refusal.overflow
-    error, words = error_of(fault), error_told(fault.body).message
+    error, words = error_of(fault), error_message(fault.body)
     if overflow is None:
         return msgspec.structs.replace(error, message=words or error.message)
     told = too_long(overflow.tokens, overflow.maximum, at_least=overflow.at_least)
@@ -51,7 +51,7 @@ def request_error(refusal: Refusal) -> RequestError:
 def naming_a_model(refusal: Refusal) -> Refusal:
     """The refusal with advice on naming a model, if it is about an unknown model."""
     fault = refusal.fault
-    words = error_told(fault.body).message or fault.detail
+    words = error_message(fault.body) or fault.detail
     if fault.status not in _WRONG_MODEL or "model" not in words.lower():
         return refusal
     how = "The server lists no models; name the right one in the client, or start forge proxy with --model NAME"

@@ -16,7 +16,7 @@ from forge.proxy.tool_offer import in_plain_words
 from forge.proxy.turn import (
     Again,
     Exhausted,
-    Step,
+    Judgement,
     Turn,
     ask,
     judged,
@@ -27,7 +27,7 @@ from forge.proxy.upstream import Forwarded, Post, Refusal
 from forge.proxy.writing import plain_request
 from stages.effect import Reply, Request
 from stages.rules import pending
-from stages.wire.deltas import Overflow, overflow_of
+from stages.wire.faults import Overflow, overflow_of
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest, as_sent, with_fields
 from stages.wire.server.streams import Envelope
@@ -82,9 +82,9 @@ class Exchange(Struct, frozen=True, kw_only=True):
         """The initial admission of a streamed reply; silent while a text would not be an acceptable answer."""
         if self.asked is None:
             return Admission(None)
-        guard = self.asked.turn.guard
-        welcome = guard.rules.on_text == "accept" and not pending(guard.rules, self.asked.state.ledger)
-        return Admission(guard.holding, silent=not welcome)
+        judge = self.asked.turn.judge
+        welcome = judge.rules.on_text == "accept" and not pending(judge.rules, self.asked.state.ledger)
+        return Admission(judge.holding, silent=not welcome)
 
     @property
     def strips(self) -> bool:
@@ -111,15 +111,15 @@ class Exchange(Struct, frozen=True, kw_only=True):
             return self.overflow
         return refusal if self.model.name or self.model.setup.model else naming_a_model(refusal)
 
-    def judged(self, asked: Again | None, reply: Reply) -> Step | None:
+    def judged(self, asked: Again | None, reply: Reply) -> Judgement | None:
         """The step after the reply; None if replies are not judged."""
         return self._in_plain_words(judged(asked, reply)) if asked else None
 
-    def unanswered(self, asked: Again | None, refusal: Refusal) -> Step | None:
+    def unanswered(self, asked: Again | None, refusal: Refusal) -> Judgement | None:
         """The step after the backend refused the request; None if the client gets the error."""
         return self._in_plain_words(unanswered(asked, refusal.fault)) if asked else None
 
-    def _in_plain_words(self, step: Step | None) -> Step | None:
+    def _in_plain_words(self, step: Judgement | None) -> Judgement | None:
         """The step with calls of the added `respond` tool turned into text."""
         if step is None or isinstance(step, Again) or not self.shaped.responds:
             return step
@@ -178,13 +178,13 @@ def _first_asked(given: ServerRequest, request: ServerRequest, model: Model, *, 
 
     The rules look at the client's whole session, even if the backend is sent less of it.
     """
-    guard = model.guards.of(request, model.policy_for(given))
-    ledger, cleared = guard.applied.ledger(given.history), guard.applied.record(given.history, request.history)
+    judge = model.judges.of(request, model.policy_for(given))
+    ledger, cleared = judge.applied.ledger(given.history), judge.applied.record(given.history, request.history)
     state = replace(opening(request, model.max_retries, asked=same, ledger=ledger), cleared=cleared)
     turn = Turn(
         given=given,
         request=request,
-        guard=guard,
+        judge=judge,
         setup=model.setup_for(request),
         model=model.name_for(request),
         same=same,

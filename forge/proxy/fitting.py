@@ -14,8 +14,9 @@ from stages.repair.decoding import decode
 from stages.rules import Rules
 from stages.serialize import overhead
 from stages.tokens import STARTING_RATE
-from stages.wire.deltas import DEFAULT_MAX_TOKENS, Overflow
+from stages.wire.faults import Overflow
 from stages.wire.prompted import FORMS
+from stages.wire.sampling import DEFAULT_MAX_TOKENS
 from stages.wire.server.request import ServerRequest, as_sent, fields
 from stages.wire.target import Target
 from stages.wire.valid import alternating_history

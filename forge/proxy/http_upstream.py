@@ -32,7 +32,7 @@ from forge.proxy.upstream import (
 )
 from stages.effect import Fault
 from stages.repair.decoding import decode
-from stages.wire.deltas import BODY_KEPT, cut_body
+from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
 _PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from forge.backends.http_client import refuses_tools
 from forge.connection import Endpoint, Setup
 from forge.proxy.fitting import GrowingContext
+from forge.proxy.judges import ReplyJudges
 from forge.proxy.policy import ModelPolicy, Policy
 from forge.proxy.recent import Recent
-from forge.proxy.tools import Guards
 from forge.proxy.upstream import Upstream
 from stages.effect import Fault
 from stages.wire.server.request import ServerProtocol, ServerRequest
@@ -32,8 +32,8 @@ class ToolFallback:
     `words` identify the refusal. `always`: the backend is known to refuse all tools.
     """
 
-    def __init__(self, guards: Guards, words: tuple[str, ...], *, always: bool = False) -> None:
-        self.guards, self._words, self._always = guards, words, always
+    def __init__(self, judges: ReplyJudges, words: tuple[str, ...], *, always: bool = False) -> None:
+        self.judges, self._words, self._always = judges, words, always
         self._refused = Recent(_MODELS)
 
     def applies_to(self, model: str) -> bool:
@@ -57,7 +57,7 @@ class Model(Struct, frozen=True, kw_only=True):
 
     setup: Setup
     upstream: Upstream
-    guards: Guards
+    judges: ReplyJudges
     max_retries: int
     verbatim: ServerProtocol | None = None
     name: str = ""
@@ -113,7 +113,7 @@ class Model(Struct, frozen=True, kw_only=True):
         if self.fallback is None or not request.tools or loses:
             return None
         setup = replace(self.setup, mode="prompted")
-        return replace(self, setup=setup, guards=self.fallback.guards, fallback=None)
+        return replace(self, setup=setup, judges=self.fallback.judges, fallback=None)
 
     def policy_for(self, request: ServerRequest) -> ModelPolicy:
         """The policy for this request's model: the configured one, the client's, or the server's."""

@@ -13,7 +13,7 @@ from forge.wildcards import matches
 from forge.workflow.checks import grounded_specs, guard_mistakes, mistakes
 from stages.effect import Budget
 from stages.guards import guards_of, tool_calls
-from stages.message import History, Tool, with_calls
+from stages.message import History, Tool, messages_with_calls
 from stages.objection import Guard
 from stages.options import AtLeastOne
 from stages.order import Change, Use
@@ -26,7 +26,6 @@ from stages.wire.server.request import NO_PARAMETERS
 
 # The contents of a policy: rules for sessions and requests, for all models and for models by name.
 
-Names = str | tuple[str, ...]
 """One name, or several."""
 
 ERRORS = ("Error:*", "Traceback (most recent call last)*")
@@ -41,7 +40,7 @@ class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     effect: Literal["read", "write"] = "write"
     prerequisites: str | tuple[str | Prerequisite, ...] = ()
-    grounded: str | tuple[str, ...] | dict[str, Names] = ()
+    grounded: str | tuple[str, ...] | dict[str, str | tuple[str, ...]] = ()
     repeatable: bool = False
     errors: tuple[str, ...] | None = None
 
@@ -68,8 +67,8 @@ class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     requests are in `Shaping`.
     """
 
-    required_steps: Names = ()
-    terminal_tool: Names = ()
+    required_steps: str | tuple[str, ...] = ()
+    terminal_tool: str | tuple[str, ...] = ()
     order: tuple[Use, ...] = ()
     limits: PolicyLimits = PolicyLimits()
     calls: PolicyCalls = PolicyCalls()
@@ -131,7 +130,7 @@ class Applied(Struct, frozen=True, kw_only=True):
             return ()
         return tuple(
             Cleared(call_id=one.call_id, name=made.name, arguments=made.arguments, text=one.text, status=one.status)
-            for one, made in with_calls(given)
+            for one, made in messages_with_calls(given)
             if isinstance(one, Tool) and made
         )
 

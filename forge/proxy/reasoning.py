@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from stages.message import Assistant
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
-from stages.wire.deltas import DEFAULT_MAX_TOKENS, Sampling
+from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling
 from stages.wire.server.request import ServerRequest, Thinking, changed_messages, with_fields, with_missing_fields
 from stages.wire.wires import Wire
 

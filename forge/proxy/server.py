@@ -15,6 +15,7 @@ from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.http_upstream import HttpUpstream
 from forge.proxy.info import Info, Tally, below_of, routes_of
+from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import VERBATIM, Model, ToolFallback
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, summary_line
@@ -22,7 +23,6 @@ from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
 from forge.proxy.service import Service
 from forge.proxy.slots import Slots
-from forge.proxy.tools import Guards
 from forge.proxy.upstream import ConnectionUpstream
 from stages.wire.wires import wire
 
@@ -89,7 +89,7 @@ async def _application(
         model = Model(
             setup=setup,
             upstream=served or ConnectionUpstream(connection),
-            guards=Guards(
+            judges=ReplyJudges(
                 max_retries=options.max_retries, search_text=options.rescue, mode=setup.mode, form=setup.form
             ),
             max_retries=options.max_retries,
@@ -121,8 +121,8 @@ def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | N
     if endpoint is None or (endpoint.native_calls and not endpoint.tools_refused):
         return None
     form = connection.setup.form
-    guards = Guards(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
-    return ToolFallback(guards, endpoint.tools_refused, always=not endpoint.native_calls)
+    judges = ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
+    return ToolFallback(judges, endpoint.tools_refused, always=not endpoint.native_calls)
 
 
 def _open_to_text(setup: Setup) -> Setup:

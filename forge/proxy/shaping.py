@@ -13,7 +13,7 @@ from forge.proxy.tool_offer import takes_respond, with_respond, without_hidden
 from forge.proxy.volatile import without_volatile_lines
 from forge.tools.definition import several
 from stages.wire.anthropic.messages import OPTION_NAMES
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest, with_missing_fields
 from stages.wire.wires import Wire, wire

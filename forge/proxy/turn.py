@@ -12,20 +12,20 @@ from msgspec.structs import replace
 from returns.result import Failure, Success
 
 from forge.connection import Setup
-from forge.proxy.tools import Guard
+from forge.proxy.judges import ReplyJudge
 from forge.proxy.writing import writing
 from stages import Stage, fold, on, pipeline, send
 from stages.deliver import deliver
 from stages.effect import Execute, Fault, RawCall, Replied, Reply, Request, Send
 from stages.message import History, Tool, ToolCall, call_id, is_nudge
-from stages.nudges import unprefixed
+from stages.nudges import unmarked
 from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Stop, UnknownTool
 from stages.pipeline import advance
 from stages.reading.replies import Judged
 from stages.rules import Rules, needed_tools, pending
 from stages.schema import Misfit
 from stages.state import Awaiting, Done, Folded, Ledger, Prepared, Ready, State
-from stages.wire.deltas import overflow_of
+from stages.wire.faults import overflow_of
 from stages.wire.server.request import ServerRequest, as_sent
 from stages.wire.valid import TOOL_NAME, call_as_text, is_object
 from stages.wire.wires import wire
@@ -66,7 +66,7 @@ class Exhausted(Struct, frozen=True):
     reply: Reply
 
 
-Step = Accepted | Again | Exhausted
+Judgement = Accepted | Again | Exhausted
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     given: ServerRequest
     request: ServerRequest
-    guard: Guard
+    judge: ReplyJudge
     setup: Setup
     model: str
     same: bool
@@ -88,7 +88,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 def _asking(turn: Turn) -> Stage:
     """The stages that write a request of the turn."""
     if not turn.same:
-        return _written(turn, turn.guard.rules, turn.setup)
+        return _written(turn, turn.judge.rules, turn.setup)
 
     @on(Folded)
     def write(state: State, _: Folded) -> State:
@@ -109,18 +109,18 @@ def _constraining(turn: Turn, state: State) -> Stage | None:
     requirement but do not enforce it. Constrained calls arrive as text, so rescue must be on. Requests with content
     that forge does not model are not constrained, because rewriting would lose it.
     """
-    guard, request, setup = turn.guard, turn.request, turn.setup
-    if not (turn.constrains and guard.rules.calls.rescue_enabled):
+    judge, request, setup = turn.judge, turn.request, turn.setup
+    if not (turn.constrains and judge.rules.calls.rescue_enabled):
         return None
     if any(foreign.fate != "dropped" for foreign in request.foreign):
         return None
     if setup.mode == "native" and len(state.history) == len(request.history):
         return None
-    left = pending(guard.rules, state.ledger)
-    needed = needed_tools(guard.applied.rules, left).intersection(tool.name for tool in guard.rules.tools)
+    left = pending(judge.rules, state.ledger)
+    needed = needed_tools(judge.applied.rules, left).intersection(tool.name for tool in judge.rules.tools)
     if not needed and request.choice.mode != "required":
         return None
-    rules = guard.applied.among(needed) if needed else guard.rules
+    rules = judge.applied.among(needed) if needed else judge.rules
     return _written(turn, rules, replace(setup, mode="constrained"))
 
 
@@ -146,10 +146,10 @@ def ask(turn: Turn, state: State) -> Again | None:
             return None
 
 
-def judged(asked: Again, reply: Reply) -> Step:
+def judged(asked: Again, reply: Reply) -> Judgement:
     """The step after a reply."""
     turn, state = asked.turn, asked.state
-    match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.guard.judging, answered)):
+    match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.judge.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
             clean = _as_given(reply, calls)
             if clean:
@@ -159,15 +159,15 @@ def judged(asked: Again, reply: Reply) -> Step:
             # If the model was asked whether it meant a call, and it did not, the first reply is the answer.
             first = asked.last if state.ledger.asked_about is not None else None
             answer = first or reply
-            answer = _without_refused(turn.guard, state, answer) or answer
+            answer = _without_refused(turn.judge, state, answer) or answer
             return Accepted(answer, clean=answer is reply)
         case Success(State(phase=Ready()) as corrected):
-            again, last = ask(turn, corrected), _last_reply(turn.given, turn.guard, state, reply)
+            again, last = ask(turn, corrected), _last_reply(turn.given, turn.judge, state, reply)
             if again is None:
                 return Exhausted(last)
             return replace(again, last=last, refused=_refused(corrected.history[len(state.history) :]))
         case Failure():
-            return Exhausted(_last_reply(turn.given, turn.guard, state, reply))
+            return Exhausted(_last_reply(turn.given, turn.judge, state, reply))
         case moved:
             raise TypeError(f"a turn ended in {moved}")
 
@@ -232,23 +232,23 @@ def _with_calls(reply: Reply, calls: Sequence[ToolCall], text: str) -> Reply:
     return replace(reply, text=text, calls=tuple(made), finish="tool_calls")
 
 
-def _last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply) -> Reply:
+def _last_reply(request: ServerRequest, judge: ReplyJudge, state: State, reply: Reply) -> Reply:
     """The last attempt for the client: with all of its calls, or with all of them as text.
 
     `state` is the one in which it was judged. Calls of a reply that ended at a token limit become text.
     """
-    reading = guard.read(reply)
-    sifted = guard.sift(state, reading)
+    reading = judge.read(reply)
+    sifted = judge.sift(state, reading)
     own = sifted.reading.calls
     made = own if request.parallel else own[:1]
-    if guard.applied.guards:
-        made = made[: guard.rules.calls.max_calls_per_reply]
-    calls = [_handed_on(request, guard, n, judged) for n, judged in enumerate(made, start=1)]
+    if judge.applied.guards:
+        made = made[: judge.rules.calls.max_calls_per_reply]
+    calls = [_handed_on(request, judge, n, judged) for n, judged in enumerate(made, start=1)]
     going = [call for call in calls if call is not None]
     shown = _shown(own)
     said = reply.text.strip() and not calls
     repeats = bool(sifted.repeated) and not own
-    refusal = _REPEATS if repeats else _refusal(guard, state, [*going, *shown]) if going or shown or said else ""
+    refusal = _REPEATS if repeats else _refusal(judge, state, [*going, *shown]) if going or shown or said else ""
     if refusal:
         # The client must not find a call in the text again.
         return _told_as_refused(reply, reading.said.text, reading.calls, refusal)
@@ -257,14 +257,14 @@ def _last_reply(request: ServerRequest, guard: Guard, state: State, reply: Reply
     return _with_calls(reply, going, reading.said.text)
 
 
-def _without_refused(guard: Guard, state: State, reply: Reply) -> Reply | None:
+def _without_refused(judge: ReplyJudge, state: State, reply: Reply) -> Reply | None:
     """A text answer with its refused calls marked as such; None if there are none.
 
     Clients that search text for calls themselves would run them otherwise.
     """
-    reading = guard.read(reply) if guard.applied.guards else None
+    reading = judge.read(reply) if judge.applied.guards else None
     shown = _shown(reading.calls) if reading else []
-    if reading is None or not shown or not (refusal := _refusal(guard, state, shown)):
+    if reading is None or not shown or not (refusal := _refusal(judge, state, shown)):
         return None
     return _told_as_refused(reply, reading.said.text, shown, refusal)
 
@@ -284,7 +284,7 @@ def _shown(calls: Sequence[Judged]) -> list[ToolCall]:
     ]
 
 
-def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged) -> ToolCall | None:
+def _handed_on(request: ServerRequest, judge: ReplyJudge, number: int, judged: Judged) -> ToolCall | None:
     """The call for the client; None if it must not be passed on."""
     call = ToolCall(id=call_id(number), name=judged.name, arguments=judged.arguments, origin=judged.origin)
     empty = replace(call, arguments=_NO_ARGUMENTS)
@@ -301,26 +301,26 @@ def _handed_on(request: ServerRequest, guard: Guard, number: int, judged: Judged
             return None
         case BadArguments() | Guessed():
             custom = any(tool.spec.name == judged.name and tool.kind == "custom" for tool in request.tools)
-            refused = isinstance(guard.tools.checks[judged.name](_NO_ARGUMENTS), Misfit)
+            refused = isinstance(judge.tools.checks[judged.name](_NO_ARGUMENTS), Misfit)
             return empty if refused and not custom else None
         case other:
             assert_never(other)
 
 
-def _refusal(guard: Guard, state: State, calls: list[ToolCall]) -> str:
+def _refusal(judge: ReplyJudge, state: State, calls: list[ToolCall]) -> str:
     """Why the calls may not run or, without calls, the text may not be the answer; empty if they may."""
     if not calls:
-        left = pending(guard.rules, state.ledger)
+        left = pending(judge.rules, state.ledger)
         return f"first complete {', '.join(left)}" if left else ""
     # Guards do not judge unknown tools. Without counts, they word the reason as for a first mistake.
-    known = tuple(call for call in calls if call.name in guard.tools.specs)
+    known = tuple(call for call in calls if call.name in judge.tools.specs)
     calm = state.note(premature=0, prerequisite_violations=0)
-    for rule in guard.applied.guards if known else ():
+    for rule in judge.applied.guards if known else ():
         match rule(calm, known):
             case Stop():  # only the guard of `max_tool_calls` stops
-                return f"the maximum of {guard.applied.policy.limits.max_tool_calls} calls is reached"
+                return f"the maximum of {judge.applied.policy.limits.max_tool_calls} calls is reached"
             case [objection, *_]:
-                return unprefixed(objection)
+                return unmarked(objection)
             case _:
                 pass
     return ""

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from forge.connection import Connection
 from stages.effect import Fault, Replied, Reply, Request, Send
-from stages.wire.deltas import Ended, Overflow, Piece, gather_reply, overflow_of, reply_pieces
+from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
+from stages.wire.faults import Overflow, overflow_of
 from stages.wire.wires import Wire
 
 

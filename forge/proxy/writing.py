@@ -1,5 +1,6 @@
 """Requests rewritten for a backend of another protocol, by the stages of a run. Pure."""
 
+import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
@@ -8,13 +9,13 @@ from stages import Stage, fold, on, pipeline, serialize
 from stages.effect import Request
 from stages.rules import Rules
 from stages.state import Folded, Prepared, State
-from stages.wire.deltas import Sampling
 from stages.wire.prompted import FORMS
+from stages.wire.sampling import Sampling
 from stages.wire.server.request import ServerRequest
-from stages.wire.server.translation import format_field, translated_sampling
+from stages.wire.server.translation import call_fields, format_field, translated_sampling
 from stages.wire.target import Target
 from stages.wire.valid import system_first
-from stages.wire.wires import demandable, demanding, wire
+from stages.wire.wires import wire
 
 
 def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
@@ -61,18 +62,16 @@ def _system_first(state: State, phase: Folded) -> State:
 
 
 def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: Sampling) -> Stage:
-    """A stage that adds what the request requires of the reply: a call, or a format."""
+    """A stage that adds what the request demands of the reply: a call, only one, or a format."""
     spoken = wire(setup.dialect)
-    demanded = request.choice.mode == "required" and setup.mode == "native" and demandable(spoken, sampling)
+    names = tuple(tool.name for tool in rules.tools) if setup.mode == "native" else ()
+    field = msgspec.json.encode(call_fields(request, spoken, sampling, names))[1:-1] if names else b""
+    if request.format is not None and not rules.tools:
+        field = format_field(request.format, spoken)
 
     @on(Prepared)
     def stage(state: State, phase: Prepared) -> State:
-        tail = phase.request.tail
-        if demanded and rules.tools:
-            tail = demanding(tail, spoken, tuple(tool.name for tool in rules.tools))
-        elif request.format is not None and not rules.tools:
-            field = format_field(request.format, spoken)
-            tail = Raw(b"{" + b",".join(filter(None, (bytes(tail)[1:-1], field))) + b"}")
+        tail = Raw(b"{" + b",".join(filter(None, (bytes(phase.request.tail)[1:-1], field))) + b"}")
         return state.to(replace(phase, request=replace(phase.request, tail=tail)))
 
     return stage

@@ -21,7 +21,7 @@ from stages.effect import Send
 from stages.events import Connected
 from stages.state import Awaiting, State
 from stages.tokens import STARTING_RATE, Report, calibrated
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
 
 

@@ -37,7 +37,8 @@ from stages.rules import Rules
 from stages.seen import leaves
 from stages.state import MAIN, Compaction, State
 from stages.tool import ToolSpec
-from stages.wire.deltas import Delta, Sampling
+from stages.wire.deltas import Delta
+from stages.wire.sampling import Sampling
 
 if TYPE_CHECKING:
     from forge.journal.redaction import Redact

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlalchemy.exc import OperationalError
 from starlette.routing import Match, Route
 
 from forge.callbacks import Answer
@@ -67,6 +68,7 @@ _SAFE = (
 """Headers of every response: the page shows text written by models and tools."""
 
 _STOPPING = "the server is stopping; try again in a moment"
+_AWAY = "the database of runs does not answer"
 
 _PLACE = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 _IDEMPOTENCY_KEY = re.compile(r'"?[\x21\x23-\x7e ]{1,200}"?')
@@ -182,6 +184,12 @@ class App:
                 if out.begun:
                     raise
                 await out.answer(problem_answer(of_forge(error, run)), _PROBLEM)
+            except OperationalError as error:
+                if out.begun:
+                    raise
+                log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
+                away = ProblemError("unavailable", _AWAY, run=run, retry_after=5)
+                await out.answer(problem_answer(away.problem, away.headers), _PROBLEM)
 
         try:
             await attended(asked, handle, receive, out, fail=_failed, log=log)
@@ -215,6 +223,8 @@ class App:
             query = parse_qs(asked.query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
         except ValueError:
             raise ProblemError("wrong-field", "the query string has more than 50 fields") from None
+        if b"%00" in asked.query:  # no database can store it
+            raise ProblemError("wrong-field", "the query string has a NUL character")
         leaving.begin()
         incoming = Incoming(replace(asked, body=body), out, caller, run, query)
         if operation.method == "GET":
@@ -476,7 +486,7 @@ class App:
                     await self._runs.heads([])
             except Exception as error:  # noqa: BLE001 - any database error means not ready
                 log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
-                health = api.Health(status="unavailable", problem="the database of runs does not answer")
+                health = api.Health(status="unavailable", problem=_AWAY)
         await asks.tell(health, 200 if health.status == "ok" else 503)
 
     async def _tell_metrics(self, asks: Incoming) -> None:

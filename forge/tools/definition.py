@@ -40,7 +40,7 @@ from forge.tools.schemas import (
     unread,
 )
 from stages.effect import Budget, Paused, Spending
-from stages.options import refuse_strangers, wrong_options
+from stages.options import refuse_unknown, wrong_options
 from stages.schema import SchemaError, checker, unchecked
 from stages.schema.value import Json
 from stages.tool import Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
@@ -493,7 +493,7 @@ def tool(
             (f"tool takes a function, not {short_repr(function)}; its options are named, as in name=…",)
         )
     hints = ToolOptions.__annotations__
-    refuse_strangers(options, ("name", "description", *hints), lambda: hints)
+    refuse_unknown(options, ("name", "description", *hints), lambda: hints)
     # These are read before they are in the spec; what else is wrong shows there.
     read = {"prerequisites", "grounded", "calculated"}
     wrong = wrong_options(

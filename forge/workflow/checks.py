@@ -27,7 +27,7 @@ from stages.rules import REPLY_CHECKS, Rules
 from stages.tool import Prerequisite, ToolSpec
 from stages.view.notes import ContextWarning
 
-# Templates: a text with `{placeholders}` in which every other brace stands for itself.
+# Templates: texts with `{placeholders}`; all other braces are literal.
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 
@@ -43,11 +43,11 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def literal(text: str) -> str:
-    """The template that stands for this text: its braces, too, are what they are."""
+    """The template for exactly this text, braces included."""
     return _PLACEHOLDER.sub(lambda match: f"{{{match[0]}}}", text)
 
 
-# The functions that users give to a workflow, wrapped: one that fails is told with its place in the definition.
+# The user's functions, wrapped so that an error names the place of the function in the definition.
 
 
 def own_guards(guards: Sequence[Guard]) -> tuple[Guard, ...]:
@@ -66,13 +66,13 @@ def _own_check(check: CompletionCheck, place: str) -> CompletionCheck:
         return asked
 
     def of_both(arguments: dict[str, object], results: tuple[PastCall, ...]) -> str | None:
-        return asked(arguments, results)  # what `placed` makes does not say how many it takes
+        return asked(arguments, results)  # the signature of `asked` does not show that it takes both
 
     return of_both
 
 
 def own_order(order: Sequence[Use]) -> tuple[Use, ...]:
-    """The user's rules of order; what says when an answer counts is asked under its place."""
+    """The user's rules of order."""
     return tuple(
         replace(use, counts_if=placed(use.counts_if, f"order[{i}].counts_if", bool)) if use.counts_if else use
         for i, use in enumerate(order)
@@ -80,7 +80,7 @@ def own_order(order: Sequence[Use]) -> tuple[Use, ...]:
 
 
 def own_families(families: Sequence[Family | Format]) -> tuple[Family, ...]:
-    """The user's grammars of calls."""
+    """The user's families and formats of calls in text."""
     places = ((family, f"calls.families[{i}].read") for i, family in enumerate(families))
     return tuple(
         rescue.family_of(family)
@@ -96,21 +96,21 @@ def own_compactor(compactor: Compactor | None) -> Compactor | None:
 
 
 def own_warning(warning: ContextWarning | None) -> ContextWarning | None:
-    """What the user has the model told of its context."""
+    """The user's warning about the context."""
     return placed(warning, "context.on_context_threshold", str, NoneType) if callable(warning) else warning
 
 
-# Nudges in the user's words: texts with placeholders, or functions, in the place of forge's.
+# The user's nudges: texts with placeholders, or functions, that replace forge's.
 
 Nudges = Mapping[NudgeKind, str | Reword]
-"""By kind: a text, in which `{tool}`, `{text}`, `{allowed}`, `{pending}` stand for what went wrong; or a function."""
+"""By kind: a text with the placeholders `{tool}`, `{text}`, `{allowed}` and `{pending}`, or a function."""
 
 KINDS: tuple[str, ...] = get_args(NudgeKind)
 WORDS = ("allowed", "pending", "text", "tool")
 
 
 def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
-    """What is wrong with them, a sentence each."""
+    """The mistakes in the user's nudges, one sentence each."""
     found = [f"nudges: {kind!r} is no kind; the kinds are: {', '.join(KINDS)}" for kind in nudges if kind not in KINDS]
     for kind, given in nudges.items():
         if not isinstance(given, str):
@@ -127,7 +127,7 @@ def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
 
 
 def rewords(nudges: Nudges) -> dict[NudgeKind, Reword]:
-    """All of them as functions."""
+    """The user's nudges, all as functions."""
     return {
         kind: (_filling(given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str))
         for kind, given in nudges.items()
@@ -142,11 +142,11 @@ def _filling(template: str) -> Reword:
     return text
 
 
-# Definition of priors: what is wrong with those that a workflow was given, a sentence a mistake.
+# Names to turn off, and priors.
 
 
 def without_mistakes(without: Collection[str]) -> Iterator[str]:
-    """The names that are none of a guard or of a narrowing of the offer."""
+    """The unknown names in `without`, one sentence each."""
     known = [*GUARDS, *NARROWINGS, *REPLY_CHECKS]
     for name in sorted({*without}.difference(known)):
         listed = ", ".join(known)
@@ -154,7 +154,7 @@ def without_mistakes(without: Collection[str]) -> Iterator[str]:
 
 
 def prior_mistakes(when: WhenUnsure | None, rules: Rules) -> tuple[str, ...]:
-    """Everything that is wrong with the priors: of a tool, an argument or values that there are not."""
+    """The mistakes in priors: unknown tools, arguments and values."""
     if when is None or when.priors is None:
         return ()
     return tuple(sentence for prior in when.priors.priors for sentence in _mistakes(prior, rules))
@@ -175,12 +175,12 @@ def _mistakes(prior: Prior, rules: Rules) -> Iterator[str]:
         yield f"{where}: its values are {now}, and the priors were measured with {then}; measure them again"
 
 
-# Hints: what a developer is told of the tools that a workflow withholds, and of writes without any rule.
+# Hints for the developer: tools that are withheld, and writes without any rule.
 
 
 @cache
 def tell_withheld(workflow: str, tools: tuple[str, ...]) -> None:
-    """Warn of these tools, if there are any; once in a process, however often a workflow of that name is made."""
+    """Warn that these tools are withheld; once per process and workflow name."""
     if tools:
         logging.getLogger("forge").warning(
             "%s: withheld from the model, because they write and no required step needs them: %s. To have one offered, "
@@ -192,7 +192,7 @@ def tell_withheld(workflow: str, tools: tuple[str, ...]) -> None:
 
 @cache
 def tell_unruled(workflow: str, tools: tuple[str, ...]) -> None:
-    """Hint at these tools, if there are any; once in a process, however often a workflow of that name is made."""
+    """Hint that these writes have no rule; once per process and workflow name."""
     if tools:
         logging.getLogger("forge").info(
             "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
@@ -203,16 +203,16 @@ def tell_unruled(workflow: str, tools: tuple[str, ...]) -> None:
         )
 
 
-# Definition of guards: what is wrong with what they go by, a sentence a mistake.
+# Grounding, completion checks and order.
 
 
 def grounded_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Grounds]) -> tuple[ToolSpec, ...]:
-    """The tools with what the workflow wants grounded in them, and a source that an argument must have as a step."""
+    """The tools with the workflow's grounded arguments; if an argument has one source only, that is a prerequisite."""
     return tuple(_with_sources(replace(s, grounded=s.grounded + grounds(wanted.get(s.name, ())))) for s in specs)
 
 
 def _with_sources(spec: ToolSpec) -> ToolSpec:
-    """A value that must come from one tool cannot be known before that tool has succeeded."""
+    """A required value that must come from one tool cannot be known before that tool has succeeded."""
     needed = _schema(spec).required
     only = (g.sources[0] for g in spec.grounded if len(g.sources) == 1 and g.argument in needed)
     known = {prerequisite.tool for prerequisite in spec.prerequisites}
@@ -221,7 +221,7 @@ def _with_sources(spec: ToolSpec) -> ToolSpec:
 
 
 def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:
-    """Everything that is wrong with the guards of a workflow, a sentence each."""
+    """The mistakes in grounding, completion checks and order, one sentence each."""
     names = [spec.name for spec in rules.tools]
     found = [f"grounded: there is no tool named {name!r}" for name in grounded if name not in names]
     found += [problem for spec in rules.tools if spec.grounded for problem in _grounding(spec, names)]
@@ -256,7 +256,7 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
 
 
 def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
-    """What is wrong with the functions that check the end of a run, a sentence each."""
+    """The completion checks that cannot be called, one sentence each."""
     return tuple(
         f"completion_checks[{name!r}]: {said}"
         for name, check in checks.items()
@@ -265,7 +265,7 @@ def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
 
 
 def count_mistakes(order: Iterable[Use]) -> tuple[str, ...]:
-    """What is wrong with the functions that say when an answer counts, a sentence each."""
+    """The functions `counts_if` that cannot be called, one sentence each."""
     return tuple(
         f"order of {use.tool}: counts_if: {said}"
         for use in order
@@ -326,14 +326,14 @@ def _schema(spec: ToolSpec) -> _Schema:
     return msgspec.json.decode(spec.parameters, type=_Schema)
 
 
-# Definition: everything that can be wrong with a workflow before it runs, a sentence a mistake.
+# Tools, steps and prerequisites.
 
 OnText = Literal["nudge", "accept", "respond"]
-"""What bare text means to a workflow."""
+"""What a reply without a call means to a workflow."""
 
 
 def mistakes(rules: Rules, ends: set[str], optional: Sequence[str] = ()) -> tuple[str, ...]:
-    """Everything that is wrong with the rules of a workflow, a sentence each."""
+    """The mistakes in tools, steps and prerequisites, one sentence each."""
     names = [spec.name for spec in rules.tools]
     known = ", ".join(names) or "none"
     found = [f"two tools are named {name}" for name in sorted({n for n in names if names.count(n) > 1})]
@@ -377,7 +377,7 @@ def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
 
 
 def _dependents(name: str, rules: Rules) -> set[str]:
-    """The tool of that name, and all that need it, directly or through others."""
+    """The tool itself, and all tools that need it, directly or through others."""
     users: dict[str, list[str]] = {}
     for spec in rules.tools:
         for prerequisite in spec.prerequisites:

@@ -1,4 +1,4 @@
-"""Results by type: a terminal tool that takes the fields of a class of the user's, and the value back as that class."""
+"""Results by type: a terminal tool that takes the fields of a class, and the value as an instance of it."""
 
 from collections.abc import Callable
 
@@ -24,9 +24,9 @@ Decode = Callable[[Raw], object]
 
 
 def result_tool(kind: object) -> Tool[..., object]:
-    """The terminal tool that takes a value of that type: its fields, or a parameter `result` where it has none.
+    """The terminal tool for a value of that type: its fields, or a parameter `result` if it has none.
 
-    It returns the value as JSON has it, for `result_of` to read. What is wrong with the type is in its `problems`.
+    It returns the value as JSON; `result_of` decodes it. What is wrong with the type is in its `problems`.
     """
     try:
         hint, wrong = normal(kind), [f"result: {sentence}" for sentence in unread(kind)]
@@ -58,7 +58,7 @@ def result_tool(kind: object) -> Tool[..., object]:
 
 
 def result_of(kind: object) -> Decode:
-    """From what the tool returned to the value of that type; ValueError where the type refuses it after all."""
+    """The decoder of what the tool returned. It raises ValueError if the type refuses the value."""
     hint = normal(kind)
     decode = decoder_of(hint)
     if object_schema(hint) is not None:

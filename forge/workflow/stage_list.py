@@ -1,4 +1,4 @@
-"""The list of a workflow's stages: what is wrong with it, and the stages that it stands for."""
+"""The stages of a workflow: mistakes in the list, and the stages that its names stand for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count
@@ -23,11 +23,11 @@ from stages.state import (
 )
 
 STAGE_NAMES = tuple(STAGES)
-"""Forge's own stages, in running order, as they are set up for a workflow on a model."""
+"""Forge's own stages, in running order."""
 
 
 def stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
-    """What is wrong with the list, a sentence each."""
+    """The mistakes in the list, one sentence each."""
     named = [stage for stage in stages if isinstance(stage, str)]
     twice = [f"stages has {name!r} twice" for name in dict.fromkeys(named) if named.count(name) > 1]
     order = sorted(named, key=STAGE_NAMES.index)
@@ -38,7 +38,7 @@ def stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
         for place, stage in enumerate(stages)
         if not isinstance(stage, str) and (sentence := not_a_stage(stage))
     )
-    # A stage in the place of one of these has to act in its main phase; compaction may be left out.
+    # A stage that replaces one of these must act in its main phase. Compaction is optional.
     replaceable = {name: acts.phases[0] for name, acts in STAGES.items() if name != "compact"}
     lacking = [
         f"stages lacks {name!r}, and none of them acts in the phase {phase.__name__} in its place"
@@ -63,7 +63,7 @@ _PLACES: Mapping[type[Phase], str] = {
 
 
 def _never_acting(stages: Sequence[StageName | Stage]) -> Iterator[str]:
-    """Stages of the user's own that stand where no state is in their phase: a redaction there would redact nothing."""
+    """The user's stages where no state is ever in their phase: a redaction there would redact nothing."""
     present = ENTRIES
     for place, stage in enumerate(stages):
         if isinstance(stage, str):
@@ -87,7 +87,7 @@ def _never_acting(stages: Sequence[StageName | Stage]) -> Iterator[str]:
 
 
 def _acts_in(stage: StageName | Stage, phase: type[Phase]) -> bool:
-    """Whether it may; a function that is not made with `on` may act in any."""
+    """Whether the stage may act in that phase; a function that is not made with `on` may act in any."""
     if isinstance(stage, str):
         return False
     if isinstance(stage, Composed):
@@ -96,9 +96,9 @@ def _acts_in(stage: StageName | Stage, phase: type[Phase]) -> bool:
 
 
 def arranged(stages: Sequence[StageName | Stage], made: Mapping[StageName, Mapping[str, Stage]]) -> dict[str, Stage]:
-    """The list with forge's own stages as they were made, each under its name; names that were not made are left out.
+    """The stages of the list by name, forge's own as they were made; names that were not made are left out.
 
-    A name stands for one stage or several: with compaction comes the summary, with fold the warnings.
+    A name may stand for several stages: `compact` for the summary, too, `fold` for the warnings.
     """
     named = {stage: made.get(stage, {}) for stage in stages if isinstance(stage, str)}
     taken = {name for group in named.values() for name in group}

@@ -39,9 +39,9 @@ def initial_state(
 def next_state(budget: Budget, before: State, message: str) -> State:
     """The initial state for the next message of a conversation whose last run ended in the state `before`.
 
-    It keeps the history without corrections and failed attempts, the results that can be recalled, what is known
-    about the model's tokens, and calls whose outcome is unknown. Steps, counts and the budget start afresh.
-    Where a call has asked the user something, the message is the answer: the run goes on, with a budget of its own.
+    It keeps the history without corrections and failed attempts, the results that can be recalled, what is known about
+    the model's tokens, and calls with an unknown outcome. Steps, counts and the budget start afresh. If a call has
+    asked the user something, the message is the answer: the run continues, with a budget of its own.
     """
     if (going_on := answered(before, _said(message), budget)) is not None:
         return replace(going_on, run=uuid4().hex)

@@ -25,12 +25,12 @@ from stages.serialize import overhead
 from stages.state import MAIN, Ready, StageName, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
 from stages.view.summary import SUMMARY, ask_for_summary
-from stages.wire.deltas import Sampling
 from stages.wire.prompted import FORMS, LIST
+from stages.wire.sampling import Sampling
 from stages.wire.target import Target
 from stages.wire.wires import wire
 
-# What a workflow with `unsure` asks of a backend.
+# What `unsure` needs of a backend.
 
 _NO_LOGPROBS = (
     "the workflow says what follows unsure calls (unsure=…), and this backend gives no log-probabilities, by which "
@@ -43,10 +43,7 @@ _NO_LARGER = (
 
 
 def _refuse_unable(when: WhenUnsure, setup: Setup) -> None:
-    """ForgeError for a backend without the probabilities or the larger model that the workflow asks for.
-
-    Also for another model than the one whose priors it has.
-    """
+    """ForgeError if the backend lacks the log-probabilities, the larger model or the model that `unsure` needs."""
     if not setup.logprobs:
         raise ForgeError(_NO_LOGPROBS)
     if LARGER not in setup.targets and AskLarger() in when.steps:
@@ -58,14 +55,14 @@ def _refuse_unable(when: WhenUnsure, setup: Setup) -> None:
         )
 
 
-# Turn: the stages of one turn of a workflow on a model, set up by name; and the parts of it that others need.
+# The stages of a turn, and parts of it for others.
 
 
 def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     rules, spoken, sampling = workflow.rules, wire(setup.dialect), setup.sampling
     if workflow.unsure is not None and setup.logprobs:
         sampling = sampling.over(Sampling(extra=spoken.logprobs))
-    # Only this form leaves a constraint room for words, and for several calls.
+    # Only this form lets a constrained reply have words, or several calls.
     lists = setup.mode == "constrained" and rules.tools and rules.on_text == "accept"
     return Target(
         mode=setup.mode,
@@ -80,23 +77,23 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     )
 
 
-def turn_of(workflow: CompiledWorkflow, setup: Setup) -> Stage:
-    """One turn: its stages composed."""
+def compiled_turn(workflow: CompiledWorkflow, setup: Setup) -> Stage:
+    """The stages of one turn, composed."""
     return pipeline(*stages_of(workflow, setup).values())
 
 
 def turn_on(workflow: Workflow, setup: Setup) -> Stage:
-    """One turn, kept for the workflow's next run on a backend that is set up alike: it costs as much as three turns."""
+    """The same, cached for the next run with an equal setup: making a turn takes as long as running three."""
     match workflow.turns:
         case [(known, turn)] if known == setup:
             return turn
-    turn = turn_of(workflow.compiled, setup)
+    turn = compiled_turn(workflow.compiled, setup)
     workflow.turns[:] = [(setup, turn)]
     return turn
 
 
 def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
-    """The stages by name, in running order, set up for the workflow on that model: forge's own, and the user's."""
+    """The stages of a turn on that backend by name, in running order: forge's own and the user's."""
     rules, context, when = workflow.rules, workflow.context, workflow.unsure
     here = _target(workflow, setup)
     targets = {MAIN: here, **{name: _target(workflow, other) for name, other in setup.targets.items()}}
@@ -112,7 +109,7 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     }
     if policy := context.summary:
         other = setup.targets.get(SUMMARY)
-        # Of a server that does not say how much context it has, as much is expected as of the run's own.
+        # A server that does not report its context is assumed to have as much as the main one.
         elsewhere = None if other is None else _room(other) if other.context_tokens else budget.tokens
         summarize = ask_for_summary(policy, context.compactor or TieredCompact(), budget, elsewhere=elsewhere)
         made["compact"] = {"summarize": summarize, **made["compact"]}
@@ -120,7 +117,7 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
         made["fold"]["warn_of_context"] = warn_of_context(thresholds, budget, context.on_context_threshold)
     if left := context.iteration_warning:
         made["fold"]["warn_of_calls"] = warn_of_calls(rules, left)
-    # A model that is good at native calls needs no notes; where it was not measured, none are made.
+    # Not with native calls: models that are good at them need no notes.
     if context.progress_notes and setup.mode != "native":
         made["fold"]["note_progress"] = note_progress(rules)
     if when is not None:
@@ -133,15 +130,15 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
 
 
 def judging(workflow: CompiledWorkflow) -> dict[str, Stage]:
-    """The stages that judge a reply and have its calls run, where another loop asks the model: all but the request's.
+    """The stages that judge a reply and request its calls, for a loop of your own that asks the model.
 
-    Those of the user's that stand before `send` are among them; they see the phases that such a task goes through.
+    The user's own stages before `send` are included; they see the phases that occur there.
     """
     return arranged(workflow.stages, _judging(workflow, {MAIN: Target(families=workflow.grammars)}))
 
 
 def _judging(workflow: CompiledWorkflow, targets: Mapping[str, Target]) -> dict[StageName, dict[str, Stage]]:
-    """From `send` to `execute`, for replies of these models."""
+    """The stages from `send` to `execute`, for replies of these models."""
     rules, guards = workflow.rules, workflow.guards.values()
     say, keep = in_own_words(rules, workflow.rewords), partial(kept_calls, rules)
     return {
@@ -153,7 +150,7 @@ def _judging(workflow: CompiledWorkflow, targets: Mapping[str, Target]) -> dict[
 
 
 def reading(workflow: CompiledWorkflow, setup: Setup) -> ReplyRead:
-    """The function that finds the calls in a reply, as the stage `validate` does on that model."""
+    """The function that finds the calls in a reply, as the stage `validate` does on that backend."""
     here = _target(workflow, setup)
     in_text = here.modes != {"native"}
     return reader(
@@ -162,9 +159,9 @@ def reading(workflow: CompiledWorkflow, setup: Setup) -> ReplyRead:
 
 
 def asked_first(workflow: CompiledWorkflow, state: State, setup: Setup) -> Result[State, Halt]:
-    """The state as it awaits the model, with the request that its history makes as it is: neither cut nor warned of.
+    """The state with the request for its whole history: nothing cut, no warning added.
 
-    The user's own stages take part, so nothing is in the request that they keep from the model.
+    The user's own stages take part, so what they hide from the model is not in it.
     """
     asking: dict[StageName, dict[str, Stage]] = {
         "fold": {"fold": fold(workflow.context.reasoning_replay, workflow.context.failed_attempts)},
@@ -175,12 +172,12 @@ def asked_first(workflow: CompiledWorkflow, state: State, setup: Setup) -> Resul
 
 
 def _room(setup: Setup) -> int:
-    """Tokens of a prompt that leave room for a reply."""
+    """Maximum tokens of a prompt, with room for a reply."""
     return max(0, setup.context_tokens - setup.sampling.limit)
 
 
 def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Grammars:
-    """The user's own, then the model's as its template and its profile have it, then all that are known.
+    """The user's grammars of calls, then those of the model's template and profile, then all known ones.
 
     All, because models mix them up.
     """
@@ -196,13 +193,11 @@ def _grammars(workflow: CompiledWorkflow, setup: Setup) -> Grammars:
     return compiled
 
 
-# One application of a turn for everything in forge that runs one: the loop, replay, the middleware.
-
-
 def advanced(turn: Stage, state: State) -> Result[State, Halt]:
-    """`stages.pipeline.advance`; what was programmed wrongly is a ForgeError with the state to go on from.
+    """`stages.pipeline.advance` with errors as ForgeErrors that carry a state to continue from.
 
-    A callback that fails takes the state along as it was before the turn; PipelineError, as the turn left it.
+    For a callback that failed, that is the state before the turn; for a PipelineError, the state in which the turn got
+    stuck.
     """
     try:
         return advance(turn, state)

@@ -57,18 +57,14 @@ from stages.guards import CompletionCheck, guards_of, sees_results, tool_calls
 from stages.message import History
 from stages.nudges import Reword
 from stages.objection import Guard, NudgeKind, not_a_guard
-from stages.options import Count, Options, Share, refuse_strangers, wrong_options
+from stages.options import Count, Options, Share, refuse_unknown, wrong_options
 from stages.order import Use
 from stages.pipeline import Stage
 from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue.markers import Grammars, Openers, openers
 from stages.rules import Calls, Limits, Rules, required_tools, unneeded_writes
 from stages.schema import Check
-from stages.state import (
-    Completed,
-    StageName,
-    State,
-)
+from stages.state import Completed, StageName, State
 from stages.tool import RECALL, ToolSpec
 from stages.view.notes import ContextWarning
 from stages.view.summary import Summarize
@@ -82,19 +78,19 @@ if TYPE_CHECKING:
 
 
 class Context(Options, frozen=True, kw_only=True):
-    """What the model is shown of a run: how the history is made to fit, and what is said at its end.
+    """What the model is shown of a run: how the history is made to fit, and which notes are added.
 
-    `compact_at` is the fraction of the context from which on the `compactor` shortens the history, `compact_to` the
-    part of it, beside the tools and the user's request, that it then aims at. `recall` gives the model one more tool,
-    with which it reads again what compaction cut. `summarize` asks the model for a summary where the compactor's own
-    tiers do not make room enough: True, or a policy. `reasoning_replay`: how much of its earlier reasoning is shown
-    again. `failed_attempts`: whether attempts that failed are shown after a later success.
+    `compact_at` is the fraction of the context at which the `compactor` shortens the history; `compact_to` is its
+    target, the fraction left beside the tools and the user's request. `recall` adds a tool with which the model can
+    read again what compaction cut. `summarize`: True, or a policy, asks the model for a summary when the compactor's
+    own tiers free too little. `reasoning_replay`: how much of its earlier reasoning is shown again. `failed_attempts`:
+    whether failed attempts are shown after a later success.
 
-    `iteration_warning` is the number of model calls left from which on the model is told so; 0: never; None: never in
-    a workflow, the last fifth in an agent. `progress_notes`: after calls that went well and were no step, it is told
-    which steps are done and which not. `context_thresholds` are fractions of the context at which it is warned, each
-    once; what it is told is `on_context_threshold`: a text, or a pure function of the `ContextUse` (None or empty:
-    nothing).
+    `iteration_warning`: from this number of remaining model calls on, the model is told how many are left; 0: never;
+    None: never in a workflow, for the last fifth in an agent. `progress_notes`: after successful calls that were no
+    step, the model is told which steps are done. `context_thresholds` are fractions of the context at which it is
+    warned, once each; `on_context_threshold` is the warning: a text, or a pure function of the `ContextUse` (None or
+    empty: no warning).
     """
 
     compactor: Compactor | None = None
@@ -110,23 +106,23 @@ class Context(Options, frozen=True, kw_only=True):
     on_context_threshold: ContextWarning | None = None
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
-        """An aim over the mark."""
+        """`compact_to` above `compact_at`."""
         if not {"compact_at", "compact_to"} & {*wrong} and self.compact_to > self.compact_at:
             yield f"compact_to is {self.compact_to}; it cannot be over compact_at, which is {self.compact_at}"
 
     @property
     def summary(self) -> Summarize | None:
-        """When the model is asked for a summary; None: never."""
+        """When to ask the model for a summary; None: never."""
         return (Summarize() if self.summarize is True else self.summarize) or None
 
 
-# A workflow compiled: what its runs share, whatever the backend. Made once, and never changed.
+# A compiled workflow: what its runs share on all backends. Made once, never changed.
 
 
 class GuardList(Struct, frozen=True, kw_only=True):
-    """Which guards are asked: those of the rules, `tool_calls` where calls are `limited`, and `own`.
+    """The guards of a workflow: those of the rules, `tool_calls` if calls are `limited`, and the user's `own`.
 
-    Without those named in `without`.
+    Those named in `without` are left out.
     """
 
     limited: bool
@@ -134,9 +130,9 @@ class GuardList(Struct, frozen=True, kw_only=True):
     without: frozenset[str] = frozenset()
 
     def named(self, rules: Rules) -> Mapping[str, Guard]:
-        """The guards under these rules, in the order in which they are asked, by name.
+        """The guards under these rules by name, in running order.
 
-        A name is that of the function, or of what it was made by; of several alike, the later ones are numbered.
+        The name is that of the function, or of the function that made it; equal names are numbered.
         """
         limit = (tool_calls(rules),) if self.limited else ()
         guards = (*guards_of(rules), *limit, *self.own)
@@ -152,10 +148,11 @@ def _name(guard: Guard) -> str:
 
 
 class CompiledWorkflow(Struct, frozen=True, kw_only=True):
-    """All of a workflow that its turns are made of; `forge.workflow.turn` adds what a backend decides.
+    """What all turns of a workflow share; `forge.workflow.turn` adds what depends on the backend.
 
-    `grammars` are those of calls: the user's, which are the first `own_families`, then forge's. `prompt` is the budget
-    of a prompt without its tokens. Functions of the user's are wrapped: one that fails is told with its place.
+    `grammars` are those of calls in text: the user's, which are the first `own_families`, then forge's. `prompt` is the
+    budget of a prompt, still without its tokens. The user's functions are wrapped, so that an error names the one that
+    failed.
     """
 
     rules: Rules
@@ -172,16 +169,16 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     stages: tuple[StageName | Stage, ...]
 
     def under(self, rules: Rules) -> Self:
-        """The same under other rules of the same tools."""
+        """The same workflow under other rules for the same tools."""
         return replace(self, rules=rules, guards=self.guard_list.named(rules))
 
     def checked_by(self, other: Callable[[Check], Check]) -> Self:
-        """The same with what this makes of each check of arguments."""
+        """The same workflow with each check of arguments replaced by `other(check)`."""
         checks = {name: other(check) for name, check in self.tools.checks.items()}
         return replace(self, tools=replace(self.tools, checks=MappingProxyType(checks)))
 
     def without(self, guard: str) -> Self:
-        """The same without the guard of that name."""
+        """The same workflow without the guard of that name."""
         fewer = replace(self.guard_list, without=self.guard_list.without | {guard})
         return replace(self, guard_list=fewer, guards=fewer.named(self.rules))
 
@@ -190,7 +187,7 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
 
 
 class StepOptions(TypedDict, total=False):
-    """Options on required and allowed calls, shared with agents and Guardrails."""
+    """Options for required and allowed calls, shared with agents and Guardrails."""
 
     terminal_tool: str | Sequence[str]
     required_steps: str | Sequence[str]
@@ -201,7 +198,7 @@ class StepOptions(TypedDict, total=False):
 
 
 class TurnOptions(StepOptions, total=False):
-    """Options for turns of forge's own loop, shared with agents, where they apply to each message."""
+    """Options for a turn, shared with agents, where they apply to each message."""
 
     order: Sequence[Use]
     completion_checks: Mapping[str, CompletionCheck] | None
@@ -214,19 +211,18 @@ class TurnOptions(StepOptions, total=False):
     context: Context
 
 
-# Workflow: what a run may do, from functions and rules. All mistakes are reported before anything runs.
-
+# Workflow: what a run may do, from functions and rules.
 
 _LIMITS, _CONTEXT, _CALLS = Limits(), Context(), Calls()
 
 
 def _naming(workflow: "type[Workflow[R_co]]") -> "type[Workflow[R_co]]":
-    """The class, with an error for unknown option names that says what to write."""
+    """The class, with errors for unknown option names that suggest the right one."""
     make, hints = workflow.__init__, {option.name: option.type for option in fields(workflow)}
 
     @wraps(make)
     def made(self: "Workflow[R_co]", *args: object, **options: object) -> None:
-        refuse_strangers(options, hints, lambda: hints)
+        refuse_unknown(options, hints, lambda: hints)
         make(self, *args, **options)  # type: ignore[arg-type]  # __post_init__ looks at them
 
     workflow.__init__ = made  # type: ignore[method-assign]
@@ -315,7 +311,7 @@ class Workflow(Generic[R_co]):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """The mistakes in the definition, one sentence each; empty once the workflow exists."""
+        """The mistakes in the definition, one sentence each; empty for a workflow that exists."""
         return (
             *(problem for made in self._tools for problem in made.problems),
             *mistakes(self.rules, self._ends, several(self.optional_steps)),
@@ -332,7 +328,7 @@ class Workflow(Generic[R_co]):
 
     @cached_property
     def _tools(self) -> tuple[Tool[..., object], ...]:
-        """The user's tools, then the tools for `on_text="respond"` and for `result`."""
+        """The user's tools, then those added for `on_text="respond"` and `result`."""
         synthetic: list[Callable[..., object]] = [respond_tool()] if self.on_text == "respond" else []
         synthetic += [] if self.result is None else [result_tool(self.result)]
         return tuple(made if isinstance(made, Tool) else tool(made) for made in (*self.tools, *synthetic))
@@ -348,7 +344,7 @@ class Workflow(Generic[R_co]):
 
     @cached_property
     def rules(self) -> Rules:
-        """The workflow as the core's stages and guards read it."""
+        """The workflow as stages and guards read it."""
         specs = calculated_specs(self._grounded, self.calculated or {})
         stated = Rules(
             tools=(*specs, RECALL) if self.context.recall else specs,
@@ -371,7 +367,7 @@ class Workflow(Generic[R_co]):
 
     @cached_property
     def functions(self) -> Mapping[str, Callable[..., object]]:
-        """The functions that calls run, by tool name."""
+        """The functions of the tools, by tool name."""
         return MappingProxyType({made.name: made.function for made in self._tools})
 
     @cached_property
@@ -420,7 +416,7 @@ class Workflow(Generic[R_co]):
 
     @cached_property
     def turns(self) -> list[tuple[Setup, Stage]]:
-        """The last turn that was made of it, with what it was set up for: see `forge.workflow.turn.turn_on`."""
+        """The last turn that was made, with the setup it was made for (`forge.workflow.turn.turn_on`)."""
         return []
 
     @cached_property
@@ -433,7 +429,7 @@ class Workflow(Generic[R_co]):
         return None if self.result is None else result_of(self.result)
 
     def __repr__(self) -> str:
-        """Its name, its tools and what ends it."""
+        """The name, the tools and what ends a run."""
         steps = self.rules.required
         said = {
             "tools": ", ".join(made.name for made in self._tools),
@@ -447,18 +443,18 @@ class Workflow(Generic[R_co]):
     def start(
         self, message: str, prompt_vars: Mapping[str, str] | None = None, initial_messages: History = ()
     ) -> State:
-        """The state of a run of this workflow for that message, after an earlier conversation if there is one.
+        """The state of a run for that message; `initial_messages` are an earlier conversation.
 
-        Raises DefinitionError for a system prompt whose `{placeholder}` is not among `prompt_vars`.
+        DefinitionError for a `{placeholder}` of the system prompt that is not in `prompt_vars`.
         """
         return initial_state(self.budget, self.system_prompt, message, prompt_vars or {}, initial_messages)
 
     def follow(self, before: State, message: str) -> State:
-        """The state of a run for the next message of a conversation, whose last run ended in the state `before`."""
+        """The state of a run for the next message of a conversation whose last run ended in the state `before`."""
         return next_state(self.budget, before, message)
 
     def typed(self, finished: Finished) -> Finished[R_co]:
-        """The end of a run of this workflow, with its value as an instance of the type `result` if it has one."""
+        """The end of a run, with its value as an instance of the type `result`, if there is one."""
         ending, read = finished.outcome, self._read_result
         if read is None or not isinstance(ending, Completed) or ending.tool != RESULT:
             return Finished(outcome=ending, state=finished.state)

@@ -86,7 +86,7 @@ def _changed(keyword: str, rule: Json, change: Callable[[Step, Json], Json]) -> 
             return change((keyword,), rule)
 
 
-def within(root: Json) -> Iterator[dict[str, Json]]:
+def objects_in(root: Json) -> Iterator[dict[str, Json]]:
     """All objects in the schema, itself first, including those that are values, such as constants."""
     todo = [root]
     while todo:
@@ -162,7 +162,7 @@ def searches(root: dict[str, Json]) -> dict[str, Search | None]:
 
 
 def _patterns(root: Json) -> Iterator[str]:
-    for part in within(root):
+    for part in objects_in(root):
         if isinstance(pattern := part.get("pattern"), str):
             yield pattern
         if isinstance(named := part.get("patternProperties"), dict):
@@ -215,7 +215,9 @@ _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 def visits(root: dict[str, Json]) -> int:
     """An upper bound for the parts that apply to one value; `MOST_VISITS` if it is that high or there is none."""
-    named = [part for part in within(root) if part.keys() & {"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}]
+    named = [
+        part for part in objects_in(root) if part.keys() & {"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+    ]
     counts: dict[int, int] = {}
     if len(named) > _MOST_NAMED:
         return MOST_VISITS
@@ -295,14 +297,14 @@ def compiled(parameters: bytes | Raw) -> Compiled:
     known = searches(schema)
     root = _affordable(known, unchecked, (), schema)
     ways = visits(root)
-    if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in within(root)):
+    if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in objects_in(root)):
         unchecked.append("references that are not pointers")
     kept = {pattern: search for pattern, search in known.items() if search}
     around = any(search.around for search in kept.values())
     return Compiled(
         root=root,
         draft=str(root.get("$schema", "")),
-        documents=any(isinstance(part.get("$id"), str) for part in within(root) if part is not root),
+        documents=any(isinstance(part.get("$id"), str) for part in objects_in(root) if part is not root),
         whole=_validator(root, around=around),
         searches=kept,
         unchecked=tuple(unchecked),
@@ -314,7 +316,7 @@ def compiled(parameters: bytes | Raw) -> Compiled:
 
 def _compared(root: dict[str, Json]) -> int:
     """The number of arrays and objects in its enums, because the validator compares a value with each of them."""
-    listed = (options for part in within(root) if isinstance(options := part.get("enum"), list))
+    listed = (options for part in objects_in(root) if isinstance(options := part.get("enum"), list))
     return sum(isinstance(option, list | dict) for options in listed for option in options)
 
 

@@ -1,19 +1,15 @@
-"""What all wires share: lines and deltas of streams, faults, context overflow, sampling options."""
+"""Deltas: the increments of a streamed reply, and how the wires' decoders read them from bytes."""
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Protocol, Self, TypeAlias, TypeVar, assert_never
+from collections.abc import Iterable
+from typing import Protocol, Self, TypeVar, assert_never
 
-import msgspec
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
-from msgspec.structs import asdict, replace
+from msgspec import Struct
 
 from stages import reasoning
 from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
-from stages.options import Fraction, OptionError, Options, Tokens
-from stages.repair.decoding import decode
+from stages.wire.faults import too_many_objects
 
-# Deltas: the increments of a streamed reply, for observers. The state only sees the whole reply.
+# For observers: the state only sees the whole reply.
 
 
 class TextDelta(Struct, frozen=True, kw_only=True, tag="text"):
@@ -158,77 +154,6 @@ def _told(found: "reasoning.SplitDelta") -> Iterable[Delta]:
         yield TextDelta(text=found.text)
 
 
-# Faults in an answer: errors that a server reports under status 200 or in a stream.
-
-BODY_KEPT = 2000
-"""Maximum bytes of a body kept in a fault."""
-
-CALLS_LIMIT = 256
-"""Maximum number of calls read from one reply, whole or streamed."""
-
-_OBJECTS_LIMIT = 100_000
-"""Maximum number of opening braces and brackets in an answer, or in a line of a stream.
-
-The three bytes `{},` take a hundred when decoded. Log-probabilities of thousands of tokens stay below the limit, and so
-does any reply with code in it.
-"""
-
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-"""The status of each error type: https://platform.claude.com/docs/en/api/errors."""
-
-
-class _Error(Struct):
-    message: str | None = None
-    type: str | None = None
-    code: int | str | None = None
-
-
-_object = msgspec.json.Decoder(_Error)
-_text = msgspec.json.Decoder(str)
-
-
-def cut_body(body: bytes) -> str:
-    """The beginning of a body, as text."""
-    return body[:BODY_KEPT].decode(errors="replace")
-
-
-def too_many_objects(body: bytes) -> Fault | None:
-    """The fault for JSON with too many objects; None if there are not."""
-    if len(body) <= _OBJECTS_LIMIT or body.count(b"{") + body.count(b"[") <= _OBJECTS_LIMIT:
-        return None
-    return Fault(kind="too_large", detail=f"the server's answer has more than {_OBJECTS_LIMIT} JSON objects and arrays")
-
-
-def too_many_calls_fault() -> Fault:
-    """The fault for a reply with too many calls."""
-    return Fault(kind="too_large", detail=f"the reply has more than {CALLS_LIMIT} tool calls")
-
-
-def reported_fault(error: Raw) -> Fault:
-    """The fault for a server's error: an object with message, type and code, or plain text.
-
-    `status` is the error's code, or the status of its type; None if it has neither.
-    """
-    raw = bytes(error)
-    try:
-        said = _Error(message=decode(_text, raw)) if raw.startswith(b'"') else decode(_object, raw)
-    except msgspec.DecodeError:
-        said = _Error(message=cut_body(raw))
-    status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else _STATUS.get(said.type or "")
-    words = ": ".join(filter(None, (said.type, (said.message or "")[:300]))) or "no reason"
-    return Fault(kind="reported", detail=f"the server reports an error: {words}", status=status, body=cut_body(raw))
-
-
 # Lines of a stream of bytes, however the network splits it; and the payloads of server-sent events.
 
 
@@ -287,161 +212,7 @@ def payloads(lines: Iterable[bytes]) -> tuple[bytes, ...]:
     return tuple(filter(None, found))
 
 
-# Overflow: a server's error about a prompt that is too long for its model.
-
-
-class Overflow(Struct, frozen=True, kw_only=True):
-    """The tokens of the prompt, and the maximum for prompt and reply together; 0 if unknown.
-
-    `at_least`: `tokens` is a lower bound, because vLLM stops counting at its maximum.
-    """
-
-    tokens: int = 0
-    maximum: int = 0
-    at_least: bool = False
-
-
-class ErrorTold(Struct, frozen=True):
-    """An error's body, decoded; `n_prompt_tokens` and `n_ctx` are llama.cpp's."""
-
-    message: str = ""
-    type: str | None = None
-    code: str | int | None = None
-    n_prompt_tokens: int = 0
-    n_ctx: int = 0
-
-
-class _Body(Struct):
-    error: Raw = Raw(b"null")
-    message: str = ""
-
-
-_body = msgspec.json.Decoder(_Body)
-_error = msgspec.json.Decoder(ErrorTold)
-
-_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
-"""The codes of llama.cpp and OpenAI."""
-
-_WORDS = re.compile(r"exceed[^.]{0,40}context|context length|prompt is too long|maximum context", re.IGNORECASE)
-"""The wordings of Anthropic, Ollama, vLLM, LM Studio and older servers."""
-
-_NUMBERS = re.compile(r"\d{3,9}")
-_OF_PROMPT = re.compile(
-    r"(\d{3,9})(?: tokens)? (?:in|from) (?:the|your) (?:messages|prompt|input)|(\d{3,9}) input tokens"
-)
-"""The prompt's share in a sum of prompt and reply."""
-
-_MAXIMUM = re.compile(r"maximum context length is (\d{3,9})")
-_AT_LEAST = re.compile(r"at least \d{3,9}(?: input)? tokens")
-
-_STATUSES = frozenset({400, 413, 500})
-
-
-def overflow_of(fault: Fault) -> Overflow | None:
-    """The overflow that the fault reports; None for other faults."""
-    if fault.status not in _STATUSES:
-        return None
-    said = error_told(fault.body)
-    if not (said.type in _CODES or said.code in _CODES or _WORDS.search(said.message)):
-        return None
-    tokens, maximum = _numbers(said.message)
-    bound = not said.n_prompt_tokens and _AT_LEAST.search(said.message) is not None
-    return Overflow(tokens=said.n_prompt_tokens or tokens, maximum=said.n_ctx or maximum, at_least=bound)
-
-
-def error_told(body: str) -> ErrorTold:
-    """The error in a body: an object, plain text, or the body itself; with an empty message if there is none."""
-    try:
-        found = decode(_body, body)
-        raw = bytes(found.error)
-        if raw.startswith(b"{"):
-            return decode(_error, raw)
-        if raw.startswith(b'"'):
-            return ErrorTold(message=decode(_text, raw))
-        return decode(_error, body)
-    except msgspec.DecodeError:
-        return ErrorTold()
-
-
-def _numbers(message: str) -> tuple[int, int]:
-    """Prompt and maximum from a sentence: the largest number was requested, the first other number is the limit."""
-    numbers = [int(number) for number in _NUMBERS.findall(message)[:8]]
-    tokens = max(numbers, default=0)
-    named = _MAXIMUM.search(message)
-    maximum = int(named[1]) if named else next((number for number in numbers if number != tokens), 0)
-    part = _OF_PROMPT.search(message)
-    return (int(part[1] or part[2]) if part else tokens), maximum
-
-
-# Sampling: the options of one request, the same for every backend; each wire writes them under its own names.
-
-DEFAULT_MAX_TOKENS = 1024
-"""Default maximum tokens of a reply: without a limit, a small model may never stop."""
-
-_WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", "response_format", "format"})
-"""Fields of a request that forge sets itself."""
-
-
-_Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
-_Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
-_Candidates: TypeAlias = Annotated[int, Meta(ge=-1)]
-"""0 or -1 means all candidates, depending on the server."""
-_Factor: TypeAlias = Annotated[float, Meta(gt=0, le=100)]
-_Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
-
-
-class Sampling(Options, frozen=True, kw_only=True):
-    """Options of one request. The server chooses unset ones, except `max_tokens` (see `limit`).
-
-    `extra` are further fields of the request, sent unchanged (`chat_template_kwargs`, `thinking`, `id_slot` …).
-    ValueError for a field that forge sets itself, and for a value that no server accepts.
-    """
-
-    temperature: _Temperature | UnsetType = UNSET
-    top_p: _Share | UnsetType = UNSET
-    top_k: _Candidates | UnsetType = UNSET
-    min_p: Fraction | UnsetType = UNSET
-    repeat_penalty: _Factor | UnsetType = UNSET
-    presence_penalty: _Penalty | UnsetType = UNSET
-    frequency_penalty: _Penalty | UnsetType = UNSET
-    seed: int | UnsetType = UNSET
-    stop: tuple[str, ...] | UnsetType = UNSET
-    max_tokens: Tokens | UnsetType = UNSET
-    extra: Mapping[str, object] = {}
-
-    def __post_init__(self) -> None:
-        """Refuse fields that forge sets itself, and values out of range."""
-        super().__post_init__()
-        if self.stop is not UNSET and "" in self.stop:
-            raise OptionError(("Sampling: stop holds an empty text, which stops every reply; leave it out",))
-        if taken := _WRITTEN & self.extra.keys():
-            raise ValueError(f"sampling.extra has {min(taken)!r}, which forge sets itself; leave it out")
-
-    @property
-    def limit(self) -> int:
-        """Maximum tokens of a reply: always sent, and kept free in the context."""
-        return DEFAULT_MAX_TOKENS if self.max_tokens is UNSET else self.max_tokens
-
-    def over(self, base: Self) -> Self:
-        """These options, with unset ones taken from `base`; `extra` is merged by key."""
-        given = {name: value for name, value in asdict(self).items() if value is not UNSET}
-        return replace(base, **{**given, "extra": {**base.extra, **self.extra}})
-
-
-def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
-    """The options that are set, under the backend's names, without `extra`.
-
-    ValueError for an option that the backend does not have, which has an empty name there.
-    """
-    given = {**asdict(sampling), "max_tokens": sampling.limit}
-    del given["extra"]
-    given = {name: value for name, value in given.items() if value is not UNSET}
-    if foreign := [name for name in given if names.get(name) == ""]:
-        raise ValueError(f"it has no {', '.join(foreign)}; leave it out of the sampling options")
-    return {names.get(name, name): value for name, value in given.items()}
-
-
-# Streaming: what the wires' incremental decoders share. Bytes in, pieces of a reply out.
+# Decoders: bytes in, pieces of a reply out.
 
 StreamRead = tuple[Piece | Fault, ...]
 """What a decoder read. After `Ended` or a Fault, ignore the rest."""

@@ -5,8 +5,8 @@ from typing import Literal
 from stages.options import Options
 from stages.rescue.found import Family
 from stages.rescue.markers import Grammars
-from stages.wire.deltas import Sampling
 from stages.wire.prompted import JSON, Form
+from stages.wire.sampling import Sampling
 from stages.wire.tool_schemas import ToolSchemas
 from stages.wire.wires import OPENAI, Wire
 

@@ -1,7 +1,7 @@
 """The tools' schemas in the forms that backends' grammars support, compiled once, for constrained replies."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import get_args
@@ -49,29 +49,14 @@ def call_schema(tool: ToolSpec, target: SchemaTarget, numbers: Collection[Decima
     return branch(tool, Raw(msgspec.json.encode(written_or_null(schema))))
 
 
-def without_arguments(call: Branch, names: frozenset[str]) -> Branch:
-    """The schema of a call without these arguments."""
-    return _with_arguments(call, lambda kinds: {name: kind for name, kind in kinds.items() if name not in names})
-
-
 def limited_arguments(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
     """The schema of a call with these arguments limited to values that were seen, without those already tried."""
-
-    def limited(kinds: dict[str, Json]) -> dict[str, Json]:
-        return kinds | {n: listed_values(kinds[n], values, tried) for n, values in seen.items() if n in kinds}
-
-    return _with_arguments(call, limited)
-
-
-def _with_arguments(call: Branch, change: Callable[[dict[str, Json]], dict[str, Json]]) -> Branch:
-    """The schema of a call with the schemas of its arguments changed."""
     schema = msgspec.json.decode(call[0], type=_Call)
     args: dict[str, Json] = msgspec.json.decode(schema.properties.args, type=dict)
-    kinds, required = args.get("properties"), args.get("required")
+    kinds = args.get("properties")
     if not isinstance(kinds, dict):
         return call
-    args["properties"] = changed = change(kinds)
-    args["required"] = [name for name in required if name in changed] if isinstance(required, list) else []
+    args["properties"] = kinds | {n: listed_values(kinds[n], values, tried) for n, values in seen.items() if n in kinds}
     properties = replace(schema.properties, args=Raw(msgspec.json.encode(args)))
     return msgspec.json.encode(replace(schema, properties=properties)), call[1]
 

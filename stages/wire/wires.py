@@ -13,39 +13,15 @@ from stages.message import History
 from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 from stages.wire import valid
-from stages.wire.deltas import Decoder, Sampling
+from stages.wire.deltas import Decoder
 from stages.wire.openai import chat as openai
-
-# Tool choice: the field of a request that requires a call, in each protocol.
+from stages.wire.sampling import Sampling
 
 ToolChoice = Literal["none", "required", "named"]
 """Which `tool_choice` a backend obeys: `required` (any tool), or also a tool by its name (`named`).
 
 `none`: forge never sends one, because the backend refuses or ignores it, or its behaviour is unknown.
 """
-
-
-def openai_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
-    """The field `tool_choice`: the tool, if there is only one and it may be named; else `required`."""
-    if name := _one(takes, tools):
-        return _encoded({"type": "function", "function": {"name": name}})
-    return _encoded("required")
-
-
-def anthropic_choice(takes: ToolChoice, tools: tuple[str, ...]) -> bytes:
-    """The field for the Messages API, which refuses it together with extended thinking."""
-    if name := _one(takes, tools):
-        return _encoded({"type": "tool", "name": name})
-    return _encoded({"type": "any"})
-
-
-def _one(takes: ToolChoice, tools: tuple[str, ...]) -> str | None:
-    return tools[0] if takes == "named" and len(tools) == 1 else None
-
-
-def _encoded(choice: object) -> bytes:
-    return b'"tool_choice":' + msgspec.json.encode(choice)
-
 
 # Constrained replies: the JSON Schema of the allowed replies, for servers with constrained decoding.
 
@@ -172,7 +148,9 @@ class _Summary(msgspec.Struct, forbid_unknown_fields=True):
     still_open: str
 
 
-SUMMARY = Raw(msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False}))
+SUMMARY_SCHEMA = Raw(
+    msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False})
+)
 """The schema of a summary reply: a small model that has only made calls so far would make another one."""
 
 
@@ -226,9 +204,9 @@ class Wire(Struct, frozen=True, kw_only=True):
     Differences between protocols, so that nobody tests for their names: `at_root`: `path` is below the server's root,
     not below `/v1`. `lists_models`: servers list their models. `sets_context`: each request sets the size of the
     context. `constraints` are the supported ways to constrain a reply. `strict`: tools and schemas are written in
-    OpenAI's strict subset. `demand` makes the field that requires a call of one of some tools; None if there is none.
-    Servers refuse it together with the options `excludes_demand`. `logprobs` are the fields that request
-    log-probabilities; empty if there are none. `counts_at` is like `path`, for token counts.
+    OpenAI's strict subset. `demands`: a request can require a call, but not with the options `excludes_demand`.
+    `logprobs` are the fields that request log-probabilities; empty if there are none. `counts_at` is like `path`, for
+    token counts.
     """
 
     name: WireName
@@ -246,7 +224,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     sets_context: bool = False
     constraints: tuple[Constrain, ...] = ()
     strict: bool = False
-    demand: Callable[[ToolChoice, tuple[str, ...]], bytes] | None = None
+    demands: bool = False
     excludes_demand: tuple[str, ...] = ()
     logprobs: Mapping[str, object] = {}
     counts_at: str | None = None
@@ -286,7 +264,7 @@ def _openai(dialect: Dialect) -> Wire:
         lists_models=True,
         constraints=("json_schema", "strict", "json_object", "structured_outputs", "guided_json"),
         strict=strictly,
-        demand=openai_choice,
+        demands=True,
         logprobs=openai.LOGPROBS_FIELDS,
     )
 
@@ -325,7 +303,7 @@ def _anthropic(dialect: Dialect) -> Wire:
         decode=anthropic.decode_reply,
         stream=anthropic.AnthropicStream(),
         dialect=dialect,
-        demand=anthropic_choice,
+        demands=True,
         excludes_demand=("thinking",),
         counts_at="/messages/count_tokens",
     )
@@ -352,18 +330,7 @@ def demandable(wire: Wire, sampling: Sampling) -> bool:
     """Whether a request with these options may require a call."""
     sent = {**wire.dialect.body, **sampling.extra}
     excluded = any(option in sent for option in wire.excludes_demand)
-    return wire.dialect.tool_choice != "none" and wire.demand is not None and not excluded
-
-
-def demanding(tail: Raw, wire: Wire, tools: tuple[str, ...]) -> Raw:
-    """The tail of a request with tools, requiring a call: of the only tool in `tools`, else of any.
-
-    ValueError for a backend that does not support it.
-    """
-    takes = wire.dialect.tool_choice
-    if takes == "none" or wire.demand is None:
-        raise ValueError("this backend does not support requiring a tool call")
-    return Raw(bytes(tail)[:-1] + b"," + wire.demand(takes, tools) + b"}")
+    return wire.dialect.tool_choice != "none" and wire.demands and not excluded
 
 
 OPENAI = wire(Dialect(constrain="json_schema", tool_choice="named"))

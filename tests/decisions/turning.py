@@ -4,10 +4,10 @@ from msgspec.structs import replace
 
 from forge.connection import Connection, Setup
 from forge.proxy.exchange import exchange_of
+from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import Model
 from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.tools import Guards
-from forge.proxy.turn import Again, Step
+from forge.proxy.turn import Again, Judgement
 from forge.proxy.upstream import ConnectionUpstream, Forwarded, Post
 from stages.effect import Replied, Send
 from stages.wire.server.errors import RequestError
@@ -28,7 +28,7 @@ def _model(kind: str, policy: str) -> Model:
     plain = Model(
         setup=Setup(model="m"),
         upstream=upstream,
-        guards=Guards(max_retries=2, search_text=True),
+        judges=ReplyJudges(max_retries=2, search_text=True),
         max_retries=2,
         verbatim="chat",
         policy=policy_from_toml(policy),
@@ -60,7 +60,7 @@ def turned(record: Turn) -> Turn:
         return replace(record, asked=(), end=f"refused {digest(exchange.message.encode())}")
     asked, step = [_digest(exchange.first)], exchange.asked
     reply = next(replies).reply()
-    judged: Step | None = exchange.judged(step, reply)
+    judged: Judgement | None = exchange.judged(step, reply)
     while isinstance(judged, Again):
         asked.append(_digest(exchange.post(judged)))
         reply = next(replies).reply()

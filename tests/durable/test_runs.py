@@ -13,6 +13,7 @@ from returns.result import Failure, Success
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.connection import Connection, Setup
 from forge.durable import Run
+from forge.durable.database import StoredJson
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
 from stages.effect import NeedsInput, Replied, Reply, Send
 from stages.events import Connected, Steered
@@ -231,6 +232,7 @@ async def test_a_run_does_not_go_on_with_another_workflow(tmp_path: Path) -> Non
         assert failed.state == "failed"
         assert "retry the run" in failed.problem
     async with durable.worker(till, database=database, backend=Scripted(FULL[2:])) as runs:
+        await runs.cancel(run)  # it has ended, and a retry comes later
         await runs.retry(run)
         assert (await runs.result(run)).unwrap().value == "done x"
 
@@ -319,6 +321,12 @@ async def test_the_answer_to_a_question_at_the_end_is_a_run_that_follows(tmp_pat
         assert [m.text for m in state.history if isinstance(m, User)] == ["Pay order A or B", "order B"]
         assert ((await runs.get(run)).followed_by, (await runs.get(following)).follows) == (following, run)
         assert (await runs.get(following)).owner == "ann"
+
+
+def test_what_a_database_cannot_store_is_replaced() -> None:
+    """A run that failed must be recorded as failed, whatever its error says."""
+    stored = StoredJson().serialize(ValueError("a\0b\ud800"))
+    assert str(StoredJson().deserialize(stored)) == "ValueError: a\ufffdb\ufffd"
 
 
 def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:

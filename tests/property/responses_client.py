@@ -9,7 +9,8 @@ from msgspec import to_builtins
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User
 from stages.tool import ToolSpec
-from stages.wire.deltas import Lines, Sampling, payloads
+from stages.wire.deltas import Lines, payloads
+from stages.wire.sampling import Sampling
 
 
 def body_of(history: History, sampling: Sampling, tools: Iterable[ToolSpec]) -> bytes:

@@ -37,7 +37,7 @@ from stages.effect import (
 )
 from stages.rescue.found import Markers
 from stages.state import State
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.wires import Dialect
 from tests.flows import Desk
 from tests.journals import journal_of

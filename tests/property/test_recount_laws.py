@@ -23,7 +23,7 @@ from stages.recounting import recount
 from stages.rules import legal_tools, pending
 from stages.schema.canonical_json import canonical
 from stages.state import Attempt, Done, Ledger, Ready, State
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.server.request import ServerRequest
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire

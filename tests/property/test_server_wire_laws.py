@@ -15,7 +15,8 @@ from forge.testing.strategies import TOOL_NAMES, histories
 from stages.effect import Fault, Reply, Request, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
-from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, Sampling, TextDelta, gather_reply
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, gather_reply
+from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest, as_sent
 from stages.wire.server.streams import Envelope, Events

@@ -14,7 +14,6 @@ from msgspec import Struct
 from stages.effect import Fault, RawCall, Reply
 from stages.reasoning import Split, split_reasoning
 from stages.wire.deltas import (
-    CALLS_LIMIT,
     CallDelta,
     CallStarted,
     Decoder,
@@ -30,6 +29,7 @@ from stages.wire.deltas import (
     reply_pieces,
     watched_deltas,
 )
+from stages.wire.faults import CALLS_LIMIT
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.property import servers, streams
 from tests.property.test_wire_laws import replies as any_replies

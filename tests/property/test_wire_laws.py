@@ -17,9 +17,9 @@ from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.rescue import rescue
 from stages.wire import prompted
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.deltas import Sampling
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
+from stages.wire.sampling import Sampling
 from stages.wire.valid import alternating_history, is_object, valid_history
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI
 from tests.property import servers

@@ -15,7 +15,7 @@ from forge.backends.doctor.facts import IDENTIFY
 from forge.backends.doctor.probes import CALLS, REPLY, SCHEMA
 from forge.cli import demo
 from stages.state import Completed
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from tests.real.conftest import served
 
 QUICK = (*IDENTIFY, REPLY, CALLS, SCHEMA)

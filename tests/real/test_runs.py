@@ -19,8 +19,8 @@ from forge.testing import assert_answered
 from stages.effect import Said
 from stages.message import History
 from stages.state import Completed
-from stages.wire.deltas import Sampling
 from stages.wire.openai.chat import encode_history
+from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 
 SHORT = dataclasses.replace(demo.workflow, limits=Limits(max_iterations=3))

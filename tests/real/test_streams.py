@@ -9,7 +9,8 @@ import pytest
 from forge.interpreters.http import Http
 from stages.effect import Replied, Reply, Request, Send
 from stages.message import User
-from stages.wire.deltas import Delta, Ended, Sampling
+from stages.wire.deltas import Delta, Ended
+from stages.wire.sampling import Sampling
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 
 HISTORY = (User(text="Name three colours."),)

@@ -129,6 +129,22 @@ def test_a_run_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         assert "cannot be read" in problem(client.post("/v1/runs", json=wanted, headers=key), 500, "internal")
 
 
+def test_a_database_that_fails_is_told_without_what_a_run_holds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(tmp_path) as running, running.client() as client:
+        run = client.post("/v1/runs", json={**QUICK, "message": "hang on", "background": True}).json()["id"]
+        with running.server.runs._database.engine.begin() as connection:
+            connection.exec_driver_sql("DROP TABLE forge_messages")
+            connection.exec_driver_sql("DROP TABLE forge_executors")  # without it, the worker can leave all the same
+        refused = client.post(f"/v1/runs/{run}/messages", json={"text": "my secret"})
+        assert "does not answer" in problem(refused, 503, "unavailable")
+        assert refused.headers["retry-after"] == "5"
+        running.release()
+    assert "no such table: forge_messages" in caplog.text
+    assert "my secret" not in caplog.text
+
+
 def test_a_reader_who_comes_while_the_server_stops_is_told_so(tmp_path: Path) -> None:
     """The last events of the run have not been read yet: 204 would tell a browser that there are none."""
     with serving(tmp_path) as running, running.client() as client:

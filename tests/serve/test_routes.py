@@ -182,7 +182,9 @@ def test_runs_are_listed_in_pages(client: httpx.Client) -> None:
     problem(client.get("/v1/runs?state=done"), 422, "wrong-field", "state")
     for wrong in ("0", "201", "0001000", "9" * 5000, "many", "1e3"):
         problem(client.get("/v1/runs", params={"limit": wrong}), 422, "wrong-field", "limit")
-    problem(client.get("/v1/runs?cursor=x"), 422, "wrong-field", "cursor")
+    for cursor in ("x", "inf/x:0", "nan/x:0", "1e300/x:0", "1.000/x"):
+        problem(client.get("/v1/runs", params={"cursor": cursor}), 422, "wrong-field", "cursor")
+    problem(client.get("/v1/runs?workflow=%00"), 422, "wrong-field")
 
 
 def test_workflows_say_what_a_form_needs(client: httpx.Client) -> None:
@@ -246,6 +248,7 @@ def test_what_is_not_there(client: httpx.Client) -> None:
     ]:
         problem(client.request(method, path), 404, "unknown-run")
     problem(client.post("/v1/runs/none/answers", json={"type": "input", "text": "A"}), 404, "unknown-run")
+    problem(client.get("/v1/runs/%00"), 404, "unknown-run")  # Postgres refuses texts with a NUL
     problem(client.get("/v2/runs"), 404, "not-found")
     refused = client.put("/v1/runs", json={})
     problem(refused, 405, "method-not-allowed")

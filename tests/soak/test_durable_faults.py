@@ -17,4 +17,4 @@ def test_runs_outlive_a_fault(tmp_path: Path, fault: str) -> None:
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     assert done.stdout == "8 completed, 96 writes, 0 twice\n"
     if fault == "disk":
-        assert "cannot be recorded" in done.stderr
+        assert "cannot record the run" in done.stderr

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from forge.connection import Setup
+from forge.proxy.judges import ReplyJudges
 from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.tools import Guards
 from forge.proxy.turn import Again, Turn, judged, opening
 from stages.effect import RawCall, Reply, Request
 from stages.message import Assistant, History, Tool, ToolCall
@@ -156,7 +156,7 @@ def answered(history: History) -> list[tuple[ToolCall, Tool]]:
 
 @pytest.mark.parametrize("scope", ["session", "answer"])
 def test_forged_sessions(scope: str) -> None:
-    forger, guards = Forger(7), Guards(max_retries=2, search_text=True)
+    forger, judges = Forger(7), ReplyJudges(max_retries=2, search_text=True)
     policy = policy_from_toml(f'scope = "{scope}"\n{POLICY}').general
     outcomes: Counter[str] = Counter()
     kinds: list[tuple[ServerWire, Any]] = [
@@ -170,15 +170,15 @@ def test_forged_sessions(scope: str) -> None:
         if isinstance(request, RequestError) or refusal(request):
             outcomes["refused"] += 1
             continue
-        guard = guards.of(request, policy)
-        ledger = guard.applied.ledger(request.history)
+        judge = judges.of(request, policy)
+        ledger = judge.applied.ledger(request.history)
         pairs = answered(request.history)
         assert not Counter(one.name for one in ledger.successes) - Counter(call.name for call, _ in pairs)
-        if guard.applied.guards:
+        if judge.applied.guards:
             passed = sum(call.name == "test" and "failed" not in answer.text for call, answer in pairs)
             assert sum(one.name == "test" for one in ledger.successes) <= passed
         same = wire is not RESPONSES and forger.any([True, False])
-        turn = Turn(given=request, request=request, guard=guard, setup=Setup(), model="m", same=same, constrains=True)
+        turn = Turn(given=request, request=request, judge=judge, setup=Setup(), model="m", same=same, constrains=True)
         state = opening(request, 2, asked=True, ledger=ledger)
         step: Any = Again(turn=turn, state=state, request=Request())
         while isinstance(step, Again):

@@ -20,9 +20,9 @@ from stages.events import MessageAdded
 from stages.message import Assistant
 from stages.state import Completed
 
-Outcome = Literal["done", "halted", "gates_failed", "limit_reached", "needs_person", "cancelled"]
+TaskOutcome = Literal["done", "halted", "gates_failed", "limit_reached", "needs_person", "cancelled"]
 
-EXIT_CODES: dict[Outcome, int] = {
+EXIT_CODES: dict[TaskOutcome, int] = {
     "done": 0,
     "halted": 1,
     "gates_failed": 3,
@@ -48,7 +48,7 @@ class Record(Struct, frozen=True, kw_only=True):
     and `gates` only cover the last start.
     """
 
-    outcome: Outcome
+    outcome: TaskOutcome
     exit_code: int
     result: str
     reason: str
@@ -69,7 +69,7 @@ class Record(Struct, frozen=True, kw_only=True):
 class Told(Struct, frozen=True, kw_only=True):
     """The end of a run: its outcome, the agent's answer, and why it is not done."""
 
-    outcome: Outcome
+    outcome: TaskOutcome
     result: str = ""
     reason: str = ""
 
@@ -80,7 +80,7 @@ def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
         halt = ended.failure().halt
         match halt:
             case halts.BudgetSpent():
-                outcome: Outcome = "limit_reached"
+                outcome: TaskOutcome = "limit_reached"
             case halts.ApprovalNeeded() | halts.OutcomeUnknown():
                 outcome = "needs_person"
             case halts.Cancelled():

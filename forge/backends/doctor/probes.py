@@ -29,8 +29,8 @@ from stages.rescue.found import FoundCall
 from stages.schema import Fits, checker, project
 from stages.tool import ToolSpec
 from stages.wire import wires
-from stages.wire.deltas import Sampling
 from stages.wire.openai.chat import LOGPROBS_FIELDS
+from stages.wire.sampling import Sampling
 from stages.wire.wires import Constrain, Dialect, Wire, wire
 
 # Requests are encoded and decoded with forge's own codecs, so that probes test what a run sends.

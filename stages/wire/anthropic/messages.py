@@ -13,25 +13,20 @@ from stages.message import Assistant, History, Message, System, Tool, User, is_n
 from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 from stages.wire.deltas import (
-    CALLS_LIMIT,
     CallDelta,
     CallStarted,
     Ended,
     Lines,
     ReasoningDelta,
-    Sampling,
     StreamRead,
     TextDelta,
     appended,
-    cut_body,
-    options,
     payloads,
     read_all,
-    reported_fault,
-    too_many_calls_fault,
-    too_many_objects,
 )
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
 from stages.wire.openai.chat import arguments_text
+from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
 
 # Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages.

@@ -26,7 +26,7 @@ from stages.wire.server.decoding import (
     tool_spec,
 )
 from stages.wire.server.errors import RequestError, WireAnswer, error_answer
-from stages.wire.server.request import Choice, Foreign, Format, OfferedTool, ServerRequest, Thinking
+from stages.wire.server.request import ClientChoice, Foreign, OfferedTool, ServerRequest, TextFormat, Thinking
 from stages.wire.server.streams import (
     Block,
     BlockClosed,
@@ -95,17 +95,17 @@ def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str
     return distinct(known), deferred, tuple(foreign)
 
 
-def decode_choice(choice: SentChoice | None) -> Choice:
+def decode_choice(choice: SentChoice | None) -> ClientChoice:
     """Which calls are allowed or required. BadRequest for an unknown type."""
     match choice:
         case None | SentChoice(type="auto"):
-            return Choice()
+            return ClientChoice()
         case SentChoice(type="none"):
-            return Choice(mode="none")
+            return ClientChoice(mode="none")
         case SentChoice(type="any"):
-            return Choice(mode="required")
+            return ClientChoice(mode="required")
         case SentChoice(type="tool", name=str() as name):
-            return Choice(mode="required", tools=(name,))
+            return ClientChoice(mode="required", tools=(name,))
         case SentChoice(type="tool"):
             raise BadRequest("it is missing", "tool_choice.name")
         case SentChoice(type=kind):
@@ -424,12 +424,12 @@ def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
         yield System(text=text)
 
 
-def _format(given: _Format | None, at: str) -> Format | None:
+def _format(given: _Format | None, at: str) -> TextFormat | None:
     if given is None:
         return None
     if given.type != "json_schema":
         raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", f"{at}.type")
-    return Format(schema=schema_of(given.schema, f"{at}.schema"))
+    return TextFormat(schema=schema_of(given.schema, f"{at}.schema"))
 
 
 # Whole replies of Anthropic's API, written as a server: https://platform.claude.com/docs/en/api/messages.

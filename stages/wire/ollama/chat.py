@@ -11,24 +11,19 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
 from stages.wire.deltas import (
-    CALLS_LIMIT,
     CallDelta,
     CallStarted,
     Ended,
     Lines,
     Piece,
     ReasoningDelta,
-    Sampling,
     StreamRead,
     TextDelta,
-    cut_body,
-    options,
     read_all,
-    reported_fault,
-    too_many_calls_fault,
-    too_many_objects,
 )
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
 from stages.wire.openai.chat import arguments_text
+from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
 
 # Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.

@@ -15,24 +15,19 @@ from stages.repair.decoding import decode, sound_struct
 from stages.schema import project
 from stages.tool import ToolSpec
 from stages.wire.deltas import (
-    CALLS_LIMIT,
     CallDelta,
     CallStarted,
     Ended,
     Lines,
     Piece,
     ReasoningDelta,
-    Sampling,
     StreamRead,
     TextDelta,
-    cut_body,
-    options,
     payloads,
     read_all,
-    reported_fault,
-    too_many_calls_fault,
-    too_many_objects,
 )
+from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.sampling import Sampling, options
 
 # The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 #

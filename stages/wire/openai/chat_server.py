@@ -9,12 +9,8 @@ from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.wire.deltas import (
-    CallStarted,
-    Ended,
-    Sampling,
-    payloads,
-)
+from stages.wire.deltas import CallStarted, Ended, payloads
+from stages.wire.sampling import Sampling
 from stages.wire.server.decoding import (
     BadRequest,
     MessagePart,
@@ -33,11 +29,11 @@ from stages.wire.server.decoding import (
 from stages.wire.server.errors import RequestError, WireAnswer, error_answer
 from stages.wire.server.request import (
     CUSTOM_PARAMETERS,
-    Choice,
+    ClientChoice,
     Foreign,
-    Format,
     OfferedTool,
     ServerRequest,
+    TextFormat,
     Thinking,
     as_arguments,
     custom_names,
@@ -124,7 +120,7 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
     return distinct(known), tuple(foreign)
 
 
-def decode_choice(choice: str | SentChoice | None) -> Choice:
+def decode_choice(choice: str | SentChoice | None) -> ClientChoice:
     """Which calls are allowed or required. BadRequest for an unknown word or kind of choice."""
     match choice:
         case None | str():
@@ -133,9 +129,9 @@ def decode_choice(choice: str | SentChoice | None) -> Choice:
             if allowed.mode not in ("auto", "required"):
                 raise BadRequest("it must be auto or required", "tool_choice.allowed_tools.mode")
             names = tuple(map(_name, allowed.tools))
-            return Choice(mode="required" if allowed.mode == "required" else "auto", tools=names)
+            return ClientChoice(mode="required" if allowed.mode == "required" else "auto", tools=names)
         case SentChoice():
-            return Choice(mode="required", tools=(_name(choice),))
+            return ClientChoice(mode="required", tools=(_name(choice),))
 
 
 def _name(choice: SentName) -> str:
@@ -346,7 +342,7 @@ def _sampling(asked: _Request) -> Sampling:
     )
 
 
-def _format(given: _Format | None) -> Format | None:
+def _format(given: _Format | None) -> TextFormat | None:
     if given is None:
         return None
     if given.type == "json_schema" and given.json_schema is None:

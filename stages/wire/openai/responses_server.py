@@ -30,11 +30,11 @@ from stages.wire.server.decoding import (
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import (
     CUSTOM_PARAMETERS,
-    Choice,
+    ClientChoice,
     Foreign,
-    Format,
     OfferedTool,
     ServerRequest,
+    TextFormat,
     Thinking,
     as_arguments,
     fields,
@@ -130,19 +130,21 @@ def names_of(tools: Iterable[OfferedTool]) -> NamespacedTools:
     return {(tool.namespace, tool.own_name): tool.spec.name for tool in tools}
 
 
-def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Choice:
+def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> ClientChoice:
     """Which calls are allowed or required. BadRequest for an unknown word, and for a tool without a name."""
     match choice:
         case None | str():
             return worded_choice(choice)
         case SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
             mine = tuple(_chosen(each, names) for each in allowed if _is_mine(each))
-            # `Choice.tools` without any would allow all of the client's tools.
-            return Choice(mode="none") if allowed and not mine else Choice(mode=mode, tools=mine)
+            # `ClientChoice.tools` without any would allow all of the client's tools.
+            return ClientChoice(mode="none") if allowed and not mine else ClientChoice(mode=mode, tools=mine)
         case SentChoice(type="allowed_tools"):
             raise BadRequest("it must be auto or required", "tool_choice.mode")
         case SentChoice():
-            return Choice(mode="required", tools=(_chosen(choice, names),)) if _is_mine(choice) else Choice()
+            return (
+                ClientChoice(mode="required", tools=(_chosen(choice, names),)) if _is_mine(choice) else ClientChoice()
+            )
 
 
 def _is_mine(choice: SentName) -> bool:
@@ -390,7 +392,7 @@ def _offers(tools: Raw, items: Sequence[SentItem]) -> Iterator[OfferedTool | For
             yield from decode_tools(item.tools, f"input[{number}].tools")
 
 
-def _format(given: _Format | None) -> Format | None:
+def _format(given: _Format | None) -> TextFormat | None:
     if given is None:
         return None
     return openai_format(given.type, given.schema, given.name, "text.format", strict=bool(given.strict))

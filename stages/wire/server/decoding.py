@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from stages.repair.decoding import decode, decode_unread, objects
 from stages.tool import ToolSpec
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import NO_PARAMETERS, Choice, Foreign, Format, OfferedTool, ServerRequest
+from stages.wire.server.request import NO_PARAMETERS, ClientChoice, Foreign, OfferedTool, ServerRequest, TextFormat
 
 T = TypeVar("T")
 
@@ -170,13 +170,13 @@ def texts_of(
     return "\n".join(said), tuple(foreign)
 
 
-def worded_choice(word: str | None) -> Choice:
+def worded_choice(word: str | None) -> ClientChoice:
     """The choice of tools for one of OpenAI's words. BadRequest for an unknown word."""
     match word:
         case None | "auto":
-            return Choice()
+            return ClientChoice()
         case "none" | "required":
-            return Choice(mode=word)
+            return ClientChoice(mode=word)
         case _:
             raise BadRequest(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
 
@@ -195,15 +195,15 @@ def tool_spec(name: str, description: str | None, parameters: Raw) -> ToolSpec:
     return ToolSpec(name=name, description=description or "", parameters=given)
 
 
-def openai_format(kind: str, schema: Raw, name: str, at: str, *, strict: bool) -> Format | None:
+def openai_format(kind: str, schema: Raw, name: str, at: str, *, strict: bool) -> TextFormat | None:
     """The text format of OpenAI's protocols; None for plain text. BadRequest for an unknown type. `at` is its path."""
     match kind:
         case "text":
             return None
         case "json_object":
-            return Format()
+            return TextFormat()
         case "json_schema":
-            return Format(schema=schema_of(schema, f"{at}.schema"), name=name, strict=strict)
+            return TextFormat(schema=schema_of(schema, f"{at}.schema"), name=name, strict=strict)
         case _:
             said = f"it is {kind[:50]!r}; it must be text, json_object or json_schema"
             raise BadRequest(said, f"{at.removesuffix('.json_schema')}.type")
@@ -226,7 +226,7 @@ def distinct(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
     return tuple(known.values())
 
 
-def checked_choice(choice: Choice, tools: tuple[OfferedTool, ...]) -> Choice:
+def checked_choice(choice: ClientChoice, tools: tuple[OfferedTool, ...]) -> ClientChoice:
     """The choice. BadRequest if it names a tool that is not offered, or requires a call and there are no tools."""
     names = {tool.spec.name for tool in tools}
     if unknown := [name for name in choice.tools if name not in names]:

@@ -11,7 +11,7 @@ from stages.effect import Request
 from stages.message import History
 from stages.repair.decoding import decode, decode_unread
 from stages.tool import ToolSpec
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 
 # A protocol's `decode_request` returns a `ServerRequest`, or a `RequestError` that tells the client what to change. The
 # body is kept, because a backend of the client's own protocol can be sent it unchanged, with everything that forge does
@@ -45,14 +45,14 @@ NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 """The schema of a tool that was sent without one."""
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class ClientChoice(Struct, frozen=True, kw_only=True):
     """Which calls the client allows or requires. `tools` lists the only tools that may be called; empty: all."""
 
     mode: Literal["auto", "none", "required"] = "auto"
     tools: tuple[str, ...] = ()
 
 
-class Format(Struct, frozen=True, kw_only=True):
+class TextFormat(Struct, frozen=True, kw_only=True):
     """The format of the reply's text: a JSON object, matching the schema if there is one."""
 
     schema: Raw | None = None
@@ -88,13 +88,13 @@ class ServerRequest(Struct, frozen=True, kw_only=True):
     model: str
     history: History
     tools: tuple[OfferedTool, ...] = ()
-    choice: Choice = Choice()
+    choice: ClientChoice = ClientChoice()
     parallel: bool = True
     """Whether a reply may make several calls."""
     sampling: Sampling = Sampling()
     stream: bool = False
     usage_in_stream: bool = False
-    format: Format | None = None
+    format: TextFormat | None = None
     thinking: Thinking = Thinking()
     n: int = 1
     logprobs: bool = False

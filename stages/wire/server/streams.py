@@ -8,16 +8,7 @@ from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply
 from stages.message import Assistant
-from stages.wire.deltas import (
-    CallDelta,
-    CallStarted,
-    Ended,
-    Piece,
-    ReasoningDelta,
-    TextDelta,
-    appended,
-    gather_reply,
-)
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, appended, gather_reply
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest
 

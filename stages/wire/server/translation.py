@@ -9,10 +9,10 @@ from msgspec.structs import asdict, replace
 
 from stages.wire import wires
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.deltas import Sampling
+from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import Format, ServerRequest
-from stages.wire.wires import Wire
+from stages.wire.server.request import ServerRequest, TextFormat
+from stages.wire.wires import Wire, demandable
 
 
 def refusal(request: ServerRequest) -> RequestError | None:
@@ -24,8 +24,7 @@ def refusal(request: ServerRequest) -> RequestError | None:
     return RequestError(message=said, param=found.at, code="unsupported_value")
 
 
-# Options that the backend does not have are dropped: a client of another protocol cannot know which those are. Required
-# calls are not translated here, because `wires.demanding` writes their field.
+# Options that the backend does not have are dropped: a client of another protocol cannot know which those are.
 
 _OBJECT = Raw(b'{"type":"object"}')
 
@@ -34,7 +33,7 @@ _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 
 
 def translated_sampling(request: ServerRequest, wire: Wire) -> Sampling:
-    """The sampling options for that backend, with reasoning effort and the limit to one call in `extra`.
+    """The sampling options for that backend, with the reasoning effort in `extra`.
 
     For Anthropic's API, `extra` also has the format of the text; for others, see `format_field`.
     """
@@ -45,21 +44,16 @@ def translated_sampling(request: ServerRequest, wire: Wire) -> Sampling:
 
 
 def _extra(request: ServerRequest, wire: Wire) -> dict[str, object]:
-    one = bool(request.tools) and not request.parallel
     effort = request.thinking.effort
     match wire.name:
         case "openai":
-            thought = {"reasoning_effort": effort} if effort else {}
-            return {**thought, **({"parallel_tool_calls": False} if one else {})}
+            return {"reasoning_effort": effort} if effort else {}
         case "anthropic":
             config: dict[str, object] = {"effort": effort} if effort in _EFFORTS else {}
             # The API can constrain the text to a schema, but not to JSON without one.
             if request.format is not None and request.format.schema is not None:
                 config["format"] = {"type": "json_schema", "schema": request.format.schema}
-            output = {"output_config": config} if config else {}
-            # For a required call, `wires.demanding` writes the `tool_choice`.
-            alone = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
-            return {**output, **(alone if one and request.choice.mode == "auto" else {})}
+            return {"output_config": config} if config else {}
         case "ollama":
             # Ollama refuses `think: true` for a model that cannot think, but accepts false for any.
             return {"think": False} if effort == "none" or request.thinking.wanted is False else {}
@@ -67,7 +61,28 @@ def _extra(request: ServerRequest, wire: Wire) -> dict[str, object]:
             assert_never(other)
 
 
-def format_field(form: Format, wire: Wire) -> bytes:
+def call_fields(request: ServerRequest, wire: Wire, sampling: Sampling, tools: tuple[str, ...]) -> dict[str, object]:
+    """The fields that accompany these tools: a call is required (of the only tool, by name), only one is allowed."""
+    required = request.choice.mode == "required" and demandable(wire, sampling)
+    name = tools[0] if wire.dialect.tool_choice == "named" and len(tools) == 1 else None
+    match wire.name:
+        case "openai":
+            alone: dict[str, object] = {} if request.parallel else {"parallel_tool_calls": False}
+            choice = {"type": "function", "function": {"name": name}} if name else "required"
+            return {"tool_choice": choice, **alone} if required else alone
+        case "anthropic":
+            alone = {} if request.parallel else {"disable_parallel_tool_use": True}
+            if not required:
+                return {"tool_choice": {"type": "auto", **alone}} if alone else {}
+            named = {"type": "tool", "name": name} if name else {"type": "any"}
+            return {"tool_choice": {**named, **alone}}
+        case "ollama":
+            return {}
+        case other:
+            assert_never(other)
+
+
+def format_field(form: TextFormat, wire: Wire) -> bytes:
     """The field of a request for text of that format; empty for Anthropic's API (see `translated_sampling`)."""
     if wire.name == "anthropic":
         return b""

@@ -7,11 +7,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from forge import Workflow, run_sync
-from forge import tool as tool_
-from forge.errors import ToolResolutionError
-from forge.interpreters.scripted import Scripted, call
-from stages.candidates import looked_up, only_text_argument, refused_values, values_to_try
+from stages.candidates import looked_up, only_text_argument, values_to_try
 from stages.message import Assistant, Kind, Status, Tool, ToolCall, User
 from stages.rules import Rules
 from stages.state import Attempt, Compaction, Ledger, State, Success
@@ -140,50 +136,3 @@ def test_it_may_be_looked_up_again_once_all_of_its_kind_were_and_if_it_may_chang
     assert looked_up(rules, vain, LOOK, ["A-17"]) == {"12"}, "nothing was found by it"
     assert looked_up(rules, ledger, replace(LOOK, repeatable=True), ["A-17", "C-311"]) == frozenset()
     assert looked_up(rules, ledger, tool(WHAT, "write"), ["A-17", "C-311"]) == frozenset()
-
-
-def answered(text: str, status: Status = "unresolved", arguments: str = '{"room":"A-1","on":"Monday"}') -> State:
-    said = Assistant(calls=(ToolCall(id="1", name="look", arguments=arguments),), turn=2)
-    answer = Tool(call_id="1", name="look", text=f"[ToolResolutionError] {text}", status=status, turn=2)
-    return State(history=(said, answer), ledger=Ledger(turn=2, progress=1))
-
-
-@pytest.mark.parametrize(
-    ("state", "values"),
-    [
-        (answered("There is no room 'a-1'."), {"a-1"}),
-        (answered("Nothing is free on Monday in A-1."), {"a-1", "monday"}),
-        (answered("There is no such thing."), set()),
-        (answered("There is no such thing.", arguments='{"room":"A-1","floor":2}'), {"a-1"}),
-        (answered("There is no room A-12."), set()),
-        (answered("There is no room A-1.", "failed"), set()),
-        (answered("There is no room A-1.").note(progress=2), set()),
-    ],
-    ids=["named", "both named", "which?", "the only text", "another", "it raised", "something new since"],
-)
-def test_what_a_tool_said_it_does_not_have_is_known_until_there_is_something_new(
-    state: State, values: set[str]
-) -> None:
-    assert refused_values(tool({}, "write"), state) == values
-
-
-def test_a_write_is_not_offered_the_value_that_it_has_just_said_it_does_not_have() -> None:
-    @tool_(effect="read")
-    def list_rooms() -> list[str]:
-        """List the rooms."""
-        return ["K-7", "K-9"]
-
-    @tool_
-    def book(room: str, seats: int) -> str:
-        """Book a room."""
-        if room != "K-9":
-            raise ToolResolutionError(f"There is no room {room} that is free.")
-        return f"{room} for {seats}"
-
-    rooms = Workflow("rooms", tools=[list_rooms, book], terminal_tool="book", grounded={"book": ("room",)})
-    script = [call("list_rooms"), call("book", room="K-7", seats=2), call("book", room="K-9", seats=2)]
-    model = Scripted(script, mode="constrained")
-    assert run_sync(rooms, "Book one for two.", backend=model).unwrap().value == "K-9 for 2"
-    schemas = [request[request.rindex(b"response_format") :] for request in model.requests]
-    listed = [(b'"K-7"' in schema, b'"K-9"' in schema) for schema in schemas]
-    assert listed == [(False, False), (True, True), (False, True)]

@@ -10,7 +10,7 @@ from stages.message import Assistant, Tool, ToolCall, User
 from stages.offer import Offer, offer
 from stages.rules import Rules
 from stages.seen import with_values
-from stages.state import Attempt, Held, Ledger, State, Success
+from stages.state import Held, Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolEffect, ToolSpec
 
 TEXT = {"type": "string"}
@@ -25,7 +25,6 @@ def spec(effect: ToolEffect, *needed: str, **properties: object) -> ToolSpec:
 
 
 LOOK = spec("read", "order", order=TEXT)
-NOTE = spec("write", "order", order=TEXT, note=TEXT)
 SUM = ToolSpec(
     name="use",
     description="",
@@ -38,20 +37,11 @@ LISTED = (
     Assistant(calls=(ToolCall(id="c1", name="list", arguments="{}"),), turn=1),
     Tool(call_id="c1", name="list", text='["B-2","C-3",7]', turn=1),
 )
-REFUSED = (
-    *LISTED,
-    Assistant(calls=(ToolCall(id="c2", name="use", arguments='{"order":"B-2"}'),), turn=2),
-    Tool(call_id="c2", name="use", text="[ToolResolutionError] no", status="unresolved", turn=2),
-)
 DONE = Ledger(turn=2, progress=2, successes=(Success(name="use", arguments='{"order":"B-2"}', turn=2),))
-VAIN = Ledger(turn=2, progress=1, attempts=(Attempt(name="use", arguments='{"order":"B-2"}', answer="ab", turn=2),))
-MADE_UP = Ledger(turn=1, attempts=(Attempt(name="use", arguments='{"order":"B-2","note":"Z-9"}', turn=1),))
 
 CASES: list[tuple[str, ToolSpec, State, Callable[[Offer], bool]]] = [
     ("seen_values", LOOK, State(history=LISTED), lambda now: [*now.seen["use"]] == ["order"]),
     ("looked_up_values", LOOK, State(history=LISTED, ledger=DONE), lambda now: now.tried == {"use": {"b-2"}}),
-    ("denied_values", NOTE, State(history=REFUSED, ledger=VAIN), lambda now: now.tried == {"use": {"b-2"}}),
-    ("made_up_arguments", NOTE, State(history=LISTED, ledger=MADE_UP), lambda now: now.omitted == {"use": {"note"}}),
     ("given_numbers", SUM, State(history=LISTED), lambda now: [*map(int, now.numbers)] == [7]),
 ]
 

@@ -123,7 +123,7 @@ wrongs = st.one_of(
 def test_no_correction_of_forge_s_passes_as_an_answer_whatever_is_written_before_it(wrong: Any, words: str) -> None:
     objection = Objection(wrong=wrong, call=ToolCall(id="call_1", name="respond", arguments="{}"))
     text, mistake = render(objection), mistake_of(wrong)
-    told = refused(text, mistake.kind) if mistake.prefix else User(text=text, kind=mistake.kind)
+    told = refused(text, mistake.kind) if mistake.mark else User(text=text, kind=mistake.kind)
     state = State(history=(ASKED, told))
     assert is_echo(text, state, TOOLS)
     if not isinstance(wrong, UnknownTool | BadArguments | Empty | OutOfOrder):  # which have few words of their own

@@ -5,8 +5,6 @@ import pytest
 from forge import Calls, Finished, Limits, Scripted, Workflow, call, run_sync, tool
 from forge.interpreters.scripted import Line
 from stages.effect import Said
-from stages.offer import offer
-from stages.state import Ledger, State
 from tests.rescue_corpus import run_at_once
 
 TOOLS = {"wipe": ("path",)}
@@ -123,12 +121,6 @@ def test_switched_off_it_runs_unasked() -> None:
     assert disk.wiped == ["/a"]
 
 
-def test_without_the_narrowing_it_is_still_asked() -> None:
-    disk = Disk(without="asked_about")
-    disk.run(SHOWN, "ok")
-    assert not disk.wiped
-
-
 def test_a_damaged_call_among_words_is_asked_about_too() -> None:
     torn = 'One sends this:\n<tool_call>\n{"name": "wipe", "arguments": {"path": "/a'
     disk = Disk()
@@ -137,9 +129,3 @@ def test_a_damaged_call_among_words_is_asked_about_too() -> None:
     assert b"cannot be read" in model.requests[1]
     disk.run(torn, BARE, call("finish"))
     assert disk.wiped == ["/a"]
-
-
-def test_the_next_reply_is_held_to_the_tools_that_were_asked_about_or_an_answer() -> None:
-    rules = Disk().workflow.compiled.rules
-    asked = offer(rules, State(history=(), ledger=Ledger(asked_about=("wipe",))))
-    assert (asked.names, asked.words) == (("wipe",), True)

@@ -27,7 +27,7 @@ from forge.connection import Connection, Setup
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
-from forge.workflow.turn import turn_of
+from forge.workflow.turn import compiled_turn
 from forge.workflow.workflow import Context
 from stages import events, nudges, pipeline
 from stages.compaction import Compactor, ContextBudget
@@ -270,7 +270,7 @@ async def stopped_at_summary(flow: Workflow) -> State:
     """The state of a run whose process ended while the model wrote the summary."""
     model = Scripted(looks(DUE), context_tokens=ROOM)
     async with model.connect() as connection:
-        turn = turn_of(flow.compiled, connection.setup)
+        turn = compiled_turn(flow.compiled, connection.setup)
     state = flow.start("Go.")
     perform = interpreter(model, flow.execute)
     while True:

@@ -10,8 +10,8 @@ from stages.effect import Fault, RawCall, Reply, Request, Usage
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire.anthropic import messages as anthropic
-from stages.wire.deltas import Sampling
 from stages.wire.openai import chat as openai
+from stages.wire.sampling import Sampling
 from stages.wire.wires import ANTHROPIC
 
 TOOLS = tuple(ToolSpec(name=n, description=f"{n}.", parameters=Raw(b'{"type":"object"}')) for n in ("look", "write"))

@@ -9,9 +9,9 @@ from msgspec import Raw
 from stages.effect import Fault, RawCall, Reply, Request, Usage
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User
 from stages.tool import ToolSpec
-from stages.wire.deltas import Sampling
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
+from stages.wire.sampling import Sampling
 from stages.wire.wires import OLLAMA
 
 LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'))

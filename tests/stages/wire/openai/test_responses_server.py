@@ -12,7 +12,7 @@ from stages.message import Assistant, turn_of
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, reply_pieces
 from stages.wire.openai.responses_server import encode_reply, response_events
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import Choice, Foreign, Format, ServerRequest
+from stages.wire.server.request import ClientChoice, Foreign, ServerRequest, TextFormat
 from stages.wire.server.streams import Envelope
 from stages.wire.server.translation import refusal
 from stages.wire.server_wires import RESPONSES
@@ -125,26 +125,26 @@ def test_tools_in_namespaces_have_the_shortest_name_that_is_theirs_alone() -> No
 
 
 CHOICES = [
-    (None, Choice()),
-    ("auto", Choice()),
-    ("none", Choice(mode="none")),
-    ("required", Choice(mode="required")),
-    ({"type": "function", "name": "look"}, Choice(mode="required", tools=("look",))),
-    ({"type": "custom", "name": "patch"}, Choice(mode="required", tools=("patch",))),
+    (None, ClientChoice()),
+    ("auto", ClientChoice()),
+    ("none", ClientChoice(mode="none")),
+    ("required", ClientChoice(mode="required")),
+    ({"type": "function", "name": "look"}, ClientChoice(mode="required", tools=("look",))),
+    ({"type": "custom", "name": "patch"}, ClientChoice(mode="required", tools=("patch",))),
     (
         {
             "type": "allowed_tools",
             "mode": "required",
             "tools": [{"type": "function", "name": "look"}, {"type": "mcp", "server_label": "x"}],
         },
-        Choice(mode="required", tools=("look",)),
+        ClientChoice(mode="required", tools=("look",)),
     ),
-    ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "web_search"}]}, Choice(mode="none")),
+    ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "web_search"}]}, ClientChoice(mode="none")),
 ]
 
 
 @pytest.mark.parametrize(("given", "choice"), CHOICES)
-def test_the_choice_of_tools(given: object, choice: Choice) -> None:
+def test_the_choice_of_tools(given: object, choice: ClientChoice) -> None:
     request = asked(tools=[LOOK, PATCH], tool_choice=given)
     assert request.choice == choice
     assert request.foreign == ()
@@ -166,9 +166,9 @@ def test_options_are_read_by_what_they_mean() -> None:
     sampling = request.sampling
     assert (sampling.temperature, sampling.top_p, sampling.max_tokens) == (0.5, 1, 60)
     assert (request.stream, request.parallel, request.thinking.effort) == (True, False, "low")
-    assert request.format == Format(schema=Raw(b'{"type":"object"}'), name="a", strict=True)
+    assert request.format == TextFormat(schema=Raw(b'{"type":"object"}'), name="a", strict=True)
     assert asked(text={"format": {"type": "text"}}).format is None
-    assert asked(text={"format": {"type": "json_object"}}).format == Format()
+    assert asked(text={"format": {"type": "json_object"}}).format == TextFormat()
 
 
 def test_what_has_no_noun_is_listed_with_what_becomes_of_it() -> None:

@@ -5,10 +5,10 @@ import json
 import msgspec
 import pytest
 
-from stages.wire.deltas import Sampling
 from stages.wire.openai.chat_server import decode_request
+from stages.wire.sampling import Sampling
 from stages.wire.server.request import ServerRequest
-from stages.wire.server.translation import format_field, translated_sampling
+from stages.wire.server.translation import call_fields, format_field, translated_sampling
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Dialect, Wire, wire
 
 SCHEMA: dict[str, object] = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -34,14 +34,6 @@ CASES: list[tuple[dict[str, object], Wire, Sampling]] = [
     ({"reasoning_effort": "minimal"}, ANTHROPIC, Sampling()),
     ({"reasoning_effort": "low"}, OLLAMA, Sampling()),
     ({"reasoning_effort": "none"}, OLLAMA, Sampling(extra={"think": False})),
-    ({"parallel_tool_calls": False}, OPENAI, Sampling()),
-    ({"parallel_tool_calls": False, "tools": [LOOK]}, OPENAI, Sampling(extra={"parallel_tool_calls": False})),
-    (
-        {"parallel_tool_calls": False, "tools": [LOOK]},
-        ANTHROPIC,
-        Sampling(extra={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
-    ),
-    ({"parallel_tool_calls": False, "tools": [LOOK], "tool_choice": "required"}, ANTHROPIC, Sampling()),
 ]
 
 
@@ -52,6 +44,44 @@ def test_options_are_said_in_the_words_of_the_backend(
     found = translated_sampling(asked(**body), backend)
     assert found == sampling
     assert isinstance(json.loads(bytes(backend.head("m", found, ()))), dict)
+
+
+ONE, BOTH = ("look",), ("look", "fail")
+ALONE: dict[str, object] = {"parallel_tool_calls": False}
+DEMAND: dict[str, object] = {"tool_choice": "required"}
+NAMED_TOOL = {"type": "function", "function": {"name": "look"}}
+CLAUDE_UNNAMED = wire(Dialect(wire="anthropic", tool_choice="required"))
+CHOICES: list[tuple[dict[str, object], Wire, tuple[str, ...], dict[str, object]]] = [
+    ({}, OPENAI, ONE, {}),
+    ({}, ANTHROPIC, ONE, {}),
+    (ALONE, OPENAI, ONE, {"parallel_tool_calls": False}),
+    (ALONE, ANTHROPIC, ONE, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
+    (DEMAND, wire(Dialect(tool_choice="required")), ONE, {"tool_choice": "required"}),
+    (DEMAND, OPENAI, BOTH, {"tool_choice": "required"}),
+    (DEMAND, OPENAI, ONE, {"tool_choice": NAMED_TOOL}),
+    (DEMAND | ALONE, OPENAI, ONE, {"tool_choice": NAMED_TOOL, "parallel_tool_calls": False}),
+    (DEMAND, ANTHROPIC, BOTH, {"tool_choice": {"type": "any"}}),
+    (DEMAND, ANTHROPIC, ONE, {"tool_choice": {"type": "tool", "name": "look"}}),
+    (DEMAND, CLAUDE_UNNAMED, ONE, {"tool_choice": {"type": "any"}}),
+    (DEMAND | ALONE, ANTHROPIC, BOTH, {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}}),
+    (DEMAND | ALONE, wire(Dialect()), ONE, {"parallel_tool_calls": False}),
+    (DEMAND | ALONE, OLLAMA, ONE, {}),
+]
+
+
+@pytest.mark.parametrize(("body", "backend", "tools", "fields"), CHOICES)
+def test_a_demand_and_the_limit_to_one_call_are_one_field_for_anthropic(
+    body: dict[str, object], backend: Wire, tools: tuple[str, ...], fields: dict[str, object]
+) -> None:
+    assert call_fields(asked(tools=[LOOK], **body), backend, Sampling(), tools) == fields
+
+
+def test_no_call_is_required_together_with_extended_thinking() -> None:
+    """The Messages API refuses that."""
+    thinking = Sampling(extra={"thinking": {"type": "enabled", "budget_tokens": 1024}})
+    request = asked(tools=[LOOK], tool_choice="required", parallel_tool_calls=False)
+    choice = {"type": "auto", "disable_parallel_tool_use": True}
+    assert call_fields(request, ANTHROPIC, thinking, ONE) == {"tool_choice": choice}
 
 
 FORMS: list[tuple[dict[str, object], Wire, dict[str, object]]] = [

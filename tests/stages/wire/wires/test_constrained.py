@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from stages.tool import ToolSpec
-from stages.wire.wires import SUMMARY, Constrain, branch, decode_summary, field, list_of, one_of
+from stages.wire.wires import SUMMARY_SCHEMA, Constrain, branch, decode_summary, field, list_of, one_of
 
 TREE = Raw(
     b'{"type":"object","properties":{"node":{"$ref":"#/$defs/Node"}},'
@@ -70,4 +70,4 @@ def test_a_backend_without_one_is_told_what_to_do() -> None:
 )
 def test_a_summary_is_its_words(text: str, words: str) -> None:
     assert decode_summary(text) == words
-    assert {*msgspec.json.decode(SUMMARY)["required"]} == {"done_and_found", "did_not_work", "still_open"}
+    assert {*msgspec.json.decode(SUMMARY_SCHEMA)["required"]} == {"done_and_found", "did_not_work", "still_open"}

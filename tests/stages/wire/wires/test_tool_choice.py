@@ -1,6 +1,5 @@
-"""Tool choice: how a call is demanded in each protocol, and what profiles and the doctor say of it."""
+"""Tool choice: where a call may be demanded, and what profiles and the doctor say of it."""
 
-import msgspec
 import pytest
 from msgspec import Raw
 from msgspec.structs import replace
@@ -9,38 +8,8 @@ from forge.backends.doctor.examination import choose
 from forge.backends.doctor.facts import Facts
 from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError
-from stages.wire.deltas import Sampling
-from stages.wire.wires import OLLAMA, WIRES, Dialect, ToolChoice, Wire, demandable, demanding, wire
-from tests.flows import Desk
-
-RULES = Desk().workflow.rules
-CLAUDE = Dialect(wire="anthropic", tool_choice="named")
-ANY, ONE = ("look", "fail"), ("look",)
-
-
-@pytest.mark.parametrize(
-    ("dialect", "tools", "choice"),
-    [
-        (Dialect(tool_choice="required"), ONE, "required"),
-        (Dialect(tool_choice="named"), ANY, "required"),
-        (Dialect(tool_choice="named"), ONE, {"type": "function", "function": {"name": "look"}}),
-        (CLAUDE, ANY, {"type": "any"}),
-        (CLAUDE, ONE, {"type": "tool", "name": "look"}),
-        (replace(CLAUDE, tool_choice="required"), ONE, {"type": "any"}),
-    ],
-)
-def test_the_demand_in_each_protocol(dialect: Dialect, tools: tuple[str, ...], choice: object) -> None:
-    spoken = wire(dialect)
-    asked = demanding(spoken.tail(spoken.tools(RULES.tools), None), spoken, tools)
-    fields = msgspec.json.decode(asked)
-    assert fields["tool_choice"] == choice
-    assert len(fields["tools"]) == len(RULES.tools)
-
-
-@pytest.mark.parametrize("dialect", [Dialect(), OLLAMA.dialect], ids=["none", "ollama"])
-def test_what_a_backend_does_not_take_is_never_sent(dialect: Dialect) -> None:
-    with pytest.raises(ValueError, match="does not support"):
-        demanding(Raw(b'{"tools":[]}'), wire(dialect), ONE)
+from stages.wire.sampling import Sampling
+from stages.wire.wires import WIRES, ToolChoice, Wire, demandable, wire
 
 
 @pytest.mark.parametrize("spoken", WIRES.values(), ids=WIRES)
@@ -50,7 +19,7 @@ def test_a_wire_does_what_it_says_that_it_can(spoken: Wire) -> None:
         assert b'{"const":1}' in bytes(wire(dialect).tail(None, Raw(b'{"const":1}')))
     told = wire(replace(spoken.dialect, context_tokens=4321)).head("m", Sampling(), ())
     assert (b"4321" in bytes(told)) == spoken.sets_context
-    assert demandable(spoken, Sampling()) == (spoken.demand is not None)
+    assert demandable(spoken, Sampling()) == spoken.demands
     for option in spoken.excludes_demand:
         assert not demandable(spoken, Sampling(extra={option: {"type": "enabled"}}))
 

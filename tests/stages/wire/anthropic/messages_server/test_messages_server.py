@@ -23,7 +23,7 @@ from stages.wire.deltas import (
     reply_pieces,
 )
 from stages.wire.server.errors import RequestError, too_long
-from stages.wire.server.request import Choice, Foreign, Format, ServerRequest, Thinking
+from stages.wire.server.request import ClientChoice, Foreign, ServerRequest, TextFormat, Thinking
 from stages.wire.server.streams import Envelope
 from stages.wire.server.translation import refusal
 from stages.wire.server_wires import MESSAGES
@@ -93,17 +93,17 @@ def test_thinking_that_nobody_signed_is_reasoning_alone() -> None:
 
 
 CHOICES = [
-    (None, Choice(), True),
-    ({"type": "auto"}, Choice(), True),
-    ({"type": "auto", "disable_parallel_tool_use": True}, Choice(), False),
-    ({"type": "none"}, Choice(mode="none"), True),
-    ({"type": "any"}, Choice(mode="required"), True),
-    ({"type": "tool", "name": "look"}, Choice(mode="required", tools=("look",)), True),
+    (None, ClientChoice(), True),
+    ({"type": "auto"}, ClientChoice(), True),
+    ({"type": "auto", "disable_parallel_tool_use": True}, ClientChoice(), False),
+    ({"type": "none"}, ClientChoice(mode="none"), True),
+    ({"type": "any"}, ClientChoice(mode="required"), True),
+    ({"type": "tool", "name": "look"}, ClientChoice(mode="required", tools=("look",)), True),
 ]
 
 
 @pytest.mark.parametrize(("given", "choice", "parallel"), CHOICES)
-def test_the_choice_of_tools(given: object, choice: Choice, parallel: bool) -> None:
+def test_the_choice_of_tools(given: object, choice: ClientChoice, parallel: bool) -> None:
     request = asked(tools=[LOOK], tool_choice=given)
     assert (request.choice, request.parallel) == (choice, parallel)
 
@@ -124,7 +124,7 @@ def test_options_are_read_by_what_they_mean() -> None:
     assert sampling.max_tokens == 50
     assert request.stream
     assert request.thinking == Thinking(wanted=True, effort="high")
-    assert request.format == asked(output_format=schema).format == Format(schema=Raw(b'{"type":"object"}'))
+    assert request.format == asked(output_format=schema).format == TextFormat(schema=Raw(b'{"type":"object"}'))
     assert asked(thinking={"type": "disabled"}).thinking == Thinking(wanted=False)
     assert asked().thinking == Thinking()
 

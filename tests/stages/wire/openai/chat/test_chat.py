@@ -15,8 +15,8 @@ from stages.rules import Rules
 from stages.serialize import serialize
 from stages.state import Folded, Ledger, Prepared, State, Success
 from stages.tool import ToolSpec
-from stages.wire.deltas import Sampling
 from stages.wire.openai import chat as openai
+from stages.wire.sampling import Sampling
 from stages.wire.target import Target
 from tests.property.machine import RULES
 

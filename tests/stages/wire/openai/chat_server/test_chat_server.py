@@ -14,7 +14,7 @@ from stages.wire.deltas import CallDelta, CallStarted, Ended, TextDelta
 from stages.wire.openai.chat import encode_history, encode_messages
 from stages.wire.openai.chat_server import completion_events, decode_request, encode_error, encode_reply
 from stages.wire.server.errors import RequestError, error_of, too_long
-from stages.wire.server.request import Choice, Foreign, Format, ServerRequest, as_sent, fields
+from stages.wire.server.request import ClientChoice, Foreign, ServerRequest, TextFormat, as_sent, fields
 from stages.wire.server.streams import Envelope
 from stages.wire.server.translation import refusal
 from stages.wire.server_wires import CHAT
@@ -72,25 +72,25 @@ def test_the_older_form_of_calls_is_read() -> None:
 
 
 CHOICES = [
-    (None, Choice()),
-    ("auto", Choice()),
-    ("none", Choice(mode="none")),
-    ("required", Choice(mode="required")),
-    ({"type": "function", "function": {"name": "look"}}, Choice(mode="required", tools=("look",))),
-    ({"type": "custom", "custom": {"name": "patch"}}, Choice(mode="required", tools=("patch",))),
+    (None, ClientChoice()),
+    ("auto", ClientChoice()),
+    ("none", ClientChoice(mode="none")),
+    ("required", ClientChoice(mode="required")),
+    ({"type": "function", "function": {"name": "look"}}, ClientChoice(mode="required", tools=("look",))),
+    ({"type": "custom", "custom": {"name": "patch"}}, ClientChoice(mode="required", tools=("patch",))),
     (
         {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"function": {"name": "look"}}]}},
-        Choice(tools=("look",)),
+        ClientChoice(tools=("look",)),
     ),
     (
         {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"custom": {"name": "patch"}}]}},
-        Choice(mode="required", tools=("patch",)),
+        ClientChoice(mode="required", tools=("patch",)),
     ),
 ]
 
 
 @pytest.mark.parametrize(("given", "choice"), CHOICES)
-def test_the_choice_of_tools(given: object, choice: Choice) -> None:
+def test_the_choice_of_tools(given: object, choice: ClientChoice) -> None:
     assert asked(tools=[LOOK, CUSTOM], tool_choice=given).choice == choice
 
 
@@ -128,7 +128,7 @@ def test_options_are_read_by_what_they_mean() -> None:
         "extra": {},
     }
     assert (request.stream, request.usage_in_stream, request.parallel) == (True, True, False)
-    assert request.format == Format(name="a", schema=Raw(b'{"type":"object"}'))
+    assert request.format == TextFormat(name="a", schema=Raw(b'{"type":"object"}'))
     assert request.thinking.effort == "low"
 
 
@@ -137,7 +137,7 @@ def test_what_clients_write_for_nothing_is_nothing() -> None:
     plain = asked(**dict.fromkeys(names))
     assert plain.sampling == asked(stop=["", ""], max_tokens=-1).sampling == asked().sampling
     assert asked(response_format={"type": "text"}).format is None
-    assert asked(response_format={"type": "json_object"}).format == Format()
+    assert asked(response_format={"type": "json_object"}).format == TextFormat()
 
 
 def test_tools_without_parameters_and_custom_ones() -> None:

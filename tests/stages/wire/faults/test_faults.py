@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from stages.wire.deltas import BODY_KEPT, cut_body, reported_fault, too_many_calls_fault
+from stages.wire.faults import BODY_KEPT, cut_body, reported_fault, too_many_calls_fault
 
 
 @pytest.mark.parametrize(

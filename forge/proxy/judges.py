@@ -1,4 +1,4 @@
-"""Guards: the stages that judge the replies to a request, cached by the request's tools."""
+"""ReplyJudges: the stages that judge the replies to a request, cached by the request's tools."""
 
 import logging
 from collections import OrderedDict
@@ -39,17 +39,22 @@ _KEPT = 64
 _TOLD = 1024
 """Maximum number of warnings remembered so that each is logged once; they name tools and arguments of clients."""
 
-Reading = Callable[[], ReplyRead]
 
-
-class Guard:
+class ReplyJudge:
     """A request's policy and rules, the stages that judge its replies, and the parser that holds text back.
 
     `applied` has all of the request's tools, `rules` only those that may be called.
     """
 
     def __init__(
-        self, applied: Applied, rules: Rules, judging: Stage, *, tools: Toolset, reading: Reading, openers: Openers
+        self,
+        applied: Applied,
+        rules: Rules,
+        judging: Stage,
+        *,
+        tools: Toolset,
+        reading: Callable[[], ReplyRead],
+        openers: Openers,
     ) -> None:
         self.applied, self.rules, self.judging, self.tools = applied, rules, judging, tools
         self._reading, self._openers = reading, openers
@@ -78,17 +83,17 @@ def _hand_over(state: State, phase: Vetted) -> State:
     return state.to(Awaiting(effect=Execute(calls=calls), batch=phase.batch))
 
 
-class Guards:
-    """A cache of guards by tools; a schema is compiled when the first call of its tool is judged."""
+class ReplyJudges:
+    """A cache of judges by tools; a schema is compiled when the first call of its tool is judged."""
 
     def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
-        self._kept: OrderedDict[tuple[object, ...], Guard] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], ReplyJudge] = OrderedDict()
         self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
         self._told = Recent(_TOLD)
         self._openers = rescue.OPENERS if search_text else openers(())
 
-    def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> Guard:
-        """The guard for this request under that policy."""
+    def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> ReplyJudge:
+        """The judge for this request under that policy."""
         tools = tuple((spec.name, bytes(spec.parameters), spec.description) for spec in request.specs)
         key = (policy, tools, request.choice.mode, request.choice.tools, request.parallel)
         found = self._kept.get(key)
@@ -100,7 +105,7 @@ class Guards:
             self._kept.move_to_end(key)
         return found
 
-    def _made(self, request: ServerRequest, policy: ModelPolicy) -> Guard:
+    def _made(self, request: ServerRequest, policy: ModelPolicy) -> ReplyJudge:
         asked = Rules(
             tools=request.specs,
             on_text="nudge" if request.choice.mode == "required" else "accept",
@@ -126,7 +131,7 @@ class Guards:
         allowing = enforce(*under.guards, on_violation=policy.calls.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)
         reading = partial(reader, rules, in_text=in_text, families=lambda: self._openers, tools=tools, form=form)
-        return Guard(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
+        return ReplyJudge(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:
         """Log, once for each tool, that the policy names it and the request does not offer it."""

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from stages.effect import Fault
-from stages.wire.deltas import Overflow, overflow_of
+from stages.wire.faults import Overflow, overflow_of
 
 
 def fault(body: object, status: int = 400) -> Fault:
