@@ -177,7 +177,7 @@ class ToolOutcomeUnknown(Exception):  # noqa: N818 - beside ToolFailed
     """
 
 
-_ADVICE = "Try a larger model, or the mode constrained if it was another."
+_ADVICE = "Try a larger model, or mode constrained if the run had another mode."
 _CUT_OFF = (
     "It reached the maximum number of tokens per reply before a call was complete; allow more "
     "(--max-tokens; in Python Sampling(max_tokens=…))."
@@ -215,9 +215,11 @@ def explain(halt: Halt) -> str:
                 f"the model called {tool} {_times(attempts)} without its prerequisites: {', '.join(missing)}. {_ADVICE}"
             )
         case halts.BudgetSpent(what=what, turns=turns, completed=done, pending=pending):
+            limit = "max_iterations" if what == "calls" else f"max_{what}".replace(" ", "_")
             return (
                 f"the run's budget of {what} is spent after {quantity(turns, 'model call')}; "
-                f"done: {', '.join(done) or 'nothing'}; pending: {', '.join(pending) or 'only the terminal tool'}"
+                f"done: {', '.join(done) or 'nothing'}; pending: {', '.join(pending) or 'only the terminal tool'}. "
+                f"To allow more, raise {limit} (limits=Limits(…))"
             )
         case halts.DeadEnd(completed=done, pending=pending):
             return (

@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Iterable
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -141,6 +142,12 @@ class Hidden:
 
     def __bool__(self) -> bool:
         return bool(self._forms)
+
+    def __or__(self, other: Self) -> Self:
+        """The secrets of both."""
+        both = type(self)(())
+        both._forms = tuple(sorted({*self._forms, *other._forms}, key=len, reverse=True))
+        return both
 
     def __repr__(self) -> str:
         return "Hidden(…)"

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from toolz import unique
 
 from stages.execution import call_digest
-from stages.message import Assistant, Kind, System, Tool, ToolCall, User
+from stages.message import Assistant, Kind, System, Tool, ToolCall, User, is_user_input
+from stages.repair.decoding import decode
 from stages.rules import Rules
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json, optional_members
@@ -112,7 +113,7 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
             found += [(name, text) for text in texts if _stands_for(text, name, tools)]
     if not found:
         return ()
-    schema = msgspec.json.decode(tools[call.name].parameters, type=_Schema).properties
+    schema = tools[call.name].properties
     # Texts in the schema, as an enum or a default, are values, and so are the user's words.
     found = [(n, text) for n, text in found if msgspec.json.encode(text) not in bytes(schema.get(n, Raw(b"")))]
     users = (m for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
@@ -178,10 +179,6 @@ def _words(text: str) -> frozenset[str]:
 
 _LONGEST_PLACEHOLDER = 120
 """Maximum characters of a placeholder."""
-
-
-class _Schema(msgspec.Struct):
-    properties: dict[str, Raw] = {}
 
 
 # Untried values: suggestions for a model that keeps calling a tool with the same value.
@@ -291,7 +288,7 @@ def refused_call(state: State) -> ToolCall | None:
     reply of several calls, those beside the refused one should be made again.
     """
     recent = [*takewhile(lambda m: not isinstance(m, Assistant), reversed(state.history))]
-    if any(isinstance(m, User) and m.kind is Kind.USER_INPUT for m in recent) or len(recent) == len(state.history):
+    if any(map(is_user_input, recent)) or len(recent) == len(state.history):
         return None
     match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
         case Assistant(calls=(call,)), [Tool() as answer] if _refuses(answer, call, state):
@@ -378,7 +375,11 @@ def _single_text(tool: ToolSpec, *, needed: bool) -> str | None:
 
 
 def _value(arguments: str, name: str) -> object:
-    return msgspec.json.decode(msgspec.json.decode(arguments, type=dict[str, Raw]).get(name, Raw(b"null")))
+    """A member of a call's arguments; None if they are no object, as a proxy's client may send any history."""
+    try:
+        return decode(_members, arguments).get(name)
+    except msgspec.DecodeError:
+        return None
 
 
 def _values(text: str) -> Iterator[tuple[str, str]]:

@@ -78,9 +78,17 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
             ledger, executed = settled_outcome(state.ledger, phase.batch, effect, outcome)
             return Success(replace(state, ledger=ledger, phase=executed))
         case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
-            return Failure(_unanswered(effect, outcome.reason))
+            call, unsure, reason = effect.call, effect.in_doubt, outcome.reason
+            if unsure is None:
+                return Failure(ApprovalNeeded(tool=call.name, arguments=call.arguments, reason=reason))
+            return Failure(
+                OutcomeUnknown(tool=unsure.name, arguments=unsure.arguments, call_id=unsure.id, reason=reason)
+            )
         case _:
-            raise ValueError(f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited")
+            problem = f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited"
+            if isinstance(effect, Send):
+                problem += "; the `send` of a backend returns Replied or Undelivered of stages.effect"
+            raise ValueError(problem)
 
 
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
@@ -129,7 +137,7 @@ def interrupt(state: State, *, begun: bool = True) -> State:
         return state.to(Ready())
     awaited = phase.effect if begun and isinstance(phase, Awaiting) else None
     unrun = tuple(cut_short(call, awaited) for call in unanswered_calls(phase.batch))
-    batch = replace(phase.batch, results=phase.batch.results + unrun)
+    batch = phase.batch.with_results(*unrun)
     new = batch_record(batch)
     settled = phase.settled if isinstance(phase, Executed) else None
     earlier = (success_of(settled[0], settled[1].text, state.ledger.turn),) if settled else ()
@@ -175,11 +183,4 @@ def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected
     reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt is not None)
     unrun = NotRun(call_id=ask.call.id, reason=reason)
     remembered = state.note(rejected=(*state.ledger.rejected, ask.digest))
-    return remembered.to(Executed(batch=replace(batch, results=(*batch.results, unrun))))
-
-
-def _unanswered(ask: Ask, reason: str) -> Halt:
-    call, unsure = ask.call, ask.in_doubt
-    if unsure is None:
-        return ApprovalNeeded(tool=call.name, arguments=call.arguments, reason=reason)
-    return OutcomeUnknown(tool=unsure.name, arguments=unsure.arguments, call_id=unsure.id, reason=reason)
+    return remembered.to(Executed(batch=batch.with_results(unrun)))

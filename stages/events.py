@@ -14,6 +14,7 @@ from stages.effect import (
     Execute,
     HandOff,
     NeedsInput,
+    NotRun,
     Outcome,
     Rejected,
     Replied,
@@ -25,10 +26,10 @@ from stages.effect import (
     Undelivered,
 )
 from stages.halt import Halt
-from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge
+from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge, is_user_input
 from stages.offer import why_held
 from stages.reasoning import split_reasoning
-from stages.state import MAIN, Awaiting, Compaction, Completed, Done, Ending, Executed, State, SummaryOrder
+from stages.state import MAIN, Awaiting, Batch, Compaction, Completed, Done, Ending, Executed, State, SummaryOrder
 from stages.tokens import tokens_of
 from stages.view.prefix_reuse import Cause, prefix_loss
 from stages.wire.deltas import Delta
@@ -330,17 +331,32 @@ def observe(before: State, after: State, outcome: Outcome | None = None) -> tupl
     unsummarized = (SummaryFailed(problem=problem) for problem in failed)
     grown = (MessageAdded(message=message) for message in added)
     fallen = (FellBack(reason=after.ledger.fallback),) if after.ledger.fallback != before.ledger.fallback else ()
-    steered = (Steered(text=m.text) for m in added if isinstance(m, User) and m.kind is Kind.USER_INPUT)
+    steered = (Steered(text=m.text) for m in added if is_user_input(m))
     return (
         *_answers(before, outcome),
         *grown,
         *said,
+        *(_not_run(before, after, added) if outcome is None else ()),
         *steered,
         *fallen,
         *unsummarized,
         *(HistoryCompacted(compaction=c) for c in shortened),
         *_arrival(before, after),
     )
+
+
+def _not_run(before: State, after: State, added: tuple[Message, ...]) -> tuple[ToolsReturned, ...]:
+    """The results of calls that the turn itself answered, such as one that a person has rejected before."""
+    known = {result.call_id for result in _batch(before).results}
+    waiting = (result for result in _batch(after).results if isinstance(result, NotRun))
+    answers = (m for m in added if isinstance(m, Tool) and m.status == "not_run" and not is_nudge(m))
+    over = (NotRun(call_id=m.call_id, reason=m.text.removeprefix("[NotRun] ")) for m in answers)
+    new = tuple(result for result in (*waiting, *over) if result.call_id not in known)
+    return (ToolsReturned(results=new),) if new else ()
+
+
+def _batch(state: State) -> Batch:
+    return state.phase.batch if isinstance(state.phase, Awaiting | Executed) else Batch()
 
 
 def _answers(before: State, outcome: Outcome | None) -> tuple[Event, ...]:

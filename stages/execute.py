@@ -131,7 +131,7 @@ def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:
         if (spec := specs.get(call.name)) and (spec.approval or unknown_outcome(spec, state.ledger) is not None)
     )
     unrun = tuple(NotRun(call_id=call.id, reason=nudges.rejected_before(call.name)) for call in wanting)
-    return replace(batch, results=batch.results + unrun)
+    return batch.with_results(*unrun)
 
 
 def _open(rules: Rules, state: State) -> tuple[ToolCall, ...]:

@@ -103,7 +103,7 @@ def capped(batch: Batch, most: int) -> Batch:
     refused = {result.call_id for result in batch.results}
     excess = (call for call in batch.calls[most:] if call.id not in refused)
     unrun = tuple(NotRun(call_id=call.id, reason=nudges.too_many_calls(call.name, most)) for call in excess)
-    return replace(batch, results=batch.results + unrun) if unrun else batch
+    return batch.with_results(*unrun) if unrun else batch
 
 
 def without_terminal(batch: Batch, specs: Specs) -> Batch:
@@ -117,11 +117,9 @@ def without_terminal(batch: Batch, specs: Specs) -> Batch:
     left = unanswered_calls(batch)
     if not left or any(not _is(call, "terminal", specs) for call in left):
         return batch
-    reason = _why_not_end(batch, specs)
-    if not reason:
+    if not (reason := _why_not_end(batch, specs)):
         return batch
-    unrun = tuple(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left)
-    return replace(batch, results=batch.results + unrun)
+    return batch.with_results(*(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left))
 
 
 def _why_not_end(batch: Batch, specs: Specs) -> str:
@@ -291,7 +289,7 @@ def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
     if not ask.problem:
         return Awaiting(effect=replace(ask, problem=problem), batch=batch)
     unrun = NotRun(call_id=ask.call.id, reason=nudges.badly_edited(ask.call.name, problem))
-    return Executed(batch=replace(batch, results=(*batch.results, unrun)))
+    return Executed(batch=batch.with_results(unrun))
 
 
 def edit_accepted(phase: Edited) -> Executed:
@@ -376,13 +374,9 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     cleared = _instead(batch, happened)
     earlier = cleared is batch
     if earlier and call_digest(unsure) == call_digest(ask.call):
-        return ledger, Executed(batch=_with_result(batch, replace(happened, call_id=ask.call.id)))
+        return ledger, Executed(batch=batch.with_results(replace(happened, call_id=ask.call.id)))
     unrun = NotRun(call_id=ask.call.id, reason=nudges.happened_before(ask.call.name, unsure.arguments))
-    return ledger, Executed(batch=_with_result(cleared, unrun), settled=(unsure, happened) if earlier else None)
-
-
-def _with_result(batch: Batch, result: CallResult) -> Batch:
-    return replace(batch, results=(*batch.results, result))
+    return ledger, Executed(batch=cleared.with_results(unrun), settled=(unsure, happened) if earlier else None)
 
 
 def _instead(batch: Batch, found: CallResult) -> Batch:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.arithmetic import (
@@ -21,7 +21,7 @@ from stages.arithmetic import (
 from stages.budget import over_budget
 from stages.candidates import placeholder_arguments, values_to_try
 from stages.halt import PrerequisitesSkipped, StepsSkipped
-from stages.message import Assistant, Kind, Tool, ToolCall, User
+from stages.message import Assistant, Kind, Tool, ToolCall, is_user_input
 from stages.nudges import asked_back
 from stages.objection import (
     Custom,
@@ -64,7 +64,7 @@ from stages.rules import (
 )
 from stages.schema import Check, Misfit, checker
 from stages.schema.canonical_json import canonical
-from stages.schema.value import Json, optional_members
+from stages.schema.value import Json
 from stages.seen import (
     everything_given,
     given_latest_first,
@@ -340,14 +340,9 @@ def grounding(rules: Rules) -> Guard:
 def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) -> Ungrounded:
     # No other values are suggested while a person has to decide about a call of this tool.
     waits = unknown_outcome(tool, state.ledger) is not None
-    optional = optional_members(msgspec.json.decode(tool.parameters, type=dict))
+    optional = tool.optional
     values = tuple(
-        Unseen(
-            argument=b.argument,
-            value=_json(value),
-            sources=b.sources,
-            optional=b.argument in optional,
-        )
+        Unseen(argument=b.argument, value=_json(value), sources=b.sources, optional=b.argument in optional)
         for b, value in made_up
     )
     seen = tuple(
@@ -423,7 +418,7 @@ def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
     asked = {name: value for name, value in values.items() if name not in listed and not (again and _worked_out(value))}
     given = [(name, value) for name, value in asked.items() if _parts(value)]
     return tuple(
-        Unseen(argument=name, value=msgspec.json.encode(value).decode())
+        Unseen(argument=name, value=_json(value))
         for name, value in given
         if len(unseen_values(parts := _parts(value), Grounded(argument=name), state)) == len(parts)
     )
@@ -459,9 +454,8 @@ _NUMERIC = re.compile(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
 
 def _listed(tool: ToolSpec) -> frozenset[str]:
     """The arguments whose values are listed in the schema."""
-    kinds = msgspec.json.decode(tool.parameters, type=dict[str, Raw]).get("properties")
-    found = msgspec.json.decode(kinds, type=dict[str, dict[str, object]]) if kinds else {}
-    return frozenset(name for name, kind in found.items() if kind.keys() & {"enum", "const", "$ref"})
+    kinds = ((name, msgspec.json.decode(kind, type=dict[str, object])) for name, kind in tool.properties.items())
+    return frozenset(name for name, kind in kinds if kind.keys() & {"enum", "const", "$ref"})
 
 
 # Placeholders: no call with a placeholder as an argument, such as `<customer_id>`.
@@ -492,7 +486,7 @@ def no_echoes(tool: str, argument: str) -> Guard:
     """Object to calls of the tool whose argument repeats the user's last message. Counts as a refusal."""
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        said = next((m for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), None)
+        said = next(filter(is_user_input, reversed(state.history)), None)
         if said is None:
             return []
         words = _words(said.text)
@@ -571,7 +565,7 @@ def _times(call: ToolCall, state: State, *, written: bool, most: int) -> int:
     turns = turns if written else turns[:1]
     if len(turns) <= answered:
         return answered
-    asked = next((m.turn for m in reversed(state.history) if isinstance(m, User) and m.kind is Kind.USER_INPUT), 0)
+    asked = next((m.turn for m in reversed(state.history) if is_user_input(m)), 0)
     return max(answered, sum(turn > asked for turn in turns))
 
 

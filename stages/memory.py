@@ -14,7 +14,7 @@ from stages.compaction.conversation import pruned_conversation
 from stages.compaction.history import exchange_around
 from stages.deliver import interrupt
 from stages.halt import CannotFit
-from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User, turn_of
+from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User, is_user_input, turn_of
 from stages.nudges import as_data, quote, remembered
 from stages.state import Done, Ready, State
 from stages.tokens import Report
@@ -47,7 +47,7 @@ def with_facts(state: State, facts: Iterable[Fact]) -> State:
     """The state with the facts message before its last message, if that is the user's request, else at the end."""
     history = state.history
     last = history[-1] if history else None
-    at = len(history) - (isinstance(last, User) and last.kind is Kind.USER_INPUT)
+    at = len(history) - (last is not None and is_user_input(last))
     message = facts_message(facts, history[:at])
     if message is None:
         return state
@@ -213,6 +213,6 @@ def _open_calls(history: History) -> tuple[ToolCall, ...]:
 
 def title(history: History) -> str:
     """The beginning of the first request of the user, in one printable line; empty if there is none."""
-    asked = (m.text for m in history if isinstance(m, User) and m.kind is Kind.USER_INPUT)
+    asked = (m.text for m in history if is_user_input(m))
     line = " ".join(next(asked, "").split())
     return quote("".join(filter(str.isprintable, line)), _TITLE)

@@ -11,7 +11,7 @@ a long history (`gc=False`).
 import re
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import Literal, TypeGuard, get_args
 
 from msgspec import Struct
 
@@ -187,6 +187,11 @@ def messages_with_calls(history: History) -> Iterator[tuple[Message, ToolCall | 
 def turn_of(message: Message) -> int:
     """The number of the model call that the message belongs to; 0 for messages from before the first."""
     return 0 if isinstance(message, System) else message.turn
+
+
+def is_user_input(message: Message) -> TypeGuard[User]:
+    """Whether the user said it; forge's nudges, notes and summaries have the same role."""
+    return isinstance(message, User) and message.kind is Kind.USER_INPUT
 
 
 def is_nudge(message: Message) -> bool:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.candidates import (
@@ -33,7 +32,6 @@ from stages.rules import (
     welcomes_words,
     with_spoken,
 )
-from stages.schema.value import optional_members
 from stages.seen import all_numbers, values_for, with_shown
 from stages.state import Held, Ledger, SourceValues, State
 from stages.tool import RECALL, ToolSpec
@@ -214,7 +212,7 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     spec = rules.tool(refused.name) if refused else None
     if spec is None or spec.repeatable:
         return so_far
-    if msgspec.json.decode(spec.parameters, type=_Parameters).properties:
+    if spec.properties:
         # Grounded values are chosen from a list, from which `looked_up_values` removes it.
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
@@ -225,10 +223,6 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
         return left if any(map(_looks, left.tools)) else so_far
     left = _only(so_far, lambda tool: tool.name != spec.name)
     return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
-
-
-class _Parameters(Struct):
-    properties: dict[str, Raw] = {}
 
 
 # The narrowings of values: fewer values for an argument of a tool that stays on offer. The same calls stay legal.
@@ -245,7 +239,7 @@ def seen_values(rules: Rules, _: State, so_far: Offer) -> Offer:
     """
     left, seen = _MOST_LISTED, dict[str, Mapping[str, SourceValues]]()
     for tool in (so_far.tools or rules.tools) if so_far.shown else ():
-        optional = optional_members(msgspec.json.decode(tool.parameters, type=dict)) if tool.grounded else ()
+        optional = tool.optional if tool.grounded else ()
         values = {b.argument: values_for(b, so_far.shown) for b in tool.grounded if b.argument not in optional}
         count = sum(len(one.texts or ()) + len(one.numbers or ()) for one in values.values())
         if 0 < count <= left:

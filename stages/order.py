@@ -112,7 +112,7 @@ _raw_members: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[s
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """`tool` changes what another has looked at; with `match_arg`, only if both calls have the same value for it."""
+    """`tool` makes results of another out of date; with `match_arg`, only if both calls have the same value for it."""
 
     tool: str
     match_arg: str | None = None
@@ -127,14 +127,14 @@ class Use(Struct, frozen=True, kw_only=True):
 
     - `at_step` n: the n-th successful call of the run must be of this tool.
     - `after`: tools that must have succeeded already; `before`: tools that must not have succeeded yet.
-    - `again_after`: tools that change what this one has found. After one of them has succeeded, earlier successes of
-      this tool count no more, neither as steps nor as prerequisites: it has to be called again.
+    - `again_after`: tools that make its results out of date. Once one of them has succeeded, earlier successes of this
+      tool no longer count, as steps or as prerequisites: it must be called again.
     - `at_least`: minimum number of successes before a terminal tool may be called; `at_most`: maximum.
-    - `distinct`: for `at_least` the same call counts once: "each of the three" is not two of them and one again.
+    - `distinct`: a repeated call counts once towards `at_least`.
     - `each_of`: values that another tool lists; it must have succeeded with each before a terminal tool may be called.
     - `consecutive` False: not twice in a row.
-    - `counts_if`: when an answer of it counts, as a step and as a prerequisite. One that does not count makes earlier
-      ones to the same call count no more.
+    - `counts_if`: which results count, as a step and as a prerequisite. One that does not count cancels earlier ones of
+      the same call.
     """
 
     tool: str
@@ -170,7 +170,7 @@ class Use(Struct, frozen=True, kw_only=True):
 def current_successes(
     order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...] = ()
 ) -> tuple[Success, ...]:
-    """The successes that count: their answers do, and nothing that they looked at has been changed since.
+    """The successes that count: their results do, and nothing has made them out of date since.
 
     The calls `ahead`, which run next, are treated as if they had succeeded.
     """
@@ -197,7 +197,7 @@ def current_successes(
 
 
 def judged_tools(order: tuple[Use, ...]) -> frozenset[str]:
-    """The tools with a rule on which of their answers count."""
+    """The tools with a rule on which of their results count."""
     return frozenset(use.tool for use in order if use.counts_if)
 
 
@@ -213,7 +213,7 @@ def judged_by(order: tuple[Use, ...], call: ToolCall, result: str) -> JudgedResu
 def _convincing(
     order: tuple[Use, ...], successes: tuple[Success, ...], ahead: tuple[ToolCall, ...]
 ) -> tuple[Success, ...]:
-    """The successes whose answers count; if a call was repeated, its last answer decides."""
+    """The successes whose results count; for a repeated call, the last result decides."""
     judged = judged_tools(order)
     if not judged:
         return successes

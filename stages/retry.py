@@ -58,7 +58,7 @@ class Backoff(Struct, frozen=True, kw_only=True):
         fault = tries.faults[-1]
         loads = sum(map(_is_loading, tries.faults))
         failed = len(tries.faults) - loads
-        if not _is_loading(fault) and failed >= min(self.attempts, _worth(tries.faults)):
+        if not _is_loading(fault) and failed >= min(self.attempts, _max_attempts(tries.faults)):
             return None
         if fault.retry_after is None:
             step = self.first * 2.0 ** min(loads if _is_loading(fault) else failed - 1, 30)
@@ -76,7 +76,7 @@ def _is_loading(fault: Fault) -> bool:
     return fault.status == 503 and _LOADING.search(fault.body) is not None
 
 
-def _worth(faults: tuple[Fault, ...]) -> float:
+def _max_attempts(faults: tuple[Fault, ...]) -> float:
     """Maximum number of attempts for this kind of fault; infinite if only the policy's own maximum applies."""
     fault = faults[-1]
     match fault.kind:

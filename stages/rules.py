@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 from msgspec.structs import replace
 
 from stages.effect import Budget, Price
-from stages.message import FAILURES, Kind, Message, Tool, ToolCall, User, outcome_of
+from stages.message import FAILURES, Tool, ToolCall, is_user_input, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.progress import RepeatPolicy
@@ -35,7 +35,7 @@ def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
     known, before = _known(wanted, state)
     history = state.history[known:]
     errors = [m.text for m in history if isinstance(m, Tool) and _failed(m)]
-    asked = [_WORDS.findall(m.text.lower()) for m in history if _asks(m)]
+    asked = [_WORDS.findall(m.text.lower()) for m in history if is_user_input(m)]
     left = wanted.difference(before.named)
     found = {name for name in left if _in_errors(name, errors) or any(_all_in(name, said) for said in asked)}
     return wanted & found.union(before.named)
@@ -44,7 +44,7 @@ def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
 def times_asked(state: State) -> int:
     """Number of user messages."""
     known, before = _known((), state)
-    return before.asked + sum(map(_asks, state.history[known:]))
+    return before.asked + sum(map(is_user_input, state.history[known:]))
 
 
 def with_spoken(names: Collection[str], state: State) -> State:
@@ -64,10 +64,6 @@ def _known(names: Collection[str], state: State) -> tuple[int, Spoken]:
     spoken = state.memo.spoken
     known = known_messages(state.history, spoken.length, spoken.last) if {*spoken.tools}.issuperset(names) else 0
     return known, spoken if known else Spoken()
-
-
-def _asks(message: Message) -> bool:
-    return isinstance(message, User) and message.kind is Kind.USER_INPUT
 
 
 def _failed(answer: Tool) -> bool:
@@ -96,10 +92,10 @@ InDoubtPolicy = Literal["report", "ask"]
 """When a person is asked about a call whose outcome is unknown, because it was started and may have taken effect.
 
 - `ask`: before the model's next turn.
-- `report`: the model is told and continues with other tools; the person is asked before the next call of that tool,
-  whatever its arguments, and immediately if the run cannot end without the tool.
+- `report`: the model is told and continues with other tools. A person is asked before the next call of that tool,
+  whatever its arguments, or at once if the run cannot end without the tool.
 
-With nobody to ask, the run ends as `OutcomeUnknown`. Calls of tools that only read, or are idempotent, are retried.
+If nobody can be asked, the run ends as `OutcomeUnknown`. Calls of tools that only read, or are idempotent, are retried.
 """
 
 TextPolicy = Literal["nudge", "accept"]
@@ -293,7 +289,7 @@ def succeeded_names(ledger: Ledger) -> tuple[str, ...]:
 
 
 def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
-    """The given tools that have succeeded, but whose successes are all out of date."""
+    """The given tools that have succeeded, but with results that are all out of date."""
     if not any(use.again_after for use in rules.order):
         return ()
     gone = {*succeeded_names(ledger)} - {one.name for one in current_successes(rules.order, ledger.successes)}
@@ -302,7 +298,7 @@ def outdated(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, .
 
 
 def denied(rules: Rules, ledger: Ledger, names: Iterable[str]) -> tuple[str, ...]:
-    """The given tools whose latest result does not count by their own rule, with no write since."""
+    """The given tools whose latest result does not count, with no write since."""
     judged = judged_tools(rules.order)
     latest = _latest_since_write(rules, ledger) if judged else {}
     return tuple(name for name in names if name in judged and name in latest and not latest[name].passed)

@@ -25,7 +25,7 @@ def send(rules: Rules) -> Stage:
     @on(Prepared)
     def stage(state: State, phase: Prepared) -> State | Halt:
         ledger = state.ledger
-        if ledger.in_doubt and (asking := _decision(rules, state)):
+        if ledger.in_doubt and (asking := _question(rules, state)):
             return asking
         if spent := over_budget(rules, ledger):
             return spent
@@ -38,7 +38,7 @@ def send(rules: Rules) -> Stage:
     return stage
 
 
-def _decision(rules: Rules, state: State) -> State | Halt | None:
+def _question(rules: Rules, state: State) -> State | Halt | None:
     """The question about a call with an unknown outcome, which comes before the model call, or the end of the run.
 
     The call is asked about under a new id, as a call of its own in the history. None: nothing needs to be asked.

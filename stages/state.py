@@ -144,6 +144,10 @@ class Batch(Struct, frozen=True, kw_only=True, gc=False):
         """The calls, in the order in which the model made them."""
         return self.said.calls
 
+    def with_results(self, *more: CallResult) -> Self:
+        """The batch with further results."""
+        return replace(self, results=self.results + more)
+
 
 class Awaiting(Struct, frozen=True, kw_only=True, gc=False, tag="awaiting"):
     """An effect must be performed. `batch` is the batch of an `Execute` or `Ask`, `summary` the purpose of a `Send`.

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 ToolEffect = Literal["read", "write", "terminal"]
@@ -71,6 +72,29 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     def retriable(self) -> bool:
         """Whether a call whose outcome is unknown may be retried."""
         return self.effect == "read" or self.idempotent
+
+    @property
+    def properties(self) -> dict[str, Raw]:
+        """The schema of each parameter, in the order of declaration. DecodeError for a schema without a valid form."""
+        return _schema.decode(self.parameters).properties
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The names of the parameters that a call must have."""
+        return msgspec.json.decode(_schema.decode(self.parameters).required, type=tuple[str, ...])
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The names of the other parameters."""
+        return frozenset(self.properties).difference(self.required)
+
+
+class _Schema(Struct):
+    properties: dict[str, Raw] = {}
+    required: Raw = Raw(b"[]")
+
+
+_schema = msgspec.json.Decoder(_Schema)
 
 
 RECALL = ToolSpec(

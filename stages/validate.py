@@ -79,7 +79,7 @@ def validate(
         ledger = sifted.state.ledger
         calls = _numbered(reading.calls, ledger.ids)
         ids = ledger.ids + len(calls)
-        if [judged for judged in reading.calls if judged.wrong]:
+        if any(judged.wrong for judged in reading.calls):
             noted = replace(sifted, state=sifted.state.note(ids=ids))
             return _bad_calls(noted, phase.reply, calls, rules, say)
         said = replace(reading.said, calls=calls, turn=ledger.turn)

@@ -33,7 +33,10 @@ from stages.message import User
 from stages.state import State
 from tests.flows import Desk
 
-SENTENCE = "the run's budget of calls is spent after 1 model call; done: nothing; pending: look"
+SENTENCE = (
+    "the run's budget of calls is spent after 1 model call; done: nothing; pending: look. "
+    "To allow more, raise max_iterations (limits=Limits(…))"
+)
 
 
 def spent() -> Result[Finished, Halted]:

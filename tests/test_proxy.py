@@ -20,7 +20,7 @@ from forge.proxy.info import Tally
 from forge.proxy.policy_file import policy_from_toml
 from forge.testing import Scripted
 from stages.options import OptionError
-from tests.scripted_model import Line, ScriptedModel, completion, hanging, whole
+from tests.scripted_model import Line, ScriptedModel, chunk, completion, hanging, streamed, whole
 
 LOOK: dict[str, Any] = {
     "type": "function",
@@ -505,6 +505,18 @@ async def test_the_clients_credential_goes_on_and_no_other() -> None:
         assert (await there.post("/v1/chat/completions", asked(), authorization="Bearer wrong"))[0] == 401
         assert (await there.post("/v1/chat/completions", asked(), x_api_key="door-key"))[0] == 200
         assert "authorization" not in there.model.headers[0]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_key_that_the_backend_repeats_in_an_error_does_not_reach_the_client(stream: bool) -> None:
+    """Whatever the status of the error, whole or as an event, before or after the first words."""
+    told = {"error": {"message": "Incorrect API key provided: own-key-0123456789", "type": "auth"}}
+    script = (whole(told, 401), whole(told), streamed(told), streamed(chunk({"content": "Hm"}), told))
+    async with behind(*script, backend_api_key="own-key-0123456789") as there:
+        for _ in script:
+            body = (await there.post("/v1/chat/completions", asked(stream=stream, tools=[])))[1]
+            assert b"own-key" not in body
+            assert stream is False or b"Incorrect API key provided: ***" in body
 
 
 def test_a_proxy_that_others_reach_needs_a_key_or_a_word() -> None:

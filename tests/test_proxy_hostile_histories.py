@@ -14,7 +14,7 @@ from forge.proxy.policy_file import policy_from_toml
 from forge.proxy.turn import Again, Exhausted, Judgement, Turn, judged, opening
 from stages.effect import RawCall, Reply, Request
 from stages.wire.server.request import ServerRequest
-from stages.wire.server_wires import CHAT
+from stages.wire.server_wires import CHAT, MESSAGES
 
 Sent = dict[str, Any]
 
@@ -160,3 +160,21 @@ def test_nobody_looks_for_more_than_a_thousand_values_of_an_argument() -> None:
     asked = turn('[tools.pick]\ngrounded = "paths"', says(call("search", q=".")), result("p0"))
     many = work(asked, makes("pick", [f"x{n}" for n in range(4000)], argument="paths"))
     assert many < 4 * work(asked, makes("pick", [f"x{n}" for n in range(1000)], argument="paths"))
+
+
+def test_a_failed_call_whose_arguments_are_no_object_breaks_no_later_offer() -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    told = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "read", "input": [1]}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": True}]},
+    ]
+    tools = [{"name": name, "input_schema": schema} for name in ("read", "edit")]
+    body = {"model": "m", "max_tokens": 9, "messages": told, "tools": tools}
+    request = MESSAGES.decode_request(msgspec.json.encode(body))
+    assert isinstance(request, ServerRequest)
+    policy = policy_from_toml('required_steps = ["read"]\nterminal_tool = "edit"').general
+    judge = ReplyJudges(max_retries=2, search_text=True).of(request, policy)
+    state = opening(request, 2, asked=True, ledger=judge.applied.ledger(request.history))
+    asked = Turn(given=request, request=request, judge=judge, setup=Setup(), model="", same=True, constrains=True)
+    assert answered(Again(turn=asked, state=state, request=Request()), makes("edit", "a")).calls == ()

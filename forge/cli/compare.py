@@ -87,14 +87,17 @@ def run_ablate(options: argparse.Namespace) -> int:
     for row in rows:
         turns = ", ".join(str(acted.turn) for acted in row.acted)
         over = ", ".join(f"turn {acted.turn}" for acted in row.acted if acted.ends)
-        table.add_row(Text(row.guardrail), Text(row.does), turns or "-", over or "-")
-    console.print(table)
+        if row.acted:
+            table.add_row(Text(row.guardrail), Text(row.does), turns, over or "-")
+    if table.row_count:
+        console.print(table)
+    if idle := ", ".join(row.guardrail for row in rows if not row.acted):
+        console.print(Text(f"Without effect in this run: {idle}"), soft_wrap=True)
     for row in rows:
         for acted in row.acted:
             console.print(Text(f"turn {acted.turn}, {row.guardrail}", style="bold"))
             console.print(Text(f"       did  {printable(str(acted.did))}"), soft_wrap=True)
             console.print(Text(f"   without  {printable(str(acted.without))}"), soft_wrap=True)
-    console.print(
-        Text("Each decision is repeated from the recorded state; later effects of the change are unknown.", style="dim")
-    )
+    known = "Each decision is repeated from the recorded state; later effects of the change are unknown."
+    console.print(Text(known, style="dim"), soft_wrap=True)
     return 0

@@ -61,7 +61,7 @@ from forge.runtime.runs import accepted
 from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Results, Unanswered
 from stages.events import Stamped
-from stages.halt import Halt
+from stages.halt import BackendFailed, Halt
 from stages.memory import with_facts
 from stages.message import User
 from stages.state import Awaiting, Done, Ending, Ready, State
@@ -416,22 +416,31 @@ class Runs:
             cursor = page.cursor
 
     async def retry(self, run: str) -> None:
-        """Resume a failed run from its last recorded step, once the cause of the failure is fixed."""
-        row = await self._last(run)
-        if _STATES.get(row.status) != "failed":
-            state = (await self.get(run)).state
-            raise RunError(f"only a failed run can be retried; the run {run} is {state}", "wrong-state")
-        # Whoever retries it wants it to go on, even if it was cancelled before it failed, or after.
-        await self._database.client.update_workflow_attributes_async(segment_id(run, 0), {"cancel": False}, merge=True)
-        await self._rewound(row)
+        """Resume a run from its last recorded step, once what stopped it is fixed.
 
-    async def _rewound(self, row: SegmentRow) -> None:
-        """Enqueue the segment again, to resume from its last recorded step."""
+        A run that failed, or one that halted because its model's server gave no answer: that call is made again.
+        """
+        row = await self._last(run)
+        known = await self.get(run)
+        unanswered = isinstance(known.halt, BackendFailed) and not known.followed_by
+        if known.state != "failed" and not unanswered:
+            why = f", and continues in {known.followed_by}" if known.followed_by else ""
+            raise RunError(
+                "only a run that failed, or whose model's server gave no answer, can be retried; "
+                f"the run {run} is {known.state}{why}",
+                "wrong-state",
+            )
+        # Whoever retries it wants it to go on, even if it was cancelled before it ended, or after.
+        await self._database.client.update_workflow_attributes_async(segment_id(run, 0), {"cancel": False}, merge=True)
+        await self._rewound(row, last=unanswered)
+
+    async def _rewound(self, row: SegmentRow, *, last: bool = False) -> None:
+        """Enqueue the segment again, to resume after its last recorded step; `last`: by performing that step again."""
         steps = await self.steps(row.id)
         first = await self._first(_run(row.id))
         await self._database.client.rewind_workflow_async(
             row.id,
-            start_step=steps[-1].number + 1 if steps else 1,
+            start_step=steps[-1].number + (0 if last else 1) if steps else 1,
             application_version=VERSION,
             queue_name=queue_of(str(first.attributes.get("workflow", ""))),
         )

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Literal, TypeVar, assert_never
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from returns.result import Failure, Result, Success
 
 from forge.errors import JournalError, checked_options, explain
@@ -202,13 +202,9 @@ def offers(offered: Offer) -> Move:
     return Move(kind="offers", detail=", ".join(_choice(tool, offered) for tool in offered.tools) or "nothing")
 
 
-class _Schema(Struct):
-    properties: dict[str, dict[str, object] | bool] = {}
-
-
 def _choice(tool: ToolSpec, offered: Offer) -> str:
-    properties = msgspec.json.decode(tool.parameters, type=_Schema).properties
-    limited = [f"{name}: {' or '.join(map(str, _values(kind)))}" for name, kind in properties.items() if _values(kind)]
+    listed = {name: _listed_values(kind) for name, kind in tool.properties.items()}
+    limited = [f"{name}: {' or '.join(map(str, values))}" for name, values in listed.items() if values]
     limited += [f"{name}: a value that was seen" for name in offered.seen.get(tool.name, ())]
     if tried := offered.tried.get(tool.name):
         limited.append(f"not {' or '.join(sorted(tried))}")
@@ -217,8 +213,9 @@ def _choice(tool: ToolSpec, offered: Offer) -> str:
     return f"{tool.name} ({', '.join(limited)})" if limited else tool.name
 
 
-def _values(schema: dict[str, object] | bool) -> list[object]:
-    values = schema.get("enum", []) if isinstance(schema, dict) else []
+def _listed_values(kind: Raw) -> list[Json]:
+    schema: Json = msgspec.json.decode(kind)
+    values = schema.get("enum") if isinstance(schema, dict) else None
     return values if isinstance(values, list) else []
 
 

@@ -50,7 +50,7 @@ class Route(Struct, frozen=True):
     wire: ServerWire = CHAT
 
 
-def refuse_open_house(options: ProxyOptions) -> None:
+def refuse_without_key(options: ProxyOptions) -> None:
     """ForgeError if other machines can reach the proxy without a key, unless `insecure` allows it."""
     if not (is_loopback(options.host) or options.api_key or options.insecure):
         raise ForgeError(

@@ -4,13 +4,16 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
 from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, status_fault, tls_reason
+from forge.masking import masked_fault
 from forge.proxy.endpoint_client import (
     BrokenAnswerError,
     EndpointClient,
@@ -34,6 +37,8 @@ from stages.effect import Fault
 from stages.repair.decoding import decode
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
+
+_H = TypeVar("_H", Heard, Refusal, Heard | Refusal)
 
 _PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
 """Content encodings; the proxy requests none of them."""
@@ -71,7 +76,7 @@ class HttpUpstream:
         reply = self._wire.decode(raw)
         if isinstance(reply, Fault):
             streamed = streamed_reply(self._wire, raw)
-            return Refusal(reply, raw) if streamed is None else Whole(streamed)
+            return self._masked(Refusal(reply, raw)) if streamed is None else Whole(streamed)
         return Whole(reply, raw)
 
     async def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
@@ -118,7 +123,7 @@ class HttpUpstream:
                 return
             for heard in hearing.hear(chunk):
                 if heard.raw or heard.pieces:
-                    yield heard
+                    yield self._masked(heard)
                 events += 1
                 if events % _EVENTS_AT_ONCE == 0:
                     await asyncio.sleep(0)
@@ -126,7 +131,21 @@ class HttpUpstream:
                 yield Refusal(Fault(kind="too_large", detail=f"the stream has more than {_EVENTS_LIMIT} events"))
                 return
         for last in hearing.end():
-            yield last
+            yield self._masked(last)
+
+    def _masked(self, heard: _H) -> _H:
+        """The same without the backend's credential, which a server may repeat in an error with any status."""
+        hidden = self._endpoint.hidden
+        match heard:
+            case _ if not hidden:
+                return heard
+            case Refusal(fault=fault, raw=raw):
+                return replace(heard, fault=masked_fault(fault, hidden), raw=hidden.without_bytes(raw))
+            case Heard(pieces=pieces, raw=raw) if any(isinstance(piece, Fault) for piece in pieces):
+                shown = (masked_fault(piece, hidden) if isinstance(piece, Fault) else piece for piece in pieces)
+                return replace(heard, pieces=tuple(shown), raw=hidden.without_bytes(raw))
+            case _:
+                return heard
 
     async def _posted(self, post: Post, body: bytes) -> OpenRequest:
         headers = post.forwarded.headers if post.body else ()

@@ -16,7 +16,7 @@ from stages.message import ToolCall
 from stages.options import did_you_mean
 from stages.reading.provenance import Sift, sieve
 from stages.reading.replies import ReplyRead, reader
-from stages.reading.toolset import Toolset, parameters_of
+from stages.reading.toolset import Toolset
 from stages.rescue.holding import Holding
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import indexed, name_search
@@ -151,7 +151,7 @@ def _judged_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tu
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:
     """The names of its parameters; empty if the client's schema is invalid."""
     try:
-        return parameters_of(spec)
+        return tuple(spec.properties)
     except msgspec.DecodeError:
         return ()
 

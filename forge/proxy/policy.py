@@ -17,7 +17,6 @@ from stages.message import History, Tool, messages_with_calls
 from stages.objection import Guard
 from stages.options import AtLeastOne
 from stages.order import Change, Use
-from stages.reading.toolset import parameters_of
 from stages.recounting import last_question, recount
 from stages.rules import OnViolation, Rules
 from stages.state import Cleared, Ledger
@@ -184,10 +183,10 @@ def _lacking(policy: ModelPolicy, known: Mapping[str, ToolSpec]) -> Iterator[str
     for name, own in policy.tools.items():
         for needed in _prerequisites(own) if name in known else ():
             both = (known[name], known[needed.tool]) if needed.tool in known and needed.match_arg else ()
-            lacking = (tool.name for tool in both if needed.match_arg not in parameters_of(tool))
+            lacking = (tool.name for tool in both if needed.match_arg not in tool.properties)
             yield from (f"the argument {needed.match_arg} of {tool}" for tool in lacking)
     for use in policy.order:
-        if use.each_of and use.tool in known and use.each_of.argument not in parameters_of(known[use.tool]):
+        if use.each_of and use.tool in known and use.each_of.argument not in known[use.tool].properties:
             yield f"the argument {use.each_of.argument} of {use.tool}"
 
 
@@ -220,7 +219,7 @@ def _can_be_met(needed: Prerequisite | Change, tool: ToolSpec, known: Mapping[st
     """Whether the needed tool exists, and both tools have the argument that must match."""
     if needed.tool not in known or needed.match_arg is None:
         return needed.tool in known
-    return all(needed.match_arg in parameters_of(one) for one in (tool, known[needed.tool]))
+    return all(needed.match_arg in one.properties for one in (tool, known[needed.tool]))
 
 
 def _sources(bound: Grounded, known: Mapping[str, ToolSpec]) -> tuple[str, ...] | None:
@@ -233,19 +232,14 @@ def _among(use: Use, known: Mapping[str, ToolSpec]) -> Use:
     after, before = (tuple(name for name in names if name in known) for names in (use.after, use.before))
     changes = tuple(one for one in use.changes if _can_be_met(one, known[use.tool], known))
     each = use.each_of
-    listed = each and each.tool in known and each.argument in parameters_of(known[use.tool])
+    listed = each and each.tool in known and each.argument in known[use.tool].properties
     return replace(use, after=after, before=before, again_after=changes, each_of=each if listed else None)
-
-
-class _Schema(Struct):
-    properties: dict[str, Raw] = {}
-    required: tuple[str, ...] = ()
 
 
 def _readable(tool: ToolSpec) -> ToolSpec:
     """The tool with a readable schema: clients may send anything."""
     try:
-        msgspec.json.decode(tool.parameters, type=_Schema)
+        _ = tool.properties, tool.required
     except (msgspec.DecodeError, UnicodeError):
         return replace(tool, parameters=NO_PARAMETERS)
     return tool

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from forge.backends import named
 from forge.connection import AnyBackend, Connection, Setup
 from forge.door.listening import Server
+from forge.masking import Hidden
 from forge.observation import observe_with
-from forge.proxy.app import App, refuse_open_house
+from forge.proxy.app import App, refuse_without_key
 from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.http_upstream import HttpUpstream
@@ -51,7 +52,7 @@ class ProxyServer(Server):
     ) -> None:
         self._backend = named(backend) if isinstance(backend, str) else backend
         self._options, self._watch = options or ProxyOptions(), watch
-        refuse_open_house(self._options)
+        refuse_without_key(self._options)
         super().__init__(self._options)
 
     async def _application(self, opening: AsyncExitStack) -> App:
@@ -80,6 +81,9 @@ async def _application(
 ) -> AsyncIterator[tuple[App, Service]]:
     """The application in front of that connection, and its service."""
     endpoint, tally = connection.endpoint, Tally()
+    if endpoint is not None and options.backend_api_key:
+        endpoint = replace(endpoint, hidden=endpoint.hidden | Hidden((options.backend_api_key,)))
+        connection = replace(connection, endpoint=endpoint)
     limit = endpoint.context_limit if endpoint else 0
     setup = _open_to_text(connection.setup)
     async with AsyncExitStack() as opened:

@@ -53,7 +53,7 @@ class Service:
         out.notes.model = exchange.request.model[:80]
         stream = StreamedAnswer(exchange, out) if exchange.request.stream else None
         try:
-            with _pulse(out, stream.relay) if stream else nullcontext():
+            with _pinging(out, stream.relay) if stream else nullcontext():
                 async with self.slots.slot(forwarded.key):
                     await answer(exchange, stream or WholeAnswer(out), out.notes)
             if usage := out.notes.usage:
@@ -82,7 +82,7 @@ class Service:
 
 
 @contextmanager
-def _pulse(out: NotedOutlet, relay: Relay) -> Iterator[None]:
+def _pinging(out: NotedOutlet, relay: Relay) -> Iterator[None]:
     """Ping the stream whenever it has been silent for too long, until the block ends."""
 
     async def ping() -> None:

@@ -151,15 +151,14 @@ def judged(asked: Again, reply: Reply) -> Judgement:
     turn, state = asked.turn, asked.state
     match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.judge.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
-            clean = _as_given(reply, calls)
-            if clean:
-                return Accepted(reply, clean)
-            return Accepted(_with_calls(reply, calls, batch.said.text), clean, _rescued(calls))
+            if _as_given(reply, calls):
+                return Accepted(reply, clean=True)
+            return Accepted(_with_calls(reply, calls, batch.said.text), clean=False, rescued=_rescued(calls))
         case Success(State(phase=Done())):
             # If the model was asked whether it meant a call, and it did not, the first reply is the answer.
             first = asked.last if state.ledger.asked_about is not None else None
-            answer = first or reply
-            answer = _without_refused(turn.judge, state, answer) or answer
+            shown = first or reply
+            answer = _without_refused(turn.judge, state, shown) or shown
             return Accepted(answer, clean=answer is reply)
         case Success(State(phase=Ready()) as corrected):
             again, last = ask(turn, corrected), _last_reply(turn.given, turn.judge, state, reply)

@@ -37,16 +37,16 @@ _LINES = 64
 """Maximum lines of one message that are changed."""
 
 
-def _steady(text: str) -> str:
+def _stable(text: str) -> str:
     """The text with only the date in lines that tell the time, and without Claude Code's billing line."""
     return _NOW.sub(lambda line: _CLOCK.sub("", line[0]), _BILLING.sub("", text, _LINES), _LINES)
 
 
 def without_volatile_lines(request: ServerRequest, *, same: bool) -> ServerRequest:
     """The request with stable system messages; a list of texts becomes one text, because agents write either."""
-    history = tuple(replace(m, text=_steady(m.text)) if isinstance(m, System) else m for m in request.history)
-    steadily = replace(request, history=request.history if history == request.history else history)
-    return _in_body(steadily) if same else steadily
+    history = tuple(replace(m, text=_stable(m.text)) if isinstance(m, System) else m for m in request.history)
+    stable = replace(request, history=request.history if history == request.history else history)
+    return _in_body(stable) if same else stable
 
 
 _SYSTEM = frozenset({b'"system"', b'"developer"'})
@@ -56,7 +56,7 @@ def _in_body(request: ServerRequest) -> ServerRequest:
     """The request with the client's body changed likewise; unchanged if nothing volatile is in it."""
     given = fields(request)
     join = "\n".join if request.protocol == "chat" else _paragraphs
-    changes = changed_messages(request, lambda message: _steady_message(message, join))
+    changes = changed_messages(request, lambda message: _stable_message(message, join))
     if "system" in given and (system := _content(given["system"], join)) != given["system"]:
         changes["system"] = system
     return with_fields(request, changes) if changes else request
@@ -70,7 +70,7 @@ def _paragraphs(texts: list[str]) -> str:
     return "\n\n".join(filter(None, texts))
 
 
-def _steady_message(message: dict[str, Raw], join: _Join) -> dict[str, Raw]:
+def _stable_message(message: dict[str, Raw], join: _Join) -> dict[str, Raw]:
     if bytes(message.get("role", b"")) not in _SYSTEM or "content" not in message:
         return message
     return message | {"content": _content(message["content"], join)}
@@ -81,7 +81,7 @@ def _content(content: Raw, join: _Join) -> Raw:
     given = bytes(content)
     if given.startswith(b'"'):
         text = decode(_text, given)
-        return content if (now := _steady(text)) == text else Raw(msgspec.json.encode(now))
+        return content if (now := _stable(text)) == text else Raw(msgspec.json.encode(now))
     if not given.startswith(b"["):
         return content
     parts = [decode(_object, bytes(part)) for part in decode(_objects, given)]
@@ -89,8 +89,8 @@ def _content(content: Raw, join: _Join) -> Raw:
         return content
     texts = [decode(_text, bytes(part["text"])) for part in parts]
     if all(part.keys() == {"type", "text"} for part in parts):
-        return Raw(msgspec.json.encode(_steady(join(texts))))
-    if all(_steady(text) == text for text in texts):
+        return Raw(msgspec.json.encode(_stable(join(texts))))
+    if all(_stable(text) == text for text in texts):
         return content
-    steadily = ((part, _steady(text)) for part, text in zip(parts, texts, strict=True))
-    return Raw(msgspec.json.encode([part | {"text": text} for part, text in steadily if text] or ""))
+    stable = ((part, _stable(text)) for part, text in zip(parts, texts, strict=True))
+    return Raw(msgspec.json.encode([part | {"text": text} for part, text in stable if text] or ""))

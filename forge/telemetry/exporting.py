@@ -3,16 +3,20 @@
 Programs configure their own SDK; this is for forge's commands, which cannot.
 """
 
+import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import TypeVar
 
 from forge.telemetry import instrument
 
 _PATIENCE = 3.0
 """Seconds to export the rest when a command ends."""
+
+_E = TypeVar("_E")
 
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http"
 
@@ -44,10 +48,10 @@ def _set_up() -> Callable[[], None]:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
-    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader  # noqa: PLC0415
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter  # noqa: PLC0415
 
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
     resource = Resource.create()
@@ -55,8 +59,10 @@ def _set_up() -> Callable[[], None]:
         resource = resource.merge(Resource({"service.name": "forge"}))
     # Their own shutdown would wait for an exporter that hangs.
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource, shutdown_on_exit=False)
+    for exporter in _chosen("OTEL_TRACES_EXPORTER", {"otlp": OTLPSpanExporter, "console": ConsoleSpanExporter}):
+        tracers.add_span_processor(BatchSpanProcessor(exporter))
+    measured = _chosen("OTEL_METRICS_EXPORTER", {"otlp": OTLPMetricExporter, "console": ConsoleMetricExporter})
+    meters = MeterProvider([PeriodicExportingMetricReader(one) for one in measured], resource, shutdown_on_exit=False)
     trace.set_tracer_provider(tracers)
     metrics.set_meter_provider(meters)
 
@@ -65,6 +71,18 @@ def _set_up() -> Callable[[], None]:
         meters.shutdown()
 
     return finish
+
+
+def _chosen(variable: str, known: Mapping[str, Callable[[], _E]]) -> list[_E]:
+    """The exporters that the environment variable names, separated by commas; by default `otlp`."""
+    names = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()] or ["otlp"]
+    for name in names:
+        if name not in {*known, "none"}:
+            _say(
+                f"--otel: {variable}={name} is not used; it may be {', '.join(known)} or none. For other exporters, "
+                "start forge with opentelemetry-instrument (docs/telemetry.md)"
+            )
+    return [known[name]() for name in names if name in known]
 
 
 def _exporter_is_there() -> bool:

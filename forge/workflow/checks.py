@@ -7,7 +7,6 @@ from functools import cache
 from types import NoneType
 from typing import Literal, get_args
 
-import msgspec
 from msgspec.structs import replace
 
 from forge.callbacks import placed, placed_guard
@@ -213,7 +212,7 @@ def grounded_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Grounds]) -> 
 
 def _with_sources(spec: ToolSpec) -> ToolSpec:
     """A required value that must come from one tool cannot be known before that tool has succeeded."""
-    needed = _schema(spec).required
+    needed = spec.required
     only = (g.sources[0] for g in spec.grounded if len(g.sources) == 1 and g.argument in needed)
     known = {prerequisite.tool for prerequisite in spec.prerequisites}
     more = tuple(Prerequisite(tool=name) for name in dict.fromkeys(only) if name not in known)
@@ -290,7 +289,7 @@ def _use(use: Use, specs: Mapping[str, ToolSpec]) -> list[str]:
         found.append(f"{where}: at_most is {use.at_most}; it must be 1 or more, and no less than at_least")
     if use.distinct and use.at_least < 2:
         found.append(f"{where}: distinct is about several calls; say with at_least how many, 2 or more")
-    if use.each_of and use.tool in specs and use.each_of.argument not in (known := _schema(specs[use.tool]).properties):
+    if use.each_of and use.tool in specs and use.each_of.argument not in (known := specs[use.tool].properties):
         found.append(f"{where}: each_of: {_no_argument(use.each_of.argument, known)}")
     if use.at_least < 0:
         found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
@@ -298,7 +297,7 @@ def _use(use: Use, specs: Mapping[str, ToolSpec]) -> list[str]:
 
 
 def _grounding(spec: ToolSpec, names: Collection[str]) -> list[str]:
-    known, where = _schema(spec).properties, f"tool {spec.name}: grounded"
+    known, where = spec.properties, f"tool {spec.name}: grounded"
     found = []
     for bound in spec.grounded:
         if bound.argument not in known:
@@ -315,15 +314,6 @@ def _grounding(spec: ToolSpec, names: Collection[str]) -> list[str]:
 
 def _no_argument(name: str, known: Iterable[str]) -> str:
     return f"it has no argument {name!r}; it has: {', '.join(known) or 'none'}"
-
-
-class _Schema(msgspec.Struct):
-    properties: dict[str, msgspec.Raw] = {}
-    required: tuple[str, ...] = ()
-
-
-def _schema(spec: ToolSpec) -> _Schema:
-    return msgspec.json.decode(spec.parameters, type=_Schema)
 
 
 # Tools, steps and prerequisites.
@@ -371,7 +361,7 @@ def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
         if needed.name in dependents:
             found.append(f"tool {spec.name}: it needs {needed.name}, which needs {spec.name}: neither can be called")
         argument = prerequisite.match_arg
-        lacking = [s.name for s in (spec, needed) if argument and argument not in _schema(s).properties]
+        lacking = [s.name for s in (spec, needed) if argument and argument not in s.properties]
         found += [f"tool {spec.name}: match_arg {argument!r} is not an argument of {name}" for name in lacking]
     return found
 

@@ -158,8 +158,8 @@ def _shorter(head: _Fields, name: str, tokens: int) -> _Fields:
 
 
 def _varied(head: _Fields, decision: Decision, names: Mapping[str, str], temperature: float) -> _Fields:
-    warmth, seed = names.get("temperature", "temperature"), names.get("seed", "seed")
-    varied = {**head, **({warmth: _raw(temperature)} if warmth else {})}
+    named, seed = names.get("temperature", "temperature"), names.get("seed", "seed")
+    varied = {**head, **({named: _raw(temperature)} if named else {})}
     if seed in head:
         varied[seed] = _raw(msgspec.json.decode(head[seed], type=int) + len(decision.votes))
     return varied

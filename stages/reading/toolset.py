@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from stages.arithmetic import argument_check
 from stages.rescue.names import Names, indexed
@@ -27,21 +26,10 @@ class Toolset(Struct, frozen=True, kw_only=True):
 def toolset_of(tools: tuple[ToolSpec, ...], checks: Mapping[str, Check] | None = None) -> Toolset:
     """The tools, compiled; with other checks of their arguments than their schemas', if given."""
     known = checks or {tool.name: argument_check(tool) for tool in tools}
-    parameters = MappingProxyType({tool.name: parameters_of(tool) for tool in tools})
+    parameters = MappingProxyType({tool.name: tuple(tool.properties) for tool in tools})
     return Toolset(
         specs=MappingProxyType({tool.name: tool for tool in tools}),
         checks=MappingProxyType(dict(known)),
         parameters=parameters,
         names=indexed(parameters),
     )
-
-
-class _Properties(Struct):
-    """The part of a schema that names an object's members."""
-
-    properties: dict[str, Raw] = {}
-
-
-def parameters_of(tool: ToolSpec) -> tuple[str, ...]:
-    """The names of the tool's parameters, in the order in which they were declared."""
-    return tuple(msgspec.json.decode(tool.parameters, type=_Properties).properties)

@@ -19,13 +19,6 @@ Cause = Literal["compact", "fold", "serialize", "history"]
 """The stage that changed the beginning of the prompt; `history`: the driver reshaped it between turns."""
 
 
-class Prefix(Struct, frozen=True, kw_only=True):
-    """The common prefix of two views: whole messages, and characters, including those of the next message's text."""
-
-    messages: int
-    characters: int
-
-
 class Loss(Struct, frozen=True, kw_only=True):
     """Tokens of the last prompt that the server can keep, and those that it cannot."""
 
@@ -52,20 +45,14 @@ def common_length(before: _S, after: _S) -> int:
     return low
 
 
-def common_prefix(before: History, after: History) -> Prefix:
-    """The common prefix of two views, in messages and characters by `message.size`."""
+def common_size(before: History, after: History) -> int:
+    """Size of the common prefix of two views, in characters by `message.size`."""
     count = common_length(before, after)
     characters = sum(map(size, before[:count]))
-    if count < len(before) and count < len(after):
-        characters += _alike(before[count], after[count])
-    return Prefix(messages=count, characters=characters)
-
-
-def _alike(before: Message, after: Message) -> int:
-    """Size of the common beginning of two messages of the same role; texts come before calls."""
-    if type(before) is not type(after):
-        return 0
-    return length(before.text[: common_length(before.text, after.text)])
+    if count < len(before) and count < len(after) and type(old := before[count]) is type(new := after[count]):
+        # Of the first messages that differ, the beginning of the text; texts come before calls.
+        characters += length(old.text[: common_length(old.text, new.text)])
+    return characters
 
 
 def prefix_loss(before: State, after: State) -> Loss | None:
@@ -84,7 +71,7 @@ def prefix_loss(before: State, after: State) -> Loss | None:
     tools = last.whole - last.size
     # Messages are measured only if something was lost: most requests continue the last one, and measuring all messages
     # for each would make a run quadratic.
-    kept = 0 if rewritten else tools + common_prefix(last.view, sent.view).characters
+    kept = 0 if rewritten else tools + common_size(last.view, sent.view)
     kept_tokens = int(kept * ratio)
     lost_tokens = int(last.whole * ratio) - kept_tokens
     cause = "serialize" if rewritten else _cause(before, after, last.view[count])

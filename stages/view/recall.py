@@ -79,7 +79,7 @@ def answer_recalls(state: State, batch: Batch) -> Batch:
     if not calls:
         return batch
     each = _room(state, batch) // (2 * len(calls))  # the other half is for the reply and what follows it
-    return replace(batch, results=batch.results + tuple(_answer(call, state, each) for call in calls))
+    return batch.with_results(*(_answer(call, state, each) for call in calls))
 
 
 def _room(state: State, batch: Batch) -> int:

@@ -15,7 +15,8 @@ MOST = 0.05
 
 LARGE = {
     "arguments of 100 kB": 2.0,
-    "2,000 objects, enum of 2,000": 0.1,
+    "2,000 objects, enum of 2,000": 0.2,
+    "5,000 values, enum of 5,000": 0.2,
     "prefixItems": 0.1,
     "200 alternatives of objects": 0.4,
     "5,000 alternatives for 200": 0.4,

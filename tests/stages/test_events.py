@@ -11,6 +11,7 @@ from stages.effect import (
     Budget,
     Execute,
     Fault,
+    NotRun,
     Outcome,
     Rejected,
     Replied,
@@ -43,7 +44,19 @@ from stages.events import (
     observe,
 )
 from stages.message import Assistant, Kind, Tool, ToolCall, User
-from stages.state import Awaiting, Batch, Compaction, Completed, Done, Executed, Phase, State, SummaryOrder
+from stages.state import (
+    Awaiting,
+    Batch,
+    Compaction,
+    Completed,
+    Done,
+    Executed,
+    Phase,
+    Ready,
+    State,
+    SummaryOrder,
+    Vetted,
+)
 
 CALL = ToolCall(id="call_1", name="look", arguments="{}")
 BEFORE = State(history=(User(text="Go."),)).note(turn=1, budget=Budget(calls=4))
@@ -125,6 +138,18 @@ def test_only_the_results_that_are_new_are_told() -> None:
     assert observe(waiting, waiting.to(Executed(batch=Batch(results=(DONE, other))))) == (
         ToolsReturned(results=(other,)),
     )
+
+
+def test_calls_that_the_turn_itself_answers_are_told_once() -> None:
+    no = NotRun(call_id="call_1", reason="pay was not approved")
+    begun, batch = BEFORE.to(Vetted(said=Assistant(calls=(CALL,)))), Batch(results=(no,))
+    runs = begun.to(Awaiting(effect=Execute(calls=(CALL,)), batch=batch))
+    assert observe(begun, runs) == (ToolsReturned(results=(no,)), CallsAccepted(calls=(CALL,)))
+
+    answer = Tool(call_id="call_1", name="pay", text="[NotRun] pay was not approved", status="not_run")
+    over = BEFORE.to(Ready()).say(answer)
+    assert observe(begun, over) == (MessageAdded(message=answer), ToolsReturned(results=(no,)))
+    assert observe(begun.to(Executed(batch=batch)), over) == (MessageAdded(message=answer),)
 
 
 def test_messages_are_told_then_what_corrects_then_the_rest() -> None:

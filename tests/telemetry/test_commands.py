@@ -53,15 +53,20 @@ def test_spans_of_a_command_arrive_and_a_receiver_that_is_away_costs_no_run(fold
     import subprocess
     import sys
 
-    def run(url: str, receiver: str) -> "subprocess.CompletedProcess[str]":
+    def run(url: str, receiver: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "forge", "run", "flow.py", "Go", "--backend", url, *WORDS, "--otel"]
         (folder / "run.jsonl").unlink(missing_ok=True)
-        environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver}
+        environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver, **variables}
         return subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=environment)
 
-    replies = [(200, chat_reply(("done", {"answer": "x"})))] * 2
+    replies = [(200, chat_reply(("done", {"answer": "x"})))] * 3
     with model_server(*replies) as (url, seen), otlp_receiver() as (receiver, spans):
         assert run(url, receiver).returncode == 0
         assert sorted(span.name for span in spans) == ["chat tiny", "execute_tool done", "invoke_workflow flow"]
         assert seen[0]["traceparent"]
         assert run(url, "http://127.0.0.1:9").returncode == 0
+        count = len(spans)
+        shown = run(url, receiver, OTEL_TRACES_EXPORTER="console,jaeger", OTEL_METRICS_EXPORTER="none")
+        assert '"name": "invoke_workflow flow"' in shown.stdout
+        assert "OTEL_TRACES_EXPORTER=jaeger is not used; it may be otlp, console or none" in shown.stderr
+        assert len(spans) == count

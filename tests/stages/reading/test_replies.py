@@ -8,7 +8,7 @@ from msgspec import Raw
 from stages.effect import RawCall, Reply
 from stages.objection import BadArguments, BesideDamage, Guessed, UnknownTool
 from stages.reading.replies import Reading, reader
-from stages.reading.toolset import parameters_of, toolset_of
+from stages.reading.toolset import toolset_of
 from stages.rescue import FAMILIES
 from stages.rules import Calls, Rules
 from stages.tool import ToolEffect, ToolSpec
@@ -113,5 +113,5 @@ def test_a_call_before_one_that_is_damaged_runs_unless_it_ends_the_run(before: s
 def test_tools_are_compiled_once() -> None:
     tools = toolset_of(TOOLS)
     assert [*tools.specs] == [*tools.checks] == [*tools.parameters] == [*EFFECTS]
-    assert parameters_of(TOOLS[0]) == ("what", "limit"), "in the order in which they were declared"
+    assert tuple(TOOLS[0].properties) == ("what", "limit"), "in the order in which they were declared"
     assert set(EFFECTS.values()) == set(get_args(ToolEffect))

@@ -24,7 +24,7 @@ from stages.rules import Rules
 from stages.state import Ready, State
 from stages.tool import ToolSpec
 from stages.view.notes import warn_of_calls
-from stages.view.prefix_reuse import Loss, Prefix, common_length, common_prefix, prefix_loss
+from stages.view.prefix_reuse import Loss, common_length, common_size, prefix_loss
 from stages.wire.target import Mode, Target
 from stages.wire.wires import ANTHROPIC, OPENAI, Wire
 from tests.heard import heard_by
@@ -89,16 +89,14 @@ def test_shared_is_the_longest_common_beginning(pair: tuple[str, str]) -> None:
 
 @given(histories(), histories())
 def test_a_prefix_is_symmetric_and_never_longer_than_either(before: History, after: History) -> None:
-    found = common_prefix(before, after)
-    assert found == common_prefix(after, before)
-    assert found.messages <= min(len(before), len(after))
-    assert found.characters <= min(sum(map(size, before)), sum(map(size, after)))
+    found = common_size(before, after)
+    assert found == common_size(after, before)
+    assert found <= min(sum(map(size, before)), sum(map(size, after)))
 
 
 @given(histories(), histories())
 def test_the_prefix_of_equals_is_all_of_it_and_appending_loses_nothing(before: History, more: History) -> None:
-    everything = Prefix(messages=len(before), characters=sum(map(size, before)))
-    assert common_prefix(before, before) == common_prefix(before, before + more) == everything
+    assert common_size(before, before) == common_size(before, before + more) == sum(map(size, before))
 
 
 @given(histories())
@@ -109,11 +107,11 @@ def test_a_run_that_only_goes_on_loses_nothing(history: History) -> None:
 def test_of_the_first_message_that_differs_the_common_text_counts() -> None:
     cut = Tool(call_id="call_1", name="look", text="a" * 200 + "\n[Truncated — 800 chars removed]", turn=1)
     before, after = GOAL + turn(1, "a" * 1000), (*GOAL, turn(1)[0], cut)
-    assert common_prefix(before, after) == Prefix(messages=3, characters=sum(map(size, before[:3])) + 200)
+    assert common_size(before, after) == sum(map(size, before[:3])) + 200
 
 
 def test_a_text_of_another_role_is_nothing_in_common() -> None:
-    assert common_prefix((*GOAL, User(text="Yes.")), (*GOAL, Assistant(text="Yes."))).characters == sum(map(size, GOAL))
+    assert common_size((*GOAL, User(text="Yes.")), (*GOAL, Assistant(text="Yes."))) == sum(map(size, GOAL))
 
 
 OLD = turn(1, "a" * 2000) + turn(2, "b" * 2000)
@@ -205,7 +203,7 @@ def test_kept_and_lost_are_the_last_prompt_and_its_tools_stay() -> None:
     whole, ratio = asked.ledger.prompt_size, asked.ledger.tokens_per_character
     tools = whole - asked.prompt.size
     assert tools > 0
-    assert found.kept_tokens == int((tools + common_prefix(asked.prompt.view, after.prompt.view).characters) * ratio)
+    assert found.kept_tokens == int((tools + common_size(asked.prompt.view, after.prompt.view)) * ratio)
     assert found.kept_tokens + found.lost_tokens == int(whole * ratio)
 
 

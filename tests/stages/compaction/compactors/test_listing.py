@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from stages.compaction import Compacted, ContextBudget, TieredCompact
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
-from stages.view.prefix_reuse import common_prefix
+from stages.view.prefix_reuse import common_length
 
 ASKED = (System(text="You look things up."), User(text="Find the answer."))
 HEAD = "[Calls that you made earlier; what came of them was removed to save context]"
@@ -51,7 +51,7 @@ def test_the_next_compaction_goes_on_with_the_list_so_the_prompt_stays_the_same_
     (before,), (after,) = lists(first), lists(second)
     assert after[0] == before[0]
     assert after[1].startswith(before[1] + "\n- look")
-    assert common_prefix(first, second).messages == 2
+    assert common_length(first, second) == 2
     assert after[1].count("- look") + sum(isinstance(m, Tool) for m in second) == 31
 
 
