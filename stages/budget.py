@@ -14,6 +14,8 @@ _N = TypeVar("_N", int, float)
 
 def left_of(budget: Budget, spent: Spending, seconds: float = 0.0) -> Budget:
     """What is left of the budget; never less than nothing."""
+    if not spent.calls and budget.tool_calls is budget.tokens is budget.seconds is budget.cost is None:
+        return budget  # nothing that was spent is limited
     used = asdict(spent) | {"seconds": seconds}
     left = {
         name: limit - min(limit, n) for name, n in used.items() if n and (limit := getattr(budget, name)) is not None

@@ -53,10 +53,10 @@ def enforce(
         calls, refused = phase.calls, phase.refused
         for guard in guards:
             verdict = _asked(guard, state, calls)
-            if isinstance(verdict, Stop):
-                return verdict.halt
             if not verdict:
                 continue
+            if isinstance(verdict, Stop):
+                return verdict.halt
             whole = on_violation == "block_all" and not _came_back(state, verdict, calls)
             state = replace(state, ledger=with_mistakes(state.ledger, verdict))
             more = refusals(verdict, calls, partial(say, state), whole=whole)

@@ -62,8 +62,9 @@ def execute(rules: Rules) -> Stage:
             case _:
                 assert_never(phase)
         batch = _without_rejected(answer_recalls(state, batch) if recalls else batch, state, specs)
-        batch = without_terminal(without_lost_pauses(batch, specs), specs)
-        if paused := paused_call(batch):
+        pauses = Paused in map(type, batch.results)
+        batch = without_terminal(without_lost_pauses(batch, specs) if pauses else batch, specs)
+        if pauses and (paused := paused_call(batch)):
             return state.to(_questioned(state, batch, paused, specs))
         if left := unanswered_calls(batch):
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.calls.max_parallel), specs))
@@ -92,14 +93,14 @@ def execute(rules: Rules) -> Stage:
 
 
 def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Specs) -> Awaiting:
-    retriable = True
+    retriable, delegates = True, False
     for call in group:
         spec = specs.get(call.name)
         unsure = unknown_outcome(spec, state.ledger) if spec is not None else None
         if (unsure or (spec is not None and spec.approval)) and call.id not in batch.approved:
             return Awaiting(effect=Ask(call=call, digest=call_digest(call), in_doubt=unsure), batch=batch)
         retriable = retriable and spec is not None and spec.retriable
-    delegates = any((spec := specs.get(call.name)) is not None and spec.delegates for call in group)
+        delegates = delegates or (spec is not None and spec.delegates)
     budget = state.ledger.budget if delegates else None
     return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable, budget=budget), batch=batch)
 

@@ -224,10 +224,9 @@ Mark = Literal[
 """The marks, in brackets, that begin forge's answers to calls that it did not run."""
 
 
-_MARK = re.compile(rf"\[(?:{'|'.join((*_STATUSES, *get_args(Mark), 'ContextWarning', 'IterationWarning'))})\]")
-
-
-_MARKED = re.compile(rf"\[({'|'.join((*_STATUSES, *get_args(Mark)))})\] ")
+_MARK = re.compile(r"\[(\w{1,40})\]")
+_OF_ANSWERS = frozenset((*_STATUSES, *get_args(Mark)))
+_MARKS = _OF_ANSWERS | {"ContextWarning", "IterationWarning"}
 
 
 FAILURES: frozenset[Status] = frozenset({"failed", "final", "unresolved"})
@@ -242,11 +241,13 @@ def outcome_of(answer: Tool) -> Status:
     """
     if answer.kind is not Kind.TOOL_RESULT:
         return "not_run"
-    marked = _MARKED.match(answer.text) if answer.status in ("succeeded", "failed") else None
-    return _STATUSES.get(marked[1], "not_run") if marked else answer.status
+    found = _MARK.match(answer.text) if answer.status in ("succeeded", "failed") else None
+    if found is None or found[1] not in _OF_ANSWERS or not answer.text.startswith(" ", found.end()):
+        return answer.status
+    return _STATUSES.get(found[1], "not_run")
 
 
 def mark_of(text: str) -> str:
     """Forge's mark at the beginning of a text, such as `[ToolError]`; empty if there is none."""
     found = _MARK.match(text)
-    return found[0] if found else ""
+    return found[0] if found and found[1] in _MARKS else ""

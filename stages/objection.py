@@ -340,10 +340,9 @@ def not_a_guard(given: Callable[..., object]) -> str | None:
 
 def not_a_verdict(given: object, calls: Sequence[ToolCall]) -> str | None:
     """Why this is no verdict on these calls, as a sentence; None if it is."""
-    if isinstance(given, Stop):
-        return None
     if not isinstance(given, list | tuple):
-        return f"returned {given!r:.200}; it must return a list of Objections, empty where there is none, or Stop(…)"
+        wrong = f"returned {given!r:.200}; it must return a list of Objections, empty where there is none, or Stop(…)"
+        return None if isinstance(given, Stop) else wrong
     if not given:
         return None
     ids = {call.id for call in calls}

@@ -80,7 +80,8 @@ def pipeline(*stages: Stage) -> Stage:
     entered: dict[type[Phase], Stage] = {}
     for phase in _PHASES:
         taking_part = dropwhile(partial(_is_idle, phase), parts)
-        entered[phase] = compose_left(Success, *map(bind, map(_checked, taking_part)))
+        # One Result for all of them: to make one takes as long as many a stage.
+        entered[phase] = compose_left(*map(bind, taking_part), lifted)
     return Composed(parts, entered)
 
 
@@ -89,20 +90,14 @@ def _is_idle(phase: type[Phase], stage: Stage) -> bool:
     return isinstance(stage, Acting) and phase not in stage.phases
 
 
-def bind(stage: Stage) -> Callable[[Result[State, Halt]], Result[State, Halt]]:
-    """The stage as a function of a Result, which skips Failures, and states in whose phase the stage does not act."""
-    # Like `returns.pointfree.bind`, whose import would be a seventh of the time of `import forge`.
-    if not isinstance(stage, Acting):
-        return lambda result: result.bind(stage)
-    phases, act = stage.phases, stage.act
+def bind(stage: Stage) -> Callable[[State | Halt], State | Halt]:
+    """The stage as a function that hands on a Halt, and states in whose phase the stage does not act."""
+    phases, act = (stage.phases, stage.act) if isinstance(stage, Acting) else (_PHASES, lambda state, _: stage(state))
 
-    def bound(result: Result[State, Halt]) -> Result[State, Halt]:
-        # As the stage itself, without a call for each: two in three stages of a turn have nothing to do.
-        if not isinstance(result, Success):
-            return result
-        state = result.unwrap()
-        phase = state.phase
-        return as_result(act(state, phase), act) if isinstance(phase, phases) else result
+    def bound(before: State | Halt) -> State | Halt:
+        if not isinstance(before, State) or not isinstance(before.phase, phases):
+            return before
+        return _checked(act(before, before.phase), stage)
 
     return bound
 
@@ -110,11 +105,6 @@ def bind(stage: Stage) -> Callable[[Result[State, Halt]], Result[State, Halt]]:
 def _parts(stage: Stage) -> tuple[Stage, ...]:
     """The stages of a pipeline, or the stage itself. Composition is associative, so nested ones are flattened."""
     return stage.stages if isinstance(stage, Composed) else (stage,)
-
-
-def _checked(stage: Stage) -> Stage:
-    """The stage, which raises StageError if it returns something else than a Result; `on` checks that itself."""
-    return stage if isinstance(stage, Acting) else lambda state: as_result(stage(state), stage)
 
 
 def advance(turn: Stage, state: State) -> Result[State, Halt]:
@@ -164,15 +154,24 @@ def on(*phases: type[P]) -> Callable[[Callable[[State, P], State | Halt]], Stage
 
 def as_result(made: State | Halt | Result[State, Halt], by: Callable[..., object]) -> Result[State, Halt]:
     """The return value of a stage as a Result. StageError, with the stage's name, for an invalid one."""
+    return lifted(_checked(made, by))
+
+
+def lifted(made: State | Halt) -> Result[State, Halt]:
+    """A state as a Success, a Halt as a Failure."""
+    return Success(made) if isinstance(made, State) else Failure(made)
+
+
+def _checked(made: State | Halt | Result[State, Halt], by: Callable[..., object]) -> State | Halt:
     match made:
         case State():
-            return Success(made)
-        case Success(State()):
             return made
+        case Success(State() as state):
+            return state
         case Failure(halt) if isinstance(halt, _HALTS):
-            return made
+            return halt
         case _ if isinstance(made, _HALTS):
-            return Failure(made)
+            return made
         case _:
             raise StageError(
                 f"the stage {name_of(by)} returned {repr(made)[:200]}; it must return a State or a Halt, "

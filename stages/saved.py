@@ -1,5 +1,7 @@
 """Saved states: everything that a run needs to continue, without the memo, which only makes it fast."""
 
+from functools import cache
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +22,7 @@ def load(saved: bytes | str) -> State:
     ValueError, saying why, if this is not a saved state or is one of another version.
     """
     try:
-        state = decode(_STATE, saved)
+        state = decode(_reader(), saved)
     except msgspec.DecodeError as error:
         raise ValueError(f"this is not a saved state: {error}") from None
     return _with_views(current(state))
@@ -43,15 +45,17 @@ def save_parts(state: State) -> SavedParts:
 def load_parts(parts: SavedParts) -> State:
     """The state that was saved in parts, as from `load`, with the same ValueError."""
     try:
-        rest = decode(_STATE, parts.rest)
-        history = decode(_HISTORY, b"[" + b",".join(parts.messages) + b"]")
+        rest = decode(_reader(), parts.rest)
+        history = decode(msgspec.json.Decoder(History), b"[" + b",".join(parts.messages) + b"]")
     except msgspec.DecodeError as error:
         raise ValueError(f"this is not a saved state: {error}") from None
     return _with_views(current(replace(rest, history=history)))
 
 
-_STATE = msgspec.json.Decoder(State)
-_HISTORY = msgspec.json.Decoder(History)
+@cache
+def _reader() -> msgspec.json.Decoder[State]:
+    """Made when it is first needed: most programs load no state, and it takes a hundredth of `import forge`."""
+    return msgspec.json.Decoder(State)
 
 
 def without_memory(state: State) -> State:

@@ -277,7 +277,7 @@ class Tools:
         began = time.monotonic()
         spent: list[Spending] = []
         # Calls that spend the run's budget share the rest of it.
-        caller, delegating = None, sum(bool(self._tools[call.name].calling) for call in effect.calls)
+        caller, delegating = None, len([call for call in effect.calls if self._tools[call.name].calling])
         if delegating:
             share = share_of(effect.budget or Budget(calls=0), delegating)
             again = effect.continued

@@ -56,9 +56,9 @@ def valid_history(history: History, names: re.Pattern[str] = TOOL_NAME) -> Histo
 
 
 def _exchange(reply: Assistant, answers: Sequence[Tool], names: re.Pattern[str]) -> History:
-    reply, answers = _told_apart(reply, answers)
     if _is_sound(reply.calls, answers, names):
         return (reply, *answers)
+    reply, answers = _told_apart(reply, answers)
     calls = tuple(with_object_arguments(call) for call in reply.calls)
     sound = tuple(call for call in calls if call is not None and names.fullmatch(call.name))
     given = {answer.call_id: answer for answer in answers}
@@ -87,7 +87,7 @@ def _is_sound(calls: tuple[ToolCall, ...], answers: Sequence[Tool], names: re.Pa
     if len(answers) != len(calls) or (len(calls) > 1 and len({call.id for call in calls}) != len(calls)):
         return False
     for call, answer in zip(calls, answers, strict=True):
-        if call.id != answer.call_id or call.name != answer.name:
+        if not call.id or call.id != answer.call_id or call.name != answer.name:
             return False
         if not names.fullmatch(call.name) or not is_object(call.arguments):
             return False
