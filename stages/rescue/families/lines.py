@@ -18,7 +18,7 @@ _NAMED = re.compile(r"[\s-]{0,6}\w{1,30} ?[:=]")
 _LINE = re.compile(
     r"(?:[ \t\r]*+\n)*+(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{1,3})?+ ?(?:[A-Za-z]{1,12}[ :] ?)??"
     r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3}"
-    r"(?: ?(?:=>|->|<-|:=|[:=])[*`]{0,2}|(?(sign)[ \t](?![\w.-]{1,60} ?[:=])|(?!)))(?P<value>[^\n]*+)(?:\n|\Z)"
+    r"(?: ?(?P<equals>=>|->|<-|:=|[:=])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
 )
 _MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*+"
 _END = re.compile(r"\s*+(?:```|\Z|[^\w\s]{0,4} ?(?:\w{1,12}[^\w\n]{1,4}|(?i:end)\s*+)?\s*+\Z)")
@@ -47,7 +47,7 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
     position = head.end()
     if head["label"] and (line := _LINE.match(text, head.start("label"))) and line["key"] in known:
         position = head.start("label")
-    while (line := _LINE.match(text, position)) and line["key"] in known:
+    while (line := _LINE.match(text, position)) and line["key"] in known and (line["sign"] or line["equals"]):
         written, position = line["value"].strip(), line.end()
         if not written or written in _BLOCKS:
             margin = re.escape(line["margin"])
