@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-OPENING_QUOTE = re.compile(r'<\|"\|>|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
+OPENING_QUOTE = re.compile(r'<\|"\|>?|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
 """What a string may begin with: JSON's quote, Python's, typographic ones, the quote tokens of the Gemmas."""
 
 _CLEAN = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"')
@@ -19,17 +19,19 @@ _CLOSING = {
     "\uff02": re.compile(r'["\uff02]|\\', re.DOTALL),
 }
 _AFTER_VALUE = re.compile(
-    r"\s*+(?:\\[nrt]\s*+){0,3}+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,[\s,]*+(?:\\[nrt]\s*+){0,3}+(?:[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
+    r"\s*+(?:\\[nrt]\s*+){0,3}+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,[\s,]*+(?:\\[nrt]\s*+){0,3}+(?:[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++\"?\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
     r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
 )
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
 _QUOTED_KEY = (
+    r"\"[\w$-]{1,60}:\s?[{\[\"]|"
     r"(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[\u201c\u201d\u2018\uff02`][^\u201d\u2019\uff02`\"\n]*+[\u201d\u2019\uff02`\"])"
     r"\s*+(?:[:=\uff1a{\[\"']|\Z)|[\"'\u201c][^\"'\u201d\n]*+\Z"
 )
 _AFTER_MEMBER = re.compile(
     _AFTER_VALUE.pattern.replace(
-        r"(?:[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++\s*+[:=,\]}]", rf"(?:{_QUOTED_KEY}|[}}\]{{\[]|[\w$-]++\s*+[:=]"
+        r"(?:[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++\"?\s*+[:=,\]}]",
+        rf"(?:{_QUOTED_KEY}|[}}\]{{\[]|[\w$-]++\"?\s*+[:=]",
     )
 )
 """The same after a value in an object: only a key can follow a comma."""

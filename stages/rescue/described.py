@@ -4,27 +4,8 @@ from msgspec import Raw
 
 from stages.repair.json_text import json_source, object_members, string_value
 
-ARGUMENT_KEYS = (
-    "arguments",
-    "args",
-    "parameters",
-    "params",
-    "input",
-    "tool_input",
-    "tool_args",
-    "tool_arguments",
-    "tool_parameters",
-    "function_args",
-    "function_arguments",
-    "function_parameters",
-    "action_input",
-    "action_args",
-    "action_params",
-    "action_parameters",
-    "tool_params",
-    "function_params",
-    "kwargs",
-)
+_GIVEN = ("arguments", "args", "parameters", "params", "input")
+ARGUMENT_KEYS = (*_GIVEN, *(f"{what}_{given}" for what in ("tool", "function", "action") for given in _GIVEN), "kwargs")
 """The keys under which models write arguments."""
 ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
 """Beside a name and arguments these make it a record of a call that was made."""

@@ -46,7 +46,6 @@ _TOO_MUCH = "it holds more than can be read; what follows was left out."
 def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
     """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts."""
     known = families if isinstance(families, Openers) else openers(families)
-    wholes = tuple(family for family in known.families if family.whole)
 
     def rescue(text: str, names: Collection[str] | Names) -> Rescued:
         # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
@@ -62,11 +61,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         escaped = "&lt;" in near or near.lstrip().startswith('"')
         if escaped and (plain := _plain(visible)) is not None:
             return _escaped(visible, plain, known, tools)
-        reads = _reads(visible, known, tools)
-        if not reads:
-            asked = ((family.name, family.read(visible, 0, tools)) for family in wholes)
-            reads = [(name, read) for name, read in asked if read][:1]
-        return _gathered(visible, reads, tools)
+        return _gathered(visible, _reads(visible, known, tools), tools)
 
     return rescue
 
@@ -97,7 +92,22 @@ def _escaped(text: str, plain: tuple[str, str], known: Openers, names: Names) ->
 
 
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
-    """What the families read, in order, none overlapping, without calls that are only shown."""
+    """What the families read; where none found a call, what one reads that is asked about the whole reply."""
+    reads, passed = _scanned(text, known, names)
+    if any(read.claims for _, read in reads):
+        return reads
+    for family in known.families:
+        read = family.read(text, 0, names) if family.whole else None
+        if read is None or any(begin < read.start < end for begin, end in passed):
+            continue
+        if not is_shown(text, read.start, read.end, 0, torn=False):
+            return [(family.name, read)]
+    return reads
+
+
+def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, Read]], list[tuple[int, int]]]:
+    """What the families read where they may begin, in order, none overlapping, and where they know that no call is."""
+    passed: list[tuple[int, int]] = []
     reads: list[tuple[str, Read]] = []
     # Reasoning that came first is blank, so nothing that shows a call stands before `begin`.
     begin = len(text) - len(text.lstrip())
@@ -109,7 +119,8 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
         position = start + 1
         if patience <= 0:
             # Without a call before it this is a text like any other.
-            return [*reads, ("", Read(start=start, end=start, damage=_TOO_MUCH))] if called else reads
+            rest = [("", Read(start=start, end=start, damage=_TOO_MUCH))] if called else []
+            return [*reads, *rest], passed
         patience -= 1
         readings, looked = known.readings(text, start, floor, names)
         if not readings:
@@ -128,14 +139,16 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
                 behind = bool(reads and reads[-1][1].claims) and _follows(text, floor, read.start)
                 if read.start > begin and not behind and _is_shown(text, read, floor, shown):
                     shown = read.end
+                    passed.append((read.start, read.end))
                     _drop_joined(text, reads, read)
                     continue
             called, damaged = called or bool(read.claims), damaged or bool(read.damage)
         elif read.keep is None:
+            passed.append((read.start, read.end))
             continue
         reads.append((family, read))
         floor = position
-    return reads
+    return reads, passed
 
 
 def _without_blanks(read: Read) -> Read:

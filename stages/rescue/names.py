@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-_DRESS = "*_`\"' \t\r\n"
+_DRESS = "*_`\"' \\\t\r\n"
 """Markdown and quotes that models put around a name."""
 
 _PREFIX = re.compile(
@@ -13,7 +13,7 @@ _PREFIX = re.compile(
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"<[^<>]{0,40}>")
-_SUFFIX = re.compile(r"(?:[:#]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
+_SUFFIX = re.compile(r"(?:[:#!@~]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
 """A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
 _NOT_A_LETTER = re.compile(r"[\W_]+")

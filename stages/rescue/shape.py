@@ -26,20 +26,8 @@ _NAME_KEYS = frozenset(NAME_KEYS)
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
 _PARALLEL = "multi_tool_use.parallel"
 """OpenAI's models write several calls as arguments of a tool of this name, even if no such tool was given."""
-_ONE_KEYS = (
-    "tool_call",
-    "function_call",
-    "functionCall",
-    "toolCall",
-    "tool_use",
-    "toolUse",
-    "function",
-    "call",
-    "action",
-    "next_action",
-    "tool",
-    "command",
-)
+_CALL_WORDS = ("tool_call", "function_call", "functionCall", "toolCall", "tool_use", "toolUse")
+_ONE_KEYS = (*_CALL_WORDS, "function", "call", "action", "next_action", "tool", "command")
 _WRAPPING = frozenset({*_ONE_KEYS, "params"})
 _CALL_KEYS = frozenset({*NAME_KEYS, *_MANY_KEYS, *_ONE_KEYS, "method"})
 """An object with several keys is a call only if one of these is among them."""

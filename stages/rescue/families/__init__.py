@@ -5,6 +5,7 @@ A new family is a module with a `Family` in it, and a line here.
 
 from stages.rescue.driver import rescuer
 from stages.rescue.families import (
+    any_markup,
     gemma,
     harmony,
     json_calls,
@@ -43,10 +44,9 @@ FAMILIES: tuple[Family, ...] = (
     pythonic.CALL_LIST,
     pythonic.WHOLE_REPLY,
     react.REACT,
-    named_tags.ANY_WORDS,
-    named_tags.ANY_PAIRS,
     named_tags.OWN_TAG,
     lines.LINES,
+    any_markup.ANY_MARKUP,
     *map(family_of, FORMATS),
 )
 

@@ -24,6 +24,7 @@ _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++"
 _FOREIGN = re.compile(CLOSED)
 """The closing tag of a call in another format."""
 _SURPLUS = re.compile(r"\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
+_MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 _NEAR = 4_000
 """Characters in which a value is likely to end."""
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
@@ -144,18 +145,24 @@ def element_as_json(value: str, repairs: dict[str, None], *, strip: bool = True)
     if bare.startswith("<![CDATA[") and bare.endswith("]]>"):
         # XML writes `]]>` inside of CDATA by closing it in the middle and opening it again.
         return json_quoted(bare[len("<![CDATA[") : -len("]]>")].replace("]]><![CDATA[", ""))
+    if value[-1:] in (" ", "\t") and (margin := _MARGIN.search(value)):
+        value = _without_margin(value, margin[0])
     if strip:
-        if value.startswith("\n"):
-            value = value[1:].removesuffix("\n")
-        elif value.startswith("\r\n"):
-            value = value[2:].removesuffix("\r\n")
-        elif value.startswith("\\n") and "\n" not in value:
-            # A server escaped the line breaks of the markup.
-            value = value[2:].removesuffix("\\n")
+        # A server may have escaped the line breaks of the markup.
+        newline = next(filter(value.startswith, ("\n", "\r\n", *(() if "\n" in value else ("\\n",)))), "")
+        value = value.removeprefix(newline).removesuffix(newline) if newline else value
     if not _ESCAPED.fullmatch(value):
         return json_quoted(value)
     repairs["entities"] = None
     return json_quoted(html.unescape(value))
+
+
+def _without_margin(written: str, margin: str) -> str:
+    """The value without the indentation of its closing tag, if all its lines have it."""
+    lines = written.removesuffix(margin[1:]).split("\n")
+    if any(line.strip() and not line.startswith(margin[1:]) for line in lines[1:]):
+        return written
+    return "\n".join((lines[0], *(line.removeprefix(margin[1:]) for line in lines[1:])))
 
 
 def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | BrokenElements:
@@ -180,6 +187,8 @@ def after_closing(text: str, position: int, closing: str) -> int | None:
     begin = skip_blank(text, position)
     if text.startswith(closing, begin):
         return begin + len(closing)
+    if closing.startswith(cut := text[begin : begin + len(closing)]) and cut.startswith("</"):
+        return len(text)
     foreign = _FOREIGN.match(text, begin)
     past = foreign.end() if foreign else past_closing(text, begin)
     return past if past > begin else None

@@ -21,19 +21,8 @@ from stages.rescue.tags import GAP, IN_BRACKETS, LEFT, RIGHT, markers_before, pa
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
 _MAY_HOLD_CALLS = frozenset(
     {"", "json", "json5", "jsonc", "jsonl", "tool", "tool_call", "tool_calls", "toolcall", "tool_code", "function"}
-    | {
-        "function_call",
-        "function_calls",
-        "functions",
-        "action",
-        "api",
-        "call",
-        "text",
-        "txt",
-        "plaintext",
-        "xml",
-        "markdown",
-    }
+    | {"function_call", "function_calls", "functions", "action", "api", "call"}
+    | {"text", "txt", "plaintext", "xml", "markdown"}
 )
 _RESULTS = frozenset({"output", "response", "result", "results", "log", "logs", "console", "diff", "patch"})
 """Languages of fences with what a model was given; in those of all others some write calls as JSON."""
@@ -54,7 +43,11 @@ _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NAME_BEFORE = re.compile(
     r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
 )
-_NAME_LINE = re.compile(r"^[*`#\s]{0,6}([A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z", re.MULTILINE)
+_NAME_LINE = re.compile(
+    r"^[*`#\s]{0,6}(?P<label>\w[\w -]{0,24}:[*` ]{0,6})?"
+    r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
+    re.MULTILINE,
+)
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, a rule, or another label."""
 _LABELS = re.compile(
@@ -68,10 +61,6 @@ _BRACKETS_BEFORE = re.compile(
     rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
     rf"(?:(?!</){LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
 )
-_BRACKET_BEFORE = re.compile(
-    rf"(?:\A|\n)(?P<name>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}(?!</){LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}\Z"
-)
-"""The same where the opening marker was lost."""
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
 _WORDS_BETWEEN = 3
@@ -92,7 +81,10 @@ _LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
 _FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
-_VALUES = re.compile(rf"[:=]\s?\\?{_QUOTE}([A-Za-z_][\w.-]{{0,100}})\\?{_QUOTE}")
+_ARGUMENT_STEMS = ("arg", "param", "input")
+"""One of these is in each key of arguments."""
+_NEAR = 2_000
+"""Characters of an object in which such a key is looked for."""
 _NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
 """A sign behind a brace with which no JSON begins."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
@@ -100,12 +92,11 @@ UNREADABLE = "its JSON cannot be read."
 
 
 def _bare(text: str, start: int, names: Names) -> Read | None:
-    promising = _PROMISING.match(text, start) is not None
-    if not promising and _NOT_JSON.match(text, start + 1) and not _is_of_a_tool(text, start, names):
-        return None
-    found = json_at(text, start, strict=not promising)
-    if isinstance(found, BrokenJson) and not promising and _is_of_a_tool(text, start, names):
+    found = None if _NOT_JSON.match(text, start + 1) else json_at(text, start, strict=True)
+    if not isinstance(found, FoundJson) and _is_worth_repair(text, start, names):
         found = json_at(text, start)
+    if found is None:
+        return None
     if isinstance(found, BrokenJson):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
@@ -117,10 +108,14 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
-def _is_of_a_tool(text: str, start: int, names: Names) -> bool:
-    """Whether a value in it is a tool, or its first key a parameter of one that is named before: worth repairing."""
-    if any(value in names.known for value in _VALUES.findall(text, start, start + 200)):
+def _is_worth_repair(text: str, start: int, names: Names) -> bool:
+    """Whether damaged JSON may be a call: by a tool's name or arguments in it, or a tool's name before it."""
+    if any(word in names.known for word in _WORD.findall(text, start, start + 200)):
         return True
+    if _PROMISING.match(text, start):
+        near, meant = text[start : start + _NEAR], _MEANT.match(text, start)
+        if any(stem in near for stem in _ARGUMENT_STEMS) or (meant is not None and names.knows(meant[1])):
+            return True
     first = _FIRST_MEMBER.match(text, start)
     words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first else ()
     return any(first[1] in names.parameters(word) for word in words if first and word in names.known)
@@ -224,10 +219,10 @@ def _behind_name(text: str, start: int, found: FoundJson, names: Names) -> Read 
     """A fence with the arguments of the tool whose name is the line before it."""
     line = _NAME_LINE.search(text, max(0, start - 160), start)
     closing = _FENCE_END.match(text, found.end)
-    claim = _fitting(line[1], found, names) if line and closing else None
+    claim = _fitting(line["name"], found, names, "any_markup" if line["label"] else "") if line and closing else None
     if line is None or closing is None or claim is None:
         return None
-    return Read(start=line.start(1), end=closing.end(), claims=(claim,), keep="")
+    return Read(start=line.start(), end=closing.end(), claims=(claim,), keep="")
 
 
 def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
@@ -290,8 +285,6 @@ def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | 
     begin = max(0, start - 160)
     before = _BRACKETS_BEFORE.search(text, begin, start)
     claim = _fitting(before["inside"] or before["between"], found, names) if before else None
-    if claim is None and (before := _BRACKET_BEFORE.search(text, begin, start)):
-        claim = _fitting(before["name"], found, names, "any_markup")
     if before is None or claim is None:
         return None
     closing = _BRACKETS_AFTER.match(text, found.end)

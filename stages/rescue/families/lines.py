@@ -16,11 +16,12 @@ _HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*+(?P<label>{_LA
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _NAMED = re.compile(r"[\s-]{0,6}\w{1,30} ?[:=]")
 _LINE = re.compile(
-    r"(?:[ \t\r]*+\n)*+(?P<margin>[ \t]{0,8})(?:[^\w\s\"'*`]{1,3} ?)?+(?:[A-Za-z]{1,12}[ :] ?)??"
-    r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3} ?(?:=>|->|[:=])[*`]{0,2}(?P<value>[^\n]*+)(?:\n|\Z)"
+    r"(?:[ \t\r]*+\n)*+(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{1,3})?+ ?(?:[A-Za-z]{1,12}[ :] ?)??"
+    r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3}"
+    r"(?: ?(?P<equals>=>|->|<-|:=|[:=])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
 )
 _MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*+"
-_END = re.compile(r"\s*+(?:```|\Z|[^\w\s]{0,4}(?:\w{1,12}[^\w\n]{1,4}|(?i:end)\s*+)?\s*+\Z)")
+_END = re.compile(r"\s*+(?:```|\Z|[^\w\s]{0,4} ?(?:\w{1,12}[^\w\n]{1,4}|(?i:end)\s*+)?\s*+\Z)")
 """The end of a fence or of the reply, behind a line that closes the call."""
 _BLOCKS = ("|", "|-", "|+", ">", ">-")
 _MOST_WORDS = 5
@@ -36,16 +37,17 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
     `marked`: markup around it says that it is a call.
     """
     title = _TITLE.match(text, position)
-    head = _HEAD.match(text, title.end() if title else position)
-    name = _named(head["head"], names, marked=marked) if head else ""
-    if head is None or not name:
+    heads = (_HEAD.match(text, at) for at in (position, title.end() if title else position))
+    named = ((head, name) for head in heads if head and (name := _named(head["head"], names, marked=marked)))
+    if (first := next(named, None)) is None:
         return None
+    head, name = first
     given: dict[str, str] = {}
     known = names.parameters(name)
     position = head.end()
     if head["label"] and (line := _LINE.match(text, head.start("label"))) and line["key"] in known:
         position = head.start("label")
-    while (line := _LINE.match(text, position)) and line["key"] in known:
+    while (line := _LINE.match(text, position)) and line["key"] in known and (line["sign"] or line["equals"]):
         written, position = line["value"].strip(), line.end()
         if not written or written in _BLOCKS:
             margin = re.escape(line["margin"])
@@ -69,9 +71,8 @@ def _named(head: str, names: Names, *, marked: bool) -> str:
     """The tool that the line names, if that is all that it says."""
     words = _WORD.findall(head)
     named = {word for word in words if names.knows(word)} if len(words) <= _MOST_WORDS else set[str]()
-    labelled = (
-        marked or _NAMED.match(head) is not None or any(STEM_IN.search(word) for word in words if word not in named)
-    )
+    others = [word for word in words if word not in named]
+    labelled = marked or not others or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
     return named.pop() if len(named) == 1 and labelled else ""
 
 

@@ -7,19 +7,16 @@ from stages.repair.json_text import json_quoted
 from stages.rescue.families.elements import (
     ELEMENT,
     BrokenElements,
-    Values,
     after_closing,
     body_at,
-    element_as_json,
-    joined_arguments,
     plain_body,
     skip_blank,
     without_closing,
 )
-from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, in_attributes, parameters
+from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, parameters
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import BAR, GAP, MARKER, STEM_IN, is_closing
+from stages.rescue.tags import GAP
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
@@ -38,20 +35,6 @@ _ATTRIBUTE_HEAD = re.compile(
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?:\s*+(/?)>|(?=\n?<[A-Za-z_]))")
 _OWN_ATTRIBUTES = re.compile(
     r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+(?:/>|>\s{0,8}</\1>)"
-)
-_ANY_HEAD = re.compile(
-    rf"<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
-    r"[\"']?(?P<name>[\w.:/-]{1,120}+)[\"']?(?:(?P<more>\s[^<>\n]{0,400})?/?>|(?=\s{0,8}<))"
-)
-_ANY_KEY = re.compile(
-    rf"{GAP}<(?P<tag>{BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?)(?:\s{{1,8}}[\w-]{{1,20}}+)?="
-    r"[\"']?(?P<key>[\w.:/-]{1,120}+)[\"']?(?:\s[^<>\n]{0,80})?>"
-)
-_OPENING = re.compile("[<\\[\u3010\u3014\u27e6\u300a\u25c1\u00ab]")
-_PAIRS_MARKER = re.compile(MARKER)
-_PAIRS_HEAD = re.compile(rf"(?P<open>{MARKER})\s{{0,8}}+(?P<name>[\w.:/-]{{1,120}}+){GAP}(?={MARKER})")
-_PAIRS_KEY = re.compile(
-    rf"{GAP}(?P<open>{MARKER})\s{{0,8}}+(?P<key>[\w.-]{{1,100}}+)\s{{0,8}}+(?:{MARKER}{GAP})??(?P<value>(?!</){MARKER})"
 )
 _PAIR = re.compile(r"([\w.-]{1,80})=(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=/]+))")
 
@@ -96,102 +79,6 @@ def _body(text: str, start: int, position: int, tag: tuple[str, str], names: Nam
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
     claim, end = body
     return Read(start=start, end=end, claims=(claim,), keep="")
-
-
-def _any_words(text: str, start: int, names: Names) -> Read | None:
-    """`<W name="f"><V key="k">v</V></W>`, `<W=f><V=k>v</V></W>`, `<W name="f" k="v"/>` in any words.
-
-    Only where tool and parameters are known.
-    """
-    head = _ANY_HEAD.match(text, start)
-    if head is None or not names.knows(head["name"]):
-        return None
-    known = set(names.parameters(head["name"]))
-    if not (known or names.takes_nothing(head["name"])) or (
-        ELEMENTS.head.match(text, start) and ELEMENTS.key.match(text, head.end())
-    ):
-        # Parameters of the usual words are read with their types, and damaged ones too.
-        return None
-    # Build files, web pages and logs have such tags of their own: where no word of calls is in the tag, it is a guess.
-    exact = head[0].endswith(">") and head["name"] in names.known
-    cost = int(not known or not exact or not STEM_IN.search(head["tag"]))
-    closing = f"</{head['tag']}>"
-    written = in_attributes(head["more"] or "", head["name"], names)
-    alone = head[0].endswith("/>") and (written or not known)
-    if ended := head.end() if alone else written and after_closing(text, head.end(), closing):
-        claim = Claim(name=head["name"], arguments=written or "{}", cost=cost)
-        return Read(start=start, end=ended, claims=(claim,), keep="")
-    given: dict[str, list[str]] = {}
-    repairs: dict[str, None] = {}
-
-    def bound(begin: int, reach: int) -> int:
-        end = text.find(closing, begin, reach)
-        return _next_key(_ANY_KEY, text, (begin, end if end >= 0 else reach), known, end)
-
-    values = Values(text, bound)
-    position = head.end()
-    while (key := _ANY_KEY.match(text, position)) and key["key"] in known:
-        value = values.read(key.end(), key["tag"])
-        if value is None:
-            return Read(start=start, end=position, looked=len(text))
-        given.setdefault(key["key"], []).append(element_as_json(value[0], repairs))
-        position = value[1]
-    closed = after_closing(text, position, closing)
-    if closed is None and skip_blank(text, position) == len(text):
-        values.repairs["missing_closer"] = None
-        closed = len(text)
-    if bool(given) is not bool(known) or closed is None:
-        return Read(start=start, end=start, looked=position)
-    cost = max(cost, len(values.repairs))
-    repairs.update(values.repairs)
-    claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=cost)
-    return Read(start=start, end=closed, claims=(claim,), keep="")
-
-
-def _any_pairs(text: str, start: int, names: Names) -> Read | None:
-    """`<W>f<K>k</K><V>v</V></W>` in tags of any words, or tokens: a guess, if the tool and its parameters are known."""
-    head = _PAIRS_HEAD.match(text, start)
-    known = set(names.parameters(head["name"])) if head and names.knows(head["name"]) else set[str]()
-    if head is None or not known or (PAIRS.head.match(text, start) and PAIRS.key.match(text, head.end())):
-        return None
-    given: dict[str, list[str]] = {}
-    repairs = {"any_markup": None}
-    position = head.end()
-    closing = f"</{head['open'][1:]}"
-
-    def bound(begin: int, reach: int) -> int:
-        end = text.find(closing, begin, reach)
-        return _next_key(_PAIRS_KEY, text, (begin, end if end >= 0 else reach), known, end)
-
-    values = Values(text, bound)
-    while (key := _PAIRS_KEY.match(text, position)) and key["key"] in known:
-        value = _pair_value(text, key, values)
-        if value is None:
-            return Read(start=start, end=start, looked=len(text))
-        given.setdefault(key["key"], []).append(element_as_json(value[0], repairs))
-        position = value[1]
-    repairs.update(values.repairs)
-    closed = after_closing(text, position, closing) or position
-    if not given or (closed == position and text[position:].strip()):
-        return Read(start=start, end=start, looked=position)
-    claim = Claim(name=head["name"], arguments=joined_arguments(given), repairs=tuple(repairs), cost=1)
-    return Read(start=start, end=closed, claims=(claim,), keep="")
-
-
-def _next_key(grammar: re.Pattern[str], text: str, within: tuple[int, int], known: set[str], otherwise: int) -> int:
-    """Where the next of these keys begins."""
-    places = (found.start() for found in _OPENING.finditer(text, *within))
-    return next((at for at in places if (key := grammar.match(text, at)) and key["key"] in known), otherwise)
-
-
-def _pair_value(text: str, key: re.Match[str], values: Values) -> tuple[str, int] | None:
-    """The value behind this key, and where its markup ends."""
-    if key["value"][0] == "<" and key["value"][1].isalpha():
-        return values.read(key.end(), key["value"][1:-1])
-    for marker in _PAIRS_MARKER.finditer(text, key.end()):
-        if marker[0] == key["open"] or is_closing(marker[0]):
-            return text[key.end() : marker.start()], marker.start()
-    return None
 
 
 def _own_tag(text: str, start: int, names: Names) -> Read | None:
@@ -274,23 +161,6 @@ NAMED_ELEMENT = Family(
         r"(?:tool|action|function|tool_name|function_name|name)>(?=[^<]{1,120}</(?:tool|action|function|name)))"
     ),
     read=_named_element,
-)
-ANY_WORDS = Family(
-    name="tool_xml",
-    first="<",
-    opener=rf"<(?=[^<>=]{{1,110}}=)(?={BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+(?:{BAR}{{1,2}}[\w:.-]{{1,30}}+)?(?:\s{{1,8}}(?!class|href|src|style|rel|alt)[\w-]{{1,20}}+)?=)",
-    read=_any_words,
-)
-ANY_PAIRS = Family(
-    name="pairs",
-    first="<[\u3010\u27e6",
-    opener=(
-        rf"<(?={BAR}{{0,2}}[A-Za-z_][\w:.-]{{0,40}}+{BAR}{{0,2}}>\s{{0,8}}+[\w.:/-]{{1,120}}+(?:\s|\\n){{0,8}}+<[^/<>][^<>]{{0,40}}>"
-        r"\s{0,8}+[\w.-]{1,100}+\s{0,8}+<(?:/[^<>]{1,40}>(?:\s|\\n){0,8}+<)?[^/])|"
-        r"\[(?=\[?[A-Z_]{2,30}\]\s{0,8}+[\w.:/-]{1,120}+\s{0,8}+\[)|"
-        "\u3010(?=[\\w: -]{1,40}\u3011)|\u27e6(?=[\\w: -]{1,40}\u27e7)"
-    ),
-    read=_any_pairs,
 )
 OWN_TAG = Family(
     name="tool_tag",

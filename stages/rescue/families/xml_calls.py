@@ -76,7 +76,7 @@ ELEMENTS = Grammar(
     ),
     key=re.compile(
         rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
-        r"(?:=|(?P<typed>[^>\n]{0,80})(?:>|(?=\n)))"
+        r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^>\n]{0,80})(?:>|(?=\n)))"
     ),
     value_end=re.compile(
         r"(?=[<\n])(?:"
@@ -120,14 +120,15 @@ _UNBRACKETED_BEFORE = re.compile(rf"(?<![\w<:/.-]){PREFIX}{CALL} name\Z")
 _TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?P<bracket>[\[(])?\s*+(?=\{{)")
 _BRACKET_END = re.compile(r"\s*+[\])]")
 _GIVEN = re.compile(r"\s-{0,2}([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
-_AROUND_KEY = " :\t\r\n"
+_AROUND_KEY = " :\\\t\r\n"
+_IN_TAG = re.compile(r"\s*+(?:value\s?=|[:=])\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_EMPTY = re.compile(rf"{GAP}(?:{END_TAG}{PARAMETER}{TAG_END}|(?=<))")
+"""A value in the parameter's own tag, and nothing behind it."""
 _KEY_CLOSED = re.compile(_PAIR_KEY_END)
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
 """The reply ends after a value's own closing tag: only closers are missing."""
 _KEY_INSIDE = re.compile(rf"{TAG}{PARAMETER}{ATTRIBUTE}{QUOTE}?([\w.-]{{1,100}}+){QUOTE}?>")
-_BLANKS = (" ", "\t")
-_MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 _REST = re.compile(r"\Z")
 _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
 _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
@@ -261,14 +262,21 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     unclosed = 0
     position = called.body
     while key := grammar.key.match(text, position):
-        ended = grammar.value_end.search(text, skip_cdata(text, key.end()))
+        typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
+        name = html.unescape(key["key"] or key["bare"]).strip(_AROUND_KEY)
+        inside = _IN_TAG.match(typed)
+        ended = (inside and _EMPTY.match(text, key.end())) or grammar.value_end.search(
+            text, skip_cdata(text, key.end())
+        )
         if ended is None and "missing_closer" in repairs and unclosed == len(raw):
             # A model that closes no value does not close the last either.
             ended = _REST.search(text, key.end())
         if ended is None:
             return _damaged(called, len(text), names)
         written, position = text[key.end() : ended.start()], ended.end()
-        if "<" in written and (inner := _inner_key(written, grammar, names.parameters(called.name))) >= 0:
+        if inside and ended.start() == key.end():
+            written = html.unescape(inside[1] or inside[2] or "")
+        elif "<" in written and (inner := _inner_key(written, grammar, names.parameters(called.name))) >= 0:
             # The closing tag is missing in the middle of a line.
             repairs["missing_closer"] = None
             position, written = key.end() + inner, written[:inner]
@@ -278,9 +286,6 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
                 repairs["missing_closer"] = None
                 unclosed += 1
             written = bare
-        elif written[-1:] in _BLANKS and (margin := _MARGIN.search(written)):
-            written = _without_margin(written, margin[0])
-        typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
         encoded = encoded and is_json(written.strip())
         quoted = quoted or written.lstrip().startswith('"')
         if grammar.quoted and is_json(written.strip()):
@@ -288,7 +293,7 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         else:
             written = written.removesuffix("\n") if grammar.quoted else written
             value = _value(written, typed, repairs, strip=grammar.strip)
-        given.setdefault(html.unescape(key["key"] or key["bare"]).strip(_AROUND_KEY), []).append(value)
+        given.setdefault(name, []).append(value)
         raw.append(written.strip())
     if encoded and quoted:
         values = iter(raw)
@@ -312,14 +317,6 @@ def _inner_key(written: str, grammar: Grammar, known: tuple[str, ...]) -> int:
     """Where a known parameter begins inside of a value that has no closing tag before it; -1 for nowhere."""
     inner = _KEY_INSIDE.search(written) if grammar is ELEMENTS else None
     return inner.start() if inner and inner[1] in known and "</" not in written[: inner.start()] else -1
-
-
-def _without_margin(written: str, margin: str) -> str:
-    """The value without the indentation of its closing tag, if all its lines have it."""
-    lines = written.removesuffix(margin[1:]).split("\n")
-    if any(line.strip() and not line.startswith(margin[1:]) for line in lines[1:]):
-        return written
-    return "\n".join((lines[0], *(line.removeprefix(margin[1:]) for line in lines[1:])))
 
 
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:

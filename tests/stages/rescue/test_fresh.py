@@ -1,12 +1,12 @@
-"""Seven more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
+"""Eight more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
 after, as of what models of 2026 write that is in neither. `fourth` is from replies that people pasted into the issues
 of servers and agents, each with its source; `fifth` damages fourteen formats in up to 45 ways; `sixth` is as `fourth`,
 written later; `seventh` is from tests and issues of this autumn, and nobody has looked at its held half; so is
-`eighth`, from the tests and issues of servers and agents that are in none of the others. What each list scored before
-it was tuned on is in benchmarks/RESCUE.md too.
+`eighth`, from the tests and issues of servers and agents that are in none of the others, and `ninth`, from issues of
+this year that are in none of those. What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
 """
 
 import json
@@ -25,15 +25,12 @@ from tests.stages.rescue.test_shapes import Case
 
 CASES = [
     msgspec.json.decode(line, type=Case)
-    for name in ("fresh", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+    for name in ("fresh", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
     for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 NOT_READ = {
     "clean/toolbench-two": "names in brackets without any markup, one behind the other",
-    "damage/open-missing-param": "half a tag of a parameter",
-    "damage/open-lost-param-only": "the tag of the call is that of a name",
     "damage/tok-name-kimi": "a token and a number in the name",
-    "damage/tok-name-think": "what is before </think> is reasoning",
     "damage/bare-close-quote": "the string may go on",
     "damage/bare-py": "a name in Python is a variable",
     "damage/semi": "semicolons stand in strings of code",
@@ -45,6 +42,7 @@ NOT_READ = {
     "negative/data13": "an error that tells of a call",
     "negative/template2": "the guard of placeholders refuses it",
     "clean/tool-brackets-empty": "a name in brackets and nothing else",
+    "invented/json-tuple": "data as often as a call",
     "negative/placeholder": "the guard of placeholders refuses it",
     "negative/placeholder-mustache": "the guard of placeholders refuses it",
 }

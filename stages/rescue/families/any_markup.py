@@ -1,0 +1,146 @@
+"""Family `any_markup`: a tool and its parameters in brackets, tags or tokens of any look and any words.
+
+    [[call:f]][[k]]v[[/k]][[/call]]    {% run f k="v" %}    <|go|>f<|with|>k<|is|>v<|/go|>    <вызов имя="f" k="v"/>
+
+The names of the tool and its parameters tell, so it is a guess. Asked where no other family found a call.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from msgspec import Struct
+
+from stages.rescue.families.elements import element_as_json, joined_arguments
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.names import LONGEST_NAME, Names
+from stages.rescue.tags import BAR, IN_BRACKETS, LEFT, RIGHT
+
+_INSIDE = rf"(?:{IN_BRACKETS[:-1]}\"']{{1,120}}+|\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'){{1,24}}+"
+_MARK = re.compile(
+    rf"(?:(?!\((?!\()){LEFT}{{1,3}}+|(?<![^\s>])(?=[^\n<>]{{1,120}}>))(?P<inside>{_INSIDE})"
+    rf"(?:{RIGHT}{{1,3}}+|(?<=[\w\"'])(?=\s{{0,8}}<[^\W\d]))"
+)
+"""What stands in brackets; one of them may be lost where tags are."""
+_WORD = re.compile(r"[^\W\d][\w.-]*+")
+_WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]+")
+_ATTRIBUTE = re.compile(
+    r"([^\W\d][\w.-]*+)\s?[=:]\s?(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'|,;/]++(?:/[^\s\"'|,;/]++)*+))"
+)
+_PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]*+)\s?[=:]")
+_VALUE = frozenset({"value", "val", "v", "is", "to", "content"})
+"""Attributes with the value of the parameter that another one names."""
+_CLOSES = re.compile(r"\W*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z")
+_GAP = re.compile(r"(?:\s|\\n)*+")
+_END = re.compile(r"(?:\s|`|\\n)*+\Z")
+_BEFORE = 200  # characters in which the first call begins
+
+
+class _Part(Struct, frozen=True, kw_only=True):
+    """A mark, by its place among them, that names the tool of a call, or a parameter.
+
+    Its value, or where that begins and in which mark's words: those that close it have them too.
+    """
+
+    mark: int
+    begin: int
+    tool: str = ""
+    key: str = ""
+    value: str | None = None
+    words: frozenset[str] = frozenset()
+
+
+def _read(text: str, start: int, names: Names) -> Read | None:
+    near = _WORD.findall(text, start, start + _BEFORE)
+    if not any(word in names.known or ("." in word and word.rsplit(".", 1)[-1] in names.known) for word in near):
+        return None
+    marks = [*_MARK.finditer(text, start)]
+    parts = [*_parts(text, marks, names)]
+    if not parts or (begin := marks[parts[0].mark].start()) > start + _BEFORE:
+        return None
+    claims: list[Claim] = []
+    repairs = {"any_markup": None}
+    given: dict[str, list[str]] = {}
+    tool, end = "", 0
+    for part, following in zip_longest(parts, parts[1:]):
+        last = following is None or bool(following.tool)
+        until = marks[following.mark].start() if following else len(text)
+        between = marks[part.mark + 1 : following.mark if following else None]
+        run = _closers(text, [mark for mark in between if mark.start() >= part.begin], None if last else until)
+        value, end = part.value, run[-1].end() if run else part.begin
+        if part.key and value is None:
+            own = [not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))) for mark in run]
+            first = own.index(True) if True in own else 0 if last else len(run) - 1
+            value = text[part.begin : run[first].start() if run else until]
+            value = value if True in own else value.strip()
+            if last and not (run and (first < len(run) - 1 or not own[-1] or _END.match(text, end))):
+                # It is not known whether the value or the call goes on.
+                return None
+        if part.key:
+            given.setdefault(part.key, []).append(element_as_json(value or "", repairs))
+        tool = part.tool or tool
+        if last:
+            if not given and not (
+                run and names.takes_nothing(tool) and _GAP.fullmatch(text, part.begin, run[0].start())
+            ):
+                return None
+            claims.append(Claim(name=tool, arguments=joined_arguments(given), repairs=tuple(repairs), cost=1))
+            given = {}
+    return Read(start=begin, end=end, claims=tuple(claims), keep="")
+
+
+def _closers(text: str, marks: list[re.Match[str]], until: int | None) -> list[re.Match[str]]:
+    """The last marks in a row that close something; `until`: they must be the last before that."""
+    run: list[re.Match[str]] = []
+    for mark in reversed(marks):
+        behind = run[-1].start() if run else until
+        if behind is not None and not _GAP.fullmatch(text, mark.end(), behind):
+            break
+        if _CLOSES.match(mark["inside"]):
+            run.append(mark)
+        elif behind is not None:
+            break
+    return run[::-1]
+
+
+def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Part]:
+    """The calls and their parameters, one after the other; parameters before any call are none."""
+    tool, known, skip = "", set[str](), 0
+    for index, (mark, following, after) in enumerate(zip_longest(marks, marks[1:], marks[2:])):
+        inside, end = mark["inside"], mark.end()
+        if mark.start() < skip or _CLOSES.match(inside):
+            continue
+        behind = text[end : following.start() if following else len(text)]
+        behind = behind.replace("\\n", " ").strip(" \t\r\n*`\"'")
+        words = _WORD.findall(inside)
+        attributes = {one[1]: html.unescape(one[2] or one[3] or one[4] or "") for one in _ATTRIBUTE.finditer(inside)}
+        key = next((value for value in attributes.values() if value in known), "")
+        key = key or next((word for word in words if word in known and word not in attributes), "")
+        named = next((word for word in words if word.rsplit(".", 1)[-1] in names.known and word not in known), "")
+        if not named and not key and len(behind) <= LONGEST_NAME and " " not in behind and behind not in known:
+            end = text.find(behind, end) + len(behind) if names.knows(behind) else end
+        written = named or (behind if end > mark.end() else "")
+        if written and len(found := names.find(written)) == 1:
+            tool, known = found[0], set(names.parameters(written))
+            attributes = {word: value for word, value in attributes.items() if value != written}
+            yield _Part(mark=index, begin=end, tool=tool)
+        given = {word: value for word, value in attributes.items() if word in known and (written or not key)}
+        if key and not written:
+            value = next((attributes[word] for word in attributes if word in _VALUE), None)
+            yield _Part(mark=index, begin=end, key=key, value=value, words=frozenset(_WITH_PREFIX.findall(inside)))
+        elif behind in known and following and not written:
+            # Its value stands behind the next mark, or, if that only closes the key, behind the one after.
+            closed = after and _CLOSES.match(following["inside"]) and not _CLOSES.match(after["inside"])
+            opening = after if closed and after and _GAP.fullmatch(text, following.end(), after.start()) else following
+            skip = opening.end()
+            yield _Part(mark=index, begin=skip, key=behind, words=frozenset(_WITH_PREFIX.findall(opening["inside"])))
+        elif not given and known and not written:
+            pairs = [pair for pair in _PAIR.finditer(behind) if pair[1] in known]
+            for pair, upto in zip_longest(pairs, pairs[1:]) if pairs and not pairs[0].start() else ():
+                given[pair[1]] = behind[pair.end() : upto.start() if upto else len(behind)].strip(" \t\r\n\"'")
+        for word, value in given.items():
+            yield _Part(mark=index, begin=end, key=word, value=value)
+
+
+ANY_MARKUP = Family(name="any_markup", first="\n", opener="\n", read=_read, whole=True)
