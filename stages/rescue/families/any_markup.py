@@ -23,12 +23,12 @@ _MARK = re.compile(
     rf"(?:{RIGHT}{{1,3}}+|(?<=[\w\"'])(?=\s{{0,8}}<[^\W\d]))"
 )
 """What stands in brackets; one of them may be lost where tags are."""
-_WORD = re.compile(r"[^\W\d][\w.-]*+")
-_WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]+")
+_WORD = re.compile(r"[^\W\d][\w.-]{0,120}+")
+_WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]{{1,120}}+")
 _ATTRIBUTE = re.compile(
-    r"([^\W\d][\w.-]*+)\s?[=:]\s?(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'|,;/]++(?:/[^\s\"'|,;/]++)*+))"
+    r"([^\W\d][\w.-]{0,120}+)\s?[=:]\s?(?:\"([^\"]{0,400}+)\"|'([^']{0,400}+)'|([^\s\"'|,;/]{1,400}+(?:/[^\s\"'|,;/]{1,400}+){0,40}+))"
 )
-_PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]*+)\s?[=:]")
+_PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]{0,120}+)\s?[=:]")
 _VALUE = frozenset({"value", "val", "v", "is", "to", "content"})
 """Attributes with the value of the parameter that another one names."""
 _CLOSES = re.compile(r"\W*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z")
