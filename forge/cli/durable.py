@@ -25,7 +25,6 @@ from forge.durable.runs import workflow_of
 from forge.errors import ForgeError, RunError, quantity
 from forge.journal.replaying import ending
 from stages.effect import Approved, Rejected, Settled
-from stages.halt import BackendFailed
 
 _T = TypeVar("_T")
 
@@ -235,8 +234,6 @@ def _show(console: Console, run: Run) -> None:
         show(console, LabelledText("message", printable(run.message)))
     if run.outcome is not None:
         show(console, LabelledText("done", printable(ending(run.outcome))))
-    if run.state == "failed" or (isinstance(run.halt, BackendFailed) and not run.followed_by):
-        show(console, LabelledText("retry", f"forge runs retry {run.id}, once that is fixed"))
     if (asks := run.question) is None:
         return
     show(console, LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))

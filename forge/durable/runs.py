@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import msgspec
 from dbos import EnqueueOptions
+from dbos import error as dbos_error
 from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
@@ -61,7 +62,7 @@ from forge.runtime.runs import accepted
 from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Results, Unanswered
 from stages.events import Stamped
-from stages.halt import BackendFailed, Halt
+from stages.halt import Halt
 from stages.memory import with_facts
 from stages.message import User
 from stages.state import Awaiting, Done, Ending, Ready, State
@@ -399,7 +400,7 @@ class Runs:
             )
         if row.status == "PENDING":
             await self._database.client.cancel_workflow_async(row.id)
-            await self._rewound(row)
+            await self._rewound(row, await self.steps(row.id))
         else:
             await asyncio.to_thread(self._database.move, row.id)
 
@@ -416,31 +417,28 @@ class Runs:
             cursor = page.cursor
 
     async def retry(self, run: str) -> None:
-        """Resume a run from its last recorded step, once what stopped it is fixed.
-
-        A run that failed, or one that halted because its model's server gave no answer: that call is made again.
-        """
+        """Resume a failed run from its last recorded step, once the cause of the failure is fixed."""
         row = await self._last(run)
-        known = await self.get(run)
-        unanswered = isinstance(known.halt, BackendFailed) and not known.followed_by
-        if known.state != "failed" and not unanswered:
-            why = f", and continues in {known.followed_by}" if known.followed_by else ""
-            raise RunError(
-                "only a run that failed, or whose model's server gave no answer, can be retried; "
-                f"the run {run} is {known.state}{why}",
-                "wrong-state",
-            )
-        # Whoever retries it wants it to go on, even if it was cancelled before it ended, or after.
-        await self._database.client.update_workflow_attributes_async(segment_id(run, 0), {"cancel": False}, merge=True)
-        await self._rewound(row, last=unanswered)
-
-    async def _rewound(self, row: SegmentRow, *, last: bool = False) -> None:
-        """Enqueue the segment again, to resume after its last recorded step; `last`: by performing that step again."""
+        if _STATES.get(row.status) != "failed":
+            state = (await self.get(run)).state
+            raise RunError(f"only a failed run can be retried; the run {run} is {state}", "wrong-state")
         steps = await self.steps(row.id)
+        # Whoever retries it wants it to go on, even if it was cancelled before it failed, or after.
+        await self._database.client.update_workflow_attributes_async(segment_id(run, 0), {"cancel": False}, merge=True)
+        # Another retry may have resumed it since, and it may even have ended: this one would repeat what that one did.
+        if (await self._last(run)).status != row.status or await self.steps(row.id) != steps:
+            raise RunError(f"the run {run} is being retried already", "wrong-state")
+        try:
+            await self._rewound(row, steps)
+        except dbos_error.DBOSException as error:
+            raise RunError(f"the run {run} is being retried already", "wrong-state") from error
+
+    async def _rewound(self, row: SegmentRow, steps: Sequence[StepRow]) -> None:
+        """Enqueue the segment again, to resume after the last of its recorded steps."""
         first = await self._first(_run(row.id))
         await self._database.client.rewind_workflow_async(
             row.id,
-            start_step=steps[-1].number + (0 if last else 1) if steps else 1,
+            start_step=steps[-1].number + 1 if steps else 1,
             application_version=VERSION,
             queue_name=queue_of(str(first.attributes.get("workflow", ""))),
         )
