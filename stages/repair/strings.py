@@ -18,20 +18,22 @@ _CLOSING = {
     "\u2018": re.compile(r"[\u2019\u2018']|\\", re.DOTALL),
     "\uff02": re.compile(r'["\uff02]|\\', re.DOTALL),
 }
+_ARGUMENTS = r"(?:arguments|parameters|args|params|input)"
+"""The keys of arguments; of these, one quotation mark may be lost. Any word before a colon may stand in a text."""
 _AFTER_VALUE = re.compile(
-    r"\s*+(?:\\[nrt]\s*+){0,3}+(?:[}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{\[]|\)(?!\s{0,8}[\"'])|,[\s,]*+(?:\\[nrt]\s*+){0,3}+(?:[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++\"?\s*+[:=,\]}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
+    rf"\s*+(?:\\[nrt]\s*+){{0,3}}+(?:[}}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{{\[]|\)(?!\s{{0,8}}[\"'])|,[\s,]*+(?:\\[nrt]\s*+){{0,3}}+(?:[\"'\u201c\u201d\u2018`}}\]{{\[)]|(?:{_ARGUMENTS}\"|[\w$-]++)\s*+[:=,\]}}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
     r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
 )
 """What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
 _QUOTED_KEY = (
-    r"\"[\w$-]{1,60}:\s?[{\[\"]|"
+    rf"\"{_ARGUMENTS}:\s?[{{\[\"]|"
     r"(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[\u201c\u201d\u2018\uff02`][^\u201d\u2019\uff02`\"\n]*+[\u201d\u2019\uff02`\"])"
     r"\s*+(?:[:=\uff1a{\[\"']|\Z)|[\"'\u201c][^\"'\u201d\n]*+\Z"
 )
 _AFTER_MEMBER = re.compile(
     _AFTER_VALUE.pattern.replace(
-        r"(?:[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++\"?\s*+[:=,\]}]",
-        rf"(?:{_QUOTED_KEY}|[}}\]{{\[]|[\w$-]++\"?\s*+[:=]",
+        rf"(?:[\"'\u201c\u201d\u2018`}}\]{{\[)]|(?:{_ARGUMENTS}\"|[\w$-]++)\s*+[:=,\]}}]",
+        rf"(?:{_QUOTED_KEY}|[}}\]{{\[]|(?:{_ARGUMENTS}\"|[\w$-]++)\s*+[:=]",
     )
 )
 """The same after a value in an object: only a key can follow a comma."""

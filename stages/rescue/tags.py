@@ -20,7 +20,9 @@ END_TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}/{_THIN}{BAR}{{0,2}} ?{PREFIX}"
 TAG_END = rf"(?::[\w-]{{1,20}})?{BAR}{{0,2}} ?>"
 """The end of a tag; Hunyuan appends a variant to each name."""
 QUOTE = r"(?:\\?[\"'\u201c\u201d])"
-ATTRIBUTE = r"(?:\s{1,8}(?:\w{1,20}=[\"'][^\"'<>]{0,80}[\"']\s{1,8})?(?:name|key|tool|id))?\s{0,8}=\s{0,8}"
+ATTRIBUTE = (
+    r"(?:\s{1,8}(?:(?!(?:name|tool)=)\w{1,20}=[\"'][^\"'<>]{0,80}[\"']\s{1,8})?(?:name|key|tool|id))?\s{0,8}=\s{0,8}"
+)
 """`name=`, where the name of a tool or parameter follows, or nothing but the equals sign."""
 
 CALL = r"(?:invoke|function|tool[_ -]?call|function[_ -]?call|tool_use|tool|call|action)"

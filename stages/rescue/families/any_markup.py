@@ -8,7 +8,7 @@ The names of the tool and its parameters tell, so it is a guess. Asked where no 
 import html
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice, pairwise, takewhile, zip_longest
 
 from msgspec import Struct
 
@@ -28,6 +28,7 @@ _WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]{{1,120}}+")
 _ATTRIBUTE = re.compile(
     r"([^\W\d][\w.-]{0,120}+)\s?[=:]\s?(?:\"([^\"]{0,400}+)\"|'([^']{0,400}+)'|([^\s\"'|,;/]{1,400}+(?:/[^\s\"'|,;/]{1,400}+){0,40}+))"
 )
+_GIVEN = re.compile(r"[\"'=:]\s?([^\W\d][\w.-]{0,120}+)")
 _PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]{0,120}+)\s?[=:]")
 _VALUE = frozenset({"value", "val", "v", "is", "to", "content"})
 """Attributes with the value of the parameter that another one names."""
@@ -35,6 +36,9 @@ _CLOSES = re.compile(r"\W*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<
 _GAP = re.compile(r"(?:\s|\\n)*+")
 _END = re.compile(r"(?:\s|`|\\n)*+\Z")
 _BEFORE = 200  # characters in which the first call begins
+_MOST = 2_000  # marks in a reply; a page has more, and no call does
+_PAGE = re.compile(r"\A!--|\A#[^#]{0,400}#\Z|\b(?:class|href|src|style|rel|alt)\s?=")
+"""What begins a comment, or an attribute that only pages have."""
 
 
 class _Part(Struct, frozen=True, kw_only=True):
@@ -52,12 +56,18 @@ class _Part(Struct, frozen=True, kw_only=True):
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
+    start += len(text) - start - len(text[start:].lstrip())  # a thought is blanked
     near = _WORD.findall(text, start, start + _BEFORE)
     if not any(word in names.known or ("." in word and word.rsplit(".", 1)[-1] in names.known) for word in near):
         return None
-    marks = [*_MARK.finditer(text, start)]
-    parts = [*_parts(text, marks, names)]
-    if not parts or (begin := marks[parts[0].mark].start()) > start + _BEFORE:
+    # The first call is looked for before the whole reply is: most replies that name a tool have none.
+    opening = [*_MARK.finditer(text, start, start + 4 * _BEFORE)]
+    earliest = next(_parts(text, opening, names), None)
+    if earliest is None or (begin := opening[earliest.mark].start()) > start + _BEFORE:
+        return None
+    marks = [*islice(_MARK.finditer(text, begin), _MOST + 1)]
+    parts = [*_parts(text, marks, names)] if len(marks) <= _MOST else []
+    if not parts or marks[parts[0].mark].start() != begin:
         return None
     claims: list[Claim] = []
     repairs = {"any_markup": None}
@@ -67,6 +77,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         last = following is None or bool(following.tool)
         until = marks[following.mark].start() if following else len(text)
         between = marks[part.mark + 1 : following.mark if following else None]
+        if last and part.key and part.value is None:
+            between = _up_to_own(text, between, part)
         run = _closers(text, [mark for mark in between if mark.start() >= part.begin], None if last else until)
         value, end = part.value, run[-1].end() if run else part.begin
         if part.key and value is None:
@@ -104,12 +116,26 @@ def _closers(text: str, marks: list[re.Match[str]], until: int | None) -> list[r
     return run[::-1]
 
 
+def _up_to_own(text: str, marks: list[re.Match[str]], part: _Part) -> list[re.Match[str]]:
+    """The marks up to the first that closes the part by its own words, and those right behind that close something."""
+    for index, mark in enumerate(marks):
+        closes = mark.start() >= part.begin and _CLOSES.match(mark["inside"])
+        if closes and not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))):
+            right_behind = pairwise(marks[index:])
+            more = takewhile(
+                lambda two: _CLOSES.match(two[1]["inside"]) and _GAP.fullmatch(text, two[0].end(), two[1].start()),
+                right_behind,
+            )
+            return marks[: index + 1 + len([*more])]
+    return marks
+
+
 def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Part]:
     """The calls and their parameters, one after the other; parameters before any call are none."""
     tool, known, skip = "", set[str](), 0
     for index, (mark, following, after) in enumerate(zip_longest(marks, marks[1:], marks[2:])):
         inside, end = mark["inside"], mark.end()
-        if mark.start() < skip or _CLOSES.match(inside):
+        if mark.start() < skip or _CLOSES.match(inside) or _PAGE.search(inside):
             continue
         behind = text[end : following.start() if following else len(text)]
         behind = behind.replace("\\n", " ").strip(" \t\r\n*`\"'")
@@ -117,7 +143,10 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
         attributes = {one[1]: html.unescape(one[2] or one[3] or one[4] or "") for one in _ATTRIBUTE.finditer(inside)}
         key = next((value for value in attributes.values() if value in known), "")
         key = key or next((word for word in words if word in known and word not in attributes), "")
-        named = next((word for word in words if word.rsplit(".", 1)[-1] in names.known and word not in known), "")
+        # Among other words, as in `[Note: do not f]`, a name names no call; in quotes or as a value it does.
+        near = {*words[:2], *_GIVEN.findall(inside)}
+        named = next((one for one in words if one.rsplit(".", 1)[-1] in names.known and one not in known), "")
+        named = named if named in near else ""
         if not named and not key and len(behind) <= LONGEST_NAME and " " not in behind and behind not in known:
             end = text.find(behind, end) + len(behind) if names.knows(behind) else end
         written = named or (behind if end > mark.end() else "")
@@ -127,7 +156,7 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
             yield _Part(mark=index, begin=end, tool=tool)
         given = {word: value for word, value in attributes.items() if word in known and (written or not key)}
         if key and not written:
-            value = next((attributes[word] for word in attributes if word in _VALUE), None)
+            value = next((said for word, said in attributes.items() if word in _VALUE and said != key), None)
             yield _Part(mark=index, begin=end, key=key, value=value, words=frozenset(_WITH_PREFIX.findall(inside)))
         elif behind in known and following and not written:
             # Its value stands behind the next mark, or, if that only closes the key, behind the one after.

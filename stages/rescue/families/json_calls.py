@@ -44,7 +44,7 @@ _NAME_BEFORE = re.compile(
     r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
 )
 _NAME_LINE = re.compile(
-    r"^[*`#\s]{0,6}(?P<label>\w[\w -]{0,24}:[*` ]{0,6})?"
+    r"^[*`#\s]{0,6}(?P<label>\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
     re.MULTILINE,
 )
