@@ -29,7 +29,19 @@ from stages.halt import Halt
 from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge, is_user_input
 from stages.offer import why_held
 from stages.reasoning import split_reasoning
-from stages.state import MAIN, Awaiting, Batch, Compaction, Completed, Done, Ending, Executed, State, SummaryOrder
+from stages.state import (
+    MAIN,
+    Awaiting,
+    Batch,
+    Compaction,
+    Completed,
+    Done,
+    Edited,
+    Ending,
+    Executed,
+    State,
+    SummaryOrder,
+)
 from stages.tokens import tokens_of
 from stages.view.prefix_reuse import Cause, prefix_loss
 from stages.wire.deltas import Delta
@@ -356,7 +368,7 @@ def _not_run(before: State, after: State, added: tuple[Message, ...]) -> tuple[T
 
 
 def _batch(state: State) -> Batch:
-    return state.phase.batch if isinstance(state.phase, Awaiting | Executed) else Batch()
+    return state.phase.batch if isinstance(state.phase, Awaiting | Edited | Executed) else Batch()
 
 
 def _answers(before: State, outcome: Outcome | None) -> tuple[Event, ...]:

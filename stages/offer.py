@@ -146,6 +146,14 @@ def _gets_nowhere(ledger: Ledger) -> bool:
     return bool(vain and repeated_attempts(ledger)) or vain > PATIENCE or ledger.retries > 1
 
 
+def asked_about(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Only the tools of the calls that the model was asked about, if words are an answer too."""
+    tools = state.ledger.asked_about
+    if not tools or not welcomes_words(rules, state.ledger):
+        return so_far
+    return _only(so_far, lambda tool: tool.name in tools)
+
+
 def look_first(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the writes that can wait, as long as a required look-up is pending.
 
@@ -213,7 +221,7 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     if spec is None or spec.repeatable:
         return so_far
     if spec.properties:
-        # Grounded values are chosen from a list, from which `looked_up_values` removes it.
+        # Grounded values are chosen from a list: from that, `looked_up_values` removes what was tried in vain.
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
         if values := values_to_try(spec, state):
@@ -267,6 +275,7 @@ def given_numbers(rules: Rules, _: State, so_far: Offer) -> Offer:
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
         "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations", always=True),
+        "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
         "look_first": Narrowing(
             look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
         ),

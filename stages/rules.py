@@ -41,12 +41,6 @@ def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
     return wanted & found.union(before.named)
 
 
-def times_asked(state: State) -> int:
-    """Number of user messages."""
-    known, before = _known((), state)
-    return before.asked + sum(map(is_user_input, state.history[known:]))
-
-
 def with_spoken(names: Collection[str], state: State) -> State:
     """The state with a memo of which of these tools were named so far."""
     spoken = Spoken(
@@ -54,7 +48,6 @@ def with_spoken(names: Collection[str], state: State) -> State:
         length=len(state.history),
         last=state.history[-1] if state.history else None,
         named=tuple(sorted(named_tools(names, state))),
-        asked=times_asked(state),
     )
     return replace(state, memo=replace(state.memo, spoken=spoken))
 

@@ -423,7 +423,7 @@ class Naming(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Spoken(Struct, frozen=True, kw_only=True, gc=False):
-    """The tools among `tools` that were `named` (`stages.rules`), and the number of user messages (`asked`).
+    """The tools among `tools` that were `named` (`stages.rules`).
 
     `length` and `last` as in `Naming`.
     """
@@ -432,7 +432,6 @@ class Spoken(Struct, frozen=True, kw_only=True, gc=False):
     length: int = 0
     last: Message | None = None
     named: tuple[str, ...] = ()
-    asked: int = 0
 
 
 class Shown(Struct, frozen=True, kw_only=True, gc=False):

@@ -62,7 +62,7 @@ def run_headless(options: argparse.Namespace) -> int:
         stop = StopSignals(view.stopping, last_words)
         again = options.resume is not None
         work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=again)
-        with handling(stop), view.retries():
+        with handling(stop):
             record = asyncio.run(stop.run(lambda watching: work(**watching), watching))
     if record.outcome == "cancelled" and stop.code:
         record = msgspec.structs.replace(record, exit_code=stop.code)

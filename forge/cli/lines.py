@@ -1,6 +1,6 @@
 """Prints a run as it happens, in a terminal or a pipe. `rows.py` has the texts of the rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
@@ -10,7 +10,6 @@ from rich.text import Text
 from forge.cli.console import printable
 from forge.cli.layout import LabelledText, show
 from forge.cli.rows import STYLES, provenance, rows
-from forge.observation import Beginning, observe_with
 from stages import events
 from stages.effect import Ask, Execute, Send
 from stages.message import Assistant, Message, System, Tool, ToolCall, User
@@ -72,28 +71,6 @@ class View:
 
     def stream(self, _: Delta) -> None:
         """An `on_chunk` that only turns streaming on; deltas also arrive as events."""
-
-    @contextmanager
-    def retries(self) -> Iterator[None]:
-        """Outside a terminal, show retries too: without a stream, no delta tells of them."""
-        undo = None if self._console.is_terminal else observe_with(self)
-        try:
-            yield
-        finally:
-            if undo is not None:
-                undo()
-
-    def begin(self, _: Beginning) -> None:
-        """Ignored: only retries are observed."""
-
-    def tell(self, what: events.Stamped | Retry) -> None:
-        """Show a retry."""
-        if isinstance(what, Retry):
-            self._grow(what)
-
-    def headers(self) -> Mapping[str, str]:
-        """None."""
-        return {}
 
     def _grow(self, delta: Delta) -> None:
         """Show the end of the arriving reply in the status line."""

@@ -234,11 +234,7 @@ class Shown:
             # A download and a starting server show their own progress.
             asks = self._options.backend != "local" and not startable(self._options.backend)
             try:
-                with (
-                    handling(stop),
-                    self._view.retries(),
-                    self._view.connecting(self._options.backend) if asks else nullcontext(),
-                ):
+                with handling(stop), self._view.connecting(self._options.backend) if asks else nullcontext():
                     result = asyncio.run(stop.run(partial(begin, backend), watching))
             except ForgeError:
                 if self._view.turns and self._journal.exists():

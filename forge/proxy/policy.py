@@ -25,8 +25,6 @@ from stages.wire.server.request import NO_PARAMETERS
 
 # The contents of a policy: rules for sessions and requests, for all models and for models by name.
 
-"""One name, or several."""
-
 ERRORS = ("Error:*", "Traceback (most recent call last)*")
 """Patterns of results that many clients send when a tool has failed."""
 

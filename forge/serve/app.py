@@ -15,7 +15,8 @@ from urllib.parse import parse_qs
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.routing import Match, Route
 
 from forge.callbacks import Answer
@@ -184,7 +185,7 @@ class App:
                 if out.begun:
                     raise
                 await out.answer(problem_answer(of_forge(error, run)), _PROBLEM)
-            except OperationalError as error:
+            except (OperationalError, InterfaceError, PoolTimeout) as error:
                 if out.begun:
                     raise
                 log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from forge import observation, run_sync
+from forge import run_sync
 from forge.cli.console import printable
 from forge.cli.lines import View
 from forge.interpreters.scripted import Scripted, call
@@ -226,16 +226,6 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in printable("\x1b]0;title\x07\x1b[2Jhello\r\nworld")
     assert printable("a\n\n b") == "a b"
     assert printable("x" * 1000).endswith("… (600 more)")
-
-
-def test_a_pipe_is_told_of_retries_too() -> None:
-    written = io.StringIO()
-    view = View(Console(file=written, width=200))
-    again = Retry(fault=Fault(kind="status", status=429, detail="busy"), attempt=1, seconds=20)
-    with view.retries():
-        observation.tell(again)
-    observation.tell(again)
-    assert written.getvalue().split() == ["retry", "in", "20.0", "seconds:", "busy"]
 
 
 def test_a_reply_that_is_coming_is_shown_by_its_end_and_cannot_steer_the_terminal() -> None:
