@@ -73,7 +73,7 @@ class Family(Options, frozen=True, kw_only=True, tag="family"):
     alternative beginning with a literal character. `first` has these characters. `read` is asked at each match, as
     `read(text, position, names)`; None: not a call of this family. OptionError, when it is made, for anything else.
     `own_tag`: its calls are tags that bear a known name exactly, so others are passed over without being asked.
-    `whole`: it is asked once, about a reply in which no other family read anything.
+    `whole`: it is asked once, about a reply in which no other family found a call.
     """
 
     name: str

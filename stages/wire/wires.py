@@ -158,7 +158,7 @@ _summary = msgspec.json.Decoder(_Summary)
 
 
 def decode_summary(text: str) -> str:
-    """The text of a reply that follows `SUMMARY`; any other reply unchanged."""
+    """The text of a reply that follows `SUMMARY_SCHEMA`; any other reply unchanged."""
     try:
         found = decode(_summary, text)
     except msgspec.DecodeError:
