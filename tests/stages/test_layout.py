@@ -19,7 +19,7 @@ SHARED = {
     "schema/canonical_json": "../property/test_canonical_laws.py",
     "schema/coercion": "schema/check/test_check.py",
     "validate": "../scripts/test_loop.py",
-    "wire/sampling": "../test_sampling.py",
+    "wire/sampling": "../backends/test_sampling.py",
     "wire/server/decoding": "wire/openai/chat_server/test_chat_server.py",
     "wire/server/streams": "../property/test_server_wire_laws.py",
     "wire/server_wires": "wire/openai/chat_server/test_chat_server.py",
