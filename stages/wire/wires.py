@@ -13,7 +13,9 @@ from stages.message import History
 from stages.repair.decoding import decode
 from stages.tool import ToolSpec
 from stages.wire import valid
+from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Decoder
+from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
 from stages.wire.sampling import Sampling
 
@@ -270,8 +272,6 @@ def _openai(dialect: Dialect) -> Wire:
 
 
 def _ollama(dialect: Dialect) -> Wire:
-    from stages.wire.ollama import chat as ollama  # noqa: PLC0415 - most runs speak another protocol
-
     return Wire(
         name="ollama",
         path="/api/chat",
@@ -289,8 +289,6 @@ def _ollama(dialect: Dialect) -> Wire:
 
 
 def _anthropic(dialect: Dialect) -> Wire:
-    from stages.wire.anthropic import messages as anthropic  # noqa: PLC0415 - most runs speak another protocol
-
     return Wire(
         name="anthropic",
         path="/messages",
