@@ -21,6 +21,7 @@ from stages.schema import Fits, checker
 
 class Color(enum.Enum):
     RED = "red"
+    BLUE = "blue"
 
 
 class Item(msgspec.Struct):
@@ -126,7 +127,7 @@ def test_docstrings_of_three_styles_give_the_same(function: Callable[..., object
 def everything(  # noqa: PLR0917 - every kind of type once
     text: str,
     number: float,
-    literal: Literal["a", "b"],
+    literal: Literal["low", "high", 2],
     color: Color,
     maybe: int | None,
     bounded: Annotated[int, msgspec.Meta(ge=1, description="Own words.")],
@@ -160,7 +161,7 @@ def test_the_schema_of_every_kind_of_type() -> None:
     assert schema["properties"] == {
         "text": {"type": "string"},
         "number": {"type": "number"},
-        "literal": {"enum": ["a", "b"]},
+        "literal": {"enum": ["low", "high", 2]},
         "color": {"$ref": "#/$defs/Color"},
         "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
         "bounded": {"type": "integer", "minimum": 1, "description": "Own words."},
@@ -194,6 +195,7 @@ def test_the_schema_of_every_kind_of_type() -> None:
     }
     assert [*schema["properties"]] == [*everything.__annotations__][:-1]
     assert schema["required"] == [*schema["properties"]][:-3]
+    assert schema["$defs"]["Color"]["enum"] == ["red", "blue"]
     assert schema["$defs"].keys() == {"Color", "Item", "Address", "Filters", "Node", "Point"}
 
 

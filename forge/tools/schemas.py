@@ -1,6 +1,7 @@
 """Schemas from types, and metadata in annotations."""
 
 import dataclasses
+import enum
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import UnionType
@@ -152,9 +153,38 @@ def schemas_of(hints: Sequence[object]) -> tuple[list[Schema], Schema]:
         hook = functools.partial(_pydantic_schema, inner, taken)
         schemas, defined = msgspec.json.schema_components(hints, schema_hook=hook, ref_template="#/$defs/{name}")
         if inner.keys().isdisjoint(defined):
-            return [*schemas], {**inner, **defined}
+            made = [*schemas], {**inner, **defined}
+            _as_written([*made[0], made[1]], hints)
+            return made
         # Only now is it known which names msgspec needs for itself.
         taken = frozenset(defined)
+
+
+def _as_written(part: Json, hints: Iterable[object]) -> None:
+    """Put the choices of each Literal and Enum in the order of their definition; msgspec sorts them.
+
+    Small models prefer the first choice, so the order is the author's.
+    """
+    written = (_choices(one) for hint in hints for one in _nested_types(hint))
+    orders = {msgspec.json.encode(sorted(one, key=repr)): one for one in written if one}
+
+    def put(part: Json) -> None:
+        if isinstance(part, list):
+            for item in part:
+                put(item)
+        elif isinstance(part, dict):
+            if isinstance(choices := part.get("enum"), list):
+                part["enum"] = orders.get(msgspec.json.encode(sorted(choices, key=repr)), choices)
+            for item in part.values():
+                put(item)
+
+    put(part)
+
+
+def _choices(kind: object) -> list[Json]:
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return [member.value for member in kind]
+    return [*get_args(kind)] if get_origin(kind) is Literal else []
 
 
 def decoder_of(hint: object) -> Decode:
