@@ -18,6 +18,7 @@ from forge.evals.scenario import Scenario
 from forge.tools.definition import Tool, tool
 from forge.workflow.workflow import Workflow
 from stages.compaction import Compactor, NoCompact, SlidingWindowCompact, TieredCompact
+from stages.guards import GUARDS
 from stages.offer import NARROWINGS
 from stages.wire.sampling import Sampling
 
@@ -110,6 +111,7 @@ _SINGLE = {
 }
 _bare: _Change = compose_left(
     *(one.apply for one in _SINGLE.values()),
+    _without(*GUARDS),
     _limits(max_repeats=None),
     _context(progress_notes=False, iteration_warning=0, context_thresholds=()),
 )
