@@ -83,9 +83,11 @@ def test_the_file_of_models_is_one() -> None:
 
 def test_every_name_of_an_axis_is_in_its_row() -> None:
     table = {line.split("`")[1]: line for line in page("evals").splitlines() if line.startswith("| `--")}
-    axes = {"--mode": MODES, "--ablation": ABLATIONS, "--compact": COMPACTORS, "--think": THINKING}
+    axes = {"--mode": MODES, "--compact": COMPACTORS, "--think": THINKING}
     for option, choices in axes.items():
         assert set(re.findall(r"`(\w+)`", table[option])) - {"reasoning_effort"} == {*choices}
+    ablations = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page("evals").partition("### Ablations")[2], re.MULTILINE))
+    assert {name: one.does for name, one in ABLATIONS.items()}.items() <= ablations.items()
 
 
 def test_the_tables_have_all_options_and_say_when_to_change_each() -> None:
