@@ -14,7 +14,7 @@ from stages.message import Assistant, Kind, System, Tool, ToolCall, User, is_use
 from stages.repair.decoding import decode
 from stages.rules import Rules
 from stages.schema.canonical_json import canonical
-from stages.schema.value import Json, optional_members
+from stages.schema.value import ANY_VALUE, Json, optional_members
 from stages.seen import (
     Given,
     given_latest_first,
@@ -329,12 +329,33 @@ def put_right(tool: ToolSpec, state: State) -> tuple[str, ...]:
     return tuple(unique(value for value in written if value and value not in tried))[:_MOST]
 
 
-def limited_to(tool: ToolSpec, values: tuple[str, ...]) -> ToolSpec:
-    """The tool with its only required text limited to these values, and without optional arguments."""
-    schema = msgspec.json.decode(tool.parameters, type=dict[str, object])
-    name = _needed_text(tool)
-    properties = {name: {"type": "string", "enum": list(values)}}
-    return replace(tool, parameters=Raw(msgspec.json.encode(schema | {"properties": properties})))
+_MOST_IN_ENUM = 64
+"""Maximum values of one `enum`."""
+
+_DIGITS = 20
+"""Maximum characters of a whole number that may be an id."""
+
+
+def with_enum(tool: ToolSpec, values: tuple[str, ...], argument: str = "") -> ToolSpec:
+    """The tool with that argument limited to the first of these values.
+
+    Without `argument`, it is the only required text, and optional arguments are left out. Unchanged if the argument is
+    no text or whole number, or if its schema says more about its values.
+    """
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
+    name, properties = argument or _needed_text(tool) or "", tool.properties
+    own: Json = msgspec.json.decode(properties.get(name, b"{}"))
+    kind = own.get("type") if isinstance(own, dict) and own.keys() <= ANY_VALUE else None
+    first = values[:_MOST_IN_ENUM]
+    if kind == "integer":
+        allowed: list[Json] = [int(v) for v in first if v.removeprefix("-").isdecimal() and len(v) < _DIGITS]
+    else:
+        allowed = [*first] if kind == "string" else []
+    if len(allowed) < len(first):
+        return tool
+    limited = {name: Raw(msgspec.json.encode({"type": kind, "enum": allowed}))}
+    schema["properties"] = Raw(msgspec.json.encode(properties | limited if argument else limited))
+    return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
 
 
 def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:

@@ -13,14 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.candidates import (
-    limited_to,
     looked_up,
     only_text_argument,
     put_right,
     refused_call,
     values_to_try,
+    with_enum,
 )
-from stages.order import limited_argument
 from stages.progress import PATIENCE, repeated_attempts, replies_without_progress
 from stages.rules import (
     Rules,
@@ -184,7 +183,7 @@ def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
     each = {use.tool: use.each_of.argument for use in rules.order if use.each_of and use.tool in left}
     if not each:
         return so_far
-    tools = (limited_argument(one, each[one.name], left[one.name]) if one.name in each else one for one in so_far.tools)
+    tools = (with_enum(one, left[one.name], each[one.name]) if one.name in each else one for one in so_far.tools)
     return replace(so_far, tools=tuple(tools))
 
 
@@ -214,7 +213,7 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     if replies_without_progress(state.ledger):
         right = {tool.name: values for tool in so_far.tools if (values := put_right(tool, state))}
         if right:
-            limited = (limited_to(one, right[one.name]) if one.name in right else one for one in so_far.tools)
+            limited = (with_enum(one, right[one.name]) if one.name in right else one for one in so_far.tools)
             return replace(so_far, tools=tuple(limited))
     refused = refused_call(state)
     spec = rules.tool(refused.name) if refused else None
@@ -225,7 +224,7 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
         if values := values_to_try(spec, state):
-            return replace(so_far, tools=tuple(limited_to(one, values) if one == spec else one for one in so_far.tools))
+            return replace(so_far, tools=tuple(with_enum(one, values) if one == spec else one for one in so_far.tools))
         # Another text may be right, so the model must not be pushed to write, or to end, for lack of another look-up.
         left = _only(so_far, lambda tool: tool.name != spec.name)
         return left if any(map(_looks, left.tools)) else so_far

@@ -4,15 +4,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from stages.message import ToolCall
 from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical
-from stages.schema.value import ANY_VALUE, Json
+from stages.schema.value import Json
 from stages.seen import is_own
 from stages.state import JudgedResult, Listed, Success
-from stages.tool import Grounded, ToolSpec
+from stages.tool import Grounded
 
 # Listing: the values that a tool has listed and that another must be called with.
 
@@ -67,24 +66,6 @@ def _within(name: str, value: Json) -> Iterable[tuple[str, Json]]:
             return ()
 
 
-def limited_argument(tool: ToolSpec, argument: str, values: tuple[str, ...]) -> ToolSpec:
-    """The tool with that argument limited to the first of these values; unchanged if it is no text or whole number."""
-    schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
-    properties = msgspec.json.decode(schema.get("properties", b"{}"), type=dict[str, Raw])
-    own: Json = _any.decode(properties.get(argument, b"{}"))
-    if not isinstance(own, dict) or own.keys() - ANY_VALUE:
-        return tool
-    kind = own.get("type")
-    allowed: list[int | str] = [*values[:_OFFERED]]
-    if kind == "integer":
-        allowed = [int(v) for v in values[:_OFFERED] if v.removeprefix("-").isdecimal() and len(v) < _DIGITS]
-    if kind not in ("string", "integer") or len(allowed) < len(values[:_OFFERED]):
-        return tool
-    properties[argument] = Raw(msgspec.json.encode({"type": kind, "enum": allowed}))
-    schema["properties"] = Raw(msgspec.json.encode(properties))
-    return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
-
-
 def _is_meant(each: Each, name: str) -> bool:
     if each.member:
         return name == each.member
@@ -94,12 +75,6 @@ def _is_meant(each: Each, name: str) -> bool:
 def _text(value: Json) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
-
-_OFFERED = 64
-"""Maximum number of values in one constraint."""
-
-_DIGITS = 20
-"""Maximum characters of a whole number that may be an id."""
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _raw_members: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stages.message import Assistant, History, Kind, Message, Status, Tool, User, messages_with_calls
 from stages.repair.decoding import decode
 from stages.schema.value import MAX_DEPTH, Json
-from stages.state import Shown, SourceValues, State, known_messages
+from stages.state import Shown, ShownText, SourceValues, State, Word, known_messages
 from stages.tool import RECALL, Grounded, ToolSpec
 
 # Evidence: whether a text contains a value, and not as part of a longer one. Linear in the length of the text.
@@ -515,8 +515,8 @@ MOST_WORDS = 160
 MOST_NUMBERS = 64
 """Maximum numbers in one list."""
 
-_LONGEST_WORD = 40
-"""Maximum characters per word: longer texts are not searched for words."""
+_MOST_CHARACTERS = 40 * MOST_WORDS
+"""Maximum characters of the texts in one list: longer ones are not searched for words."""
 
 _NAME_WORD = re.compile(
     r"(?:\w|(?<=\d)[-/](?=\w)|(?<=\w)[-/](?=\d)|(?<=\d)[.,'](?=\d))+|[^\w\s\x00-\x1f\x7f-\x9f\ud800-\udfff]"
@@ -549,65 +549,75 @@ def all_numbers(known: Iterable[SourceValues]) -> tuple[Decimal, ...]:
     return values_for(Grounded(argument=""), known).numbers or ()
 
 
-def words_in(text: str) -> list[re.Match[str]]:
-    """The words and symbols of a text in plain spelling."""
-    return [*_NAME_WORD.finditer(_plainly_spelled(text))]
+def parts_left(shown: ShownText, tried: Collection[str], echo: Collection[str]) -> Iterable[str]:
+    """A pattern for each value that is a part of the text, without those tried (normalized) or only repeated."""
+    if not any(word.plain in tried or word.plain in echo for word in shown.words):
+        return shown.parts
+    return _parts(shown.words, tried, echo)
 
 
 def _values(given: Given) -> dict[bool, SourceValues]:
     """The values of a text; under True, those that are repeated from the call that it answers."""
     echo = echoed(given) if given.echo else evidence(())
-    texts, numbers = defaultdict[bool, list[str]](list), defaultdict[bool, list[Decimal]](list)
+    leaves_of, numbers = defaultdict[bool, list[str]](list), defaultdict[bool, list[Decimal]](list)
     for leaf in leaves(given.text):
         among = set[Decimal]()
         if isinstance(leaf, str):
             among.update(_numbers_in(normalized(leaf)))
             repeats = echo.shows(leaf) or echo.has_the_words_of(leaf)
-            texts[repeats and among <= echo.numbers].append(leaf)
+            leaves_of[repeats and among <= echo.numbers].append(leaf)
         if isinstance(leaf, int | float) and not isinstance(leaf, bool):
             among.add(decimal_of(leaf))
         for number in among:
             numbers[number in echo.numbers].append(number)
+    texts = {repeated: _read(leaves_of[repeated]) for repeated in (False, True)}
     repeating = echo.with_all_words(_words_of(texts[False])) if echo.words else frozenset()
     return {
         repeated: SourceValues(
             source=given.tool,
             repeated=repeated,
-            texts=tuple(texts[repeated]),
+            texts=texts[repeated],
             numbers=tuple(numbers[repeated]),
             echo=frozenset() if repeated else repeating,
         )
-        for repeated in (False, True)
+        for repeated in texts
     }
 
 
 def _joined(known: SourceValues, more: SourceValues) -> SourceValues:
-    texts, numbers = _more_texts(known.texts, more.texts), _more_numbers(known.numbers, more.numbers)
-    if texts is None or numbers is None:
+    both = None if known.texts is None or more.texts is None else _if_listed({**known.texts, **more.texts})
+    numbers = _more_numbers(known.numbers, more.numbers)
+    if both is None or numbers is None:
         # Where not all values can be listed, which of them are repeated makes no difference.
-        return replace(known, texts=texts, numbers=numbers, echo=frozenset())
+        return replace(known, texts=both, numbers=numbers, echo=frozenset())
     echo = known.echo | more.echo
     echo = echo - _free_words(known) - _free_words(more) if echo else echo
-    return replace(known, texts=texts, numbers=numbers, echo=echo)
+    return replace(known, texts=both, numbers=numbers, echo=echo)
 
 
 def _free_words(seen: SourceValues) -> frozenset[str]:
     """The words that occur in a text and are not repeated from its call."""
-    return _words_of(seen.texts or ()) - seen.echo
+    return _words_of(seen.texts) - seen.echo
 
 
-def _words_of(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(normalized(word[0]) for text in texts for word in words_in(text))
+def _words_of(texts: Mapping[str, ShownText] | None) -> frozenset[str]:
+    return frozenset(word.plain for shown in (texts or {}).values() for word in shown.words)
 
 
-def _more_texts(known: tuple[str, ...] | None, more: Iterable[str] | None) -> tuple[str, ...] | None:
-    """All texts without duplicates; None if they have too many words."""
-    if known is None or more is None:
-        return None
-    texts = tuple(dict.fromkeys((*known, *more)))
-    if sum(map(len, texts)) > MOST_WORDS * _LONGEST_WORD or sum(len(words_in(text)) for text in texts) > MOST_WORDS:
-        return None
-    return texts
+def _read(texts: Iterable[str]) -> Mapping[str, ShownText] | None:
+    """These texts as words, without duplicates; None if they have too many."""
+    each = dict.fromkeys(texts)
+    return _if_listed({text: _shown(text) for text in each}) if _characters(each) <= _MOST_CHARACTERS else None
+
+
+def _if_listed(texts: Mapping[str, ShownText]) -> Mapping[str, ShownText] | None:
+    """The texts; None if they have too many words."""
+    few = sum(len(shown.words) for shown in texts.values()) <= MOST_WORDS
+    return texts if few and _characters(texts) <= _MOST_CHARACTERS else None
+
+
+def _characters(texts: Iterable[str]) -> int:
+    return sum(map(len, texts))
 
 
 def _more_numbers(known: tuple[Decimal, ...] | None, more: Iterable[Decimal] | None) -> tuple[Decimal, ...] | None:
@@ -616,3 +626,70 @@ def _more_numbers(known: tuple[Decimal, ...] | None, more: Iterable[Decimal] | N
         return None
     numbers = tuple(dict.fromkeys((*known, *more)))
     return numbers if len(numbers) <= MOST_NUMBERS else None
+
+
+# The patterns of values that are parts of a text. Any of its words may be the value, so they allow every sequence of
+# words; after `IN_A_ROW` words, the rest is free.
+
+IN_A_ROW = 6
+"""Maximum words that a pattern spells out; longer values may end in anything."""
+
+_REST = r'[^"\\\x00-\x1F]*'
+
+
+def _shown(text: str) -> ShownText:
+    words, end = list[Word](), 0
+    for found in _NAME_WORD.finditer(_plainly_spelled(text)):
+        word = found[0]
+        words.append(Word(word, normalized(word), _spelt(word), found.start() > end))
+        end = found.end()
+    return ShownText(normalized(text), tuple(words), tuple(_parts(words, (), ())))
+
+
+def _parts(words: Sequence[Word], tried: Collection[str], echo: Collection[str]) -> Iterator[str]:
+    """A pattern for each word as the beginning of a value, which extends at least to a word that is not an echo."""
+    telling = [re.match(r"\w", word.text) is not None and word.plain not in echo for word in words]
+    for place, word in enumerate(words):
+        if word.text in _CLOSING or True not in telling[place:]:
+            continue
+        again = word.plain in tried
+        least = _past_stops(words, max(telling.index(True, place), place + again))
+        if least < len(words):
+            yield _sequence(words, place, least, IN_A_ROW)
+
+
+def _sequence(words: Sequence[Word], place: int, least: int, most: int) -> str:
+    """A pattern for the words from `place` on: all up to `least`, then any number of those after it."""
+    here = words[place].pattern
+    needed = _past_stops(words, place + 1)
+    if needed == len(words):
+        return here
+    blank = " " if words[place + 1].apart else ""
+    rest = blank + _sequence(words, place + 1, max(least, needed), most - 1) if most > 1 else _REST
+    return here + (rest if place < least else f"({rest})?")
+
+
+def _past_stops(words: Sequence[Word], place: int) -> int:
+    """The place, moved past punctuation that only ends a sentence: that right after a word with digits, like `X-99`.
+
+    Otherwise, small models often end an id with the text's full stop.
+    """
+    before = words[place - 1]
+    if place < len(words) and not words[place].apart and any(map(str.isdigit, before.text)):
+        while place < len(words) and words[place].text in _STOPS:
+            place += 1
+    return place
+
+
+_STOPS = frozenset(",.;:!?")
+"""Punctuation that no id or number ends with."""
+
+_CLOSING = frozenset(",.;:!?)]}'%")
+"""Punctuation that no value begins with."""
+
+
+def _spelt(word: str) -> str:
+    """The word as a pattern that has the same meaning in ECMA's regular expressions and in llama.cpp's grammars."""
+    return "".join(
+        sign if sign.isalnum() or sign == "_" or not sign.isascii() else rf"[\x{ord(sign):02X}]" for sign in word
+    ).replace(r"[\x5C]", r"[\x5C]{1,2}")

@@ -20,7 +20,7 @@ from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import prompted, valid, wires
 from stages.wire.target import Target
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, limited_arguments
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, with_listed_values
 from stages.wire.wires import Branch, Wire, loosened
 
 _MAIN = Target()
@@ -213,7 +213,7 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
         call = call_schema(tool, target, now.numbers) if changed else known[tool.name]
         if tool.name not in now.seen:
             return call
-        return limited_arguments(call, now.seen[tool.name], now.tried.get(tool.name, frozenset()))
+        return with_listed_values(call, now.seen[tool.name], now.tried.get(tool.name, frozenset()))
 
     def end(now: Offer) -> Raw:
         if now.words and not now.tools and form is prompted.LIST:

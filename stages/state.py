@@ -464,6 +464,23 @@ class Cleared(Struct, frozen=True, kw_only=True, gc=False):
     status: Status = "succeeded"
 
 
+class Word(Struct, frozen=True, gc=False):
+    """A word or symbol of a text: in plain spelling, normalized, and as a pattern. `apart`: a blank is before it."""
+
+    text: str
+    plain: str
+    pattern: str
+    apart: bool
+
+
+class ShownText(Struct, frozen=True, gc=False):
+    """A text that the model was shown, normalized and as words, with a pattern for each value that is a part of it."""
+
+    plain: str
+    words: tuple[Word, ...]
+    parts: tuple[str, ...]
+
+
 class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
     """The values in one tool's answers or, if `source` is empty, in the user's messages; each once.
 
@@ -473,7 +490,7 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
 
     source: str
     repeated: bool = False
-    texts: tuple[str, ...] | None = ()
+    texts: Mapping[str, ShownText] | None = {}
     numbers: tuple[Decimal, ...] | None = ()
     echo: frozenset[str] = frozenset()
 

@@ -1,7 +1,6 @@
 """The tools' schemas in the forms that backends' grammars support, compiled once, for constrained replies."""
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import get_args
@@ -14,7 +13,7 @@ from stages.arithmetic import CONSTANTS, documents_of
 from stages.schema import SchemaTarget, project
 from stages.schema.projection import written_or_null
 from stages.schema.value import ANY_VALUE, Json
-from stages.seen import evidence, normalized, words_in
+from stages.seen import IN_A_ROW, evidence, parts_left
 from stages.state import SourceValues
 from stages.tool import ToolSpec
 from stages.wire.openai.chat import encode_strict_tools, strict_refusals
@@ -49,7 +48,7 @@ def call_schema(tool: ToolSpec, target: SchemaTarget, numbers: Collection[Decima
     return branch(tool, Raw(msgspec.json.encode(written_or_null(schema))))
 
 
-def limited_arguments(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
+def with_listed_values(call: Branch, seen: Mapping[str, SourceValues], tried: frozenset[str]) -> Branch:
     """The schema of a call with these arguments limited to values that were seen, without those already tried."""
     schema = msgspec.json.decode(call[0], type=_Call)
     args: dict[str, Json] = msgspec.json.decode(schema.properties.args, type=dict)
@@ -122,13 +121,7 @@ def _digits(number: Decimal) -> str:
 # Lists of values: the schema of a grounded argument, limited to values that were seen.
 #
 # No value that the guard accepts is excluded, except for punctuation at its end that no id or number has. Any words of
-# a text may be the value, so a pattern allows every sequence of them; after `_IN_A_ROW` words, the rest is free. Case
-# and spaces are as they were seen.
-
-_IN_A_ROW = 6
-"""Maximum words that a pattern spells out; longer values may end in anything."""
-
-_REST = r'[^"\\\x00-\x1F]*'
+# a text may be the value, so patterns allow every sequence of them (`stages.seen`).
 
 _SURE = 10**15
 """From here on, a number may not survive the conversion to a grammar exactly."""
@@ -179,62 +172,16 @@ def _as_json(number: Decimal) -> int | float:
 def _texts(seen: SourceValues, tried: frozenset[str]) -> Json:
     if seen.texts is None or seen.numbers is None:
         return None
-    spelt = [(text, words_in(text)) for text in seen.texts]
-    short = (text for text, words in spelt if 0 < len(words) <= _IN_A_ROW and text.isprintable())
-    whole = [*dict.fromkeys((*short, *(f"{number:f}" for number in seen.numbers)))]
-    left: list[Json] = [text for text in whole if normalized(text) not in tried]
-    longer = (words for text, words in spelt if len(words) > 1 or text not in whole)
-    parts = [part for words in longer for part in _parts(words, tried, seen.echo)]
+    whole = {
+        text: shown.plain
+        for text, shown in seen.texts.items()
+        if 0 < len(shown.words) <= IN_A_ROW and text.isprintable()
+    }
+    whole |= {text: text for text in (f"{number:f}" for number in seen.numbers) if text not in whole}
+    left: list[Json] = [text for text, plain in whole.items() if plain not in tried]
+    longer = (shown for text, shown in seen.texts.items() if len(shown.words) > 1 or text not in whole)
+    parts = [part for shown in longer for part in parts_left(shown, tried, seen.echo)]
     kinds: list[Json] = [{"type": "string", "enum": left}] if left else []
     if parts:
         kinds.append({"type": "string", "pattern": f"^({'|'.join(dict.fromkeys(parts))})$"})
     return {"anyOf": kinds} if kinds else None
-
-
-def _parts(words: list[re.Match[str]], tried: frozenset[str], echo: frozenset[str]) -> Iterator[str]:
-    """A pattern for each word as the beginning of a value, which extends at least to a word that is not an echo."""
-    telling = [re.match(r"\w", word[0]) is not None and normalized(word[0]) not in echo for word in words]
-    for place, word in enumerate(words):
-        if word[0] in _CLOSING or True not in telling[place:]:
-            continue
-        again = normalized(word[0]) in tried
-        least = _past_stops(words, max(telling.index(True, place), place + again))
-        if least < len(words):
-            yield _sequence(words, place, least, _IN_A_ROW)
-
-
-def _sequence(words: list[re.Match[str]], place: int, least: int, most: int) -> str:
-    """A pattern for the words from `place` on: all up to `least`, then any number of those after it."""
-    here = _spelt(words[place][0])
-    needed = _past_stops(words, place + 1)
-    if needed == len(words):
-        return here
-    blank = " " if words[place].end() < words[place + 1].start() else ""
-    rest = blank + _sequence(words, place + 1, max(least, needed), most - 1) if most > 1 else _REST
-    return here + (rest if place < least else f"({rest})?")
-
-
-def _past_stops(words: list[re.Match[str]], place: int) -> int:
-    """The place, moved past punctuation that only ends a sentence: that right after a word with digits, like `X-99`.
-
-    Otherwise, small models often end an id with the text's full stop.
-    """
-    before = words[place - 1]
-    if place < len(words) and before.end() == words[place].start() and any(map(str.isdigit, before[0])):
-        while place < len(words) and words[place][0] in _STOPS:
-            place += 1
-    return place
-
-
-_STOPS = frozenset(",.;:!?")
-"""Punctuation that no id or number ends with."""
-
-_CLOSING = frozenset(",.;:!?)]}'%")
-"""Punctuation that no value begins with."""
-
-
-def _spelt(word: str) -> str:
-    """The word as a pattern that has the same meaning in ECMA's regular expressions and in llama.cpp's grammars."""
-    return "".join(
-        sign if sign.isalnum() or sign == "_" or not sign.isascii() else rf"[\x{ord(sign):02X}]" for sign in word
-    ).replace(r"[\x5C]", r"[\x5C]{1,2}")

@@ -216,12 +216,12 @@ def test_the_user_and_results_give_values_and_corrections_do_not() -> None:
 
 def test_what_an_answer_repeats_of_its_call_is_a_value_only_where_a_source_is_named() -> None:
     echo = answered('{"id":"A-17","count":7,"city":"Lisbon"}', arguments='{"id":"A-17","n":7}')
-    assert seen(*echo).texts == ("Lisbon",)
+    assert [*(seen(*echo).texts or ())] == ["Lisbon"]
     assert seen(*echo).numbers == ()
     named = seen(*echo, bound=Grounded(argument="what", sources=("look",)))
     assert {*(named.texts or ())} == {"A-17", "Lisbon"}
     assert named.numbers == (Decimal(7),)
-    assert seen(*echo, bound=Grounded(argument="what", sources=("other",))).texts == ()
+    assert seen(*echo, bound=Grounded(argument="what", sources=("other",))).texts == {}
 
 
 def test_too_many_values_are_not_listed() -> None:
@@ -247,7 +247,9 @@ def test_collected_step_by_step_it_is_the_same_as_all_at_once(
     for number, (text, name) in enumerate(exchanges):
         view += answered(text, name, '{"id":"A-17"}', number)
     step = data.draw(st.integers(0, len(view)))
-    assert with_values(with_values((), view[:step], 0), view, step) == with_values((), view, 0)
+    grown, whole = with_values(with_values((), view[:step], 0), view, step), with_values((), view, 0)
+    assert grown == whole
+    assert [[*(one.texts or ())] for one in grown] == [[*(one.texts or ())] for one in whole]  # in the same order
 
 
 # --- Identifiers: what is called one, and whose it is

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.candidates import looked_up, only_text_argument, values_to_try
+from stages.candidates import looked_up, only_text_argument, values_to_try, with_enum
 from stages.message import Assistant, Kind, Status, Tool, ToolCall, User
 from stages.rules import Rules
 from stages.state import Attempt, Compaction, Ledger, State, Success
@@ -135,3 +136,33 @@ def test_it_may_be_looked_up_again_once_all_of_its_kind_were_and_if_it_may_chang
     assert looked_up(rules, vain, LOOK, ["A-17"]) == {"12"}, "nothing was found by it"
     assert looked_up(rules, ledger, replace(LOOK, repeatable=True), ["A-17", "C-311"]) == frozenset()
     assert looked_up(rules, ledger, tool(WHAT, "write"), ["A-17", "C-311"]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("own", "values", "limited"),
+    [
+        ({"type": "string", "description": "Its id."}, ("F-1", "F-2"), ["F-1", "F-2"]),
+        ({"type": "integer"}, ("17", "-4"), [17, -4]),
+        ({"type": "integer"}, ("17", "F-1"), None),
+        ({"type": ["string", "null"]}, ("F-1",), None),
+        (True, ("F-1",), None),
+        ({"type": "integer", "minimum": 10}, ("4",), None),
+    ],
+)
+def test_an_argument_is_limited_to_what_is_left(own: object, values: tuple[str, ...], limited: object) -> None:
+    schema = {"type": "object", "properties": {"flat_id": own, "when": {"type": "string"}}, "required": ["flat_id"]}
+    spec = ToolSpec(name="get_flat", description="", parameters=Raw(msgspec.json.encode(schema)))
+    changed = msgspec.json.decode(with_enum(spec, values, "flat_id").parameters)
+    was = own if limited is None else {"type": own["type"] if isinstance(own, dict) else "", "enum": limited}
+    assert changed == schema | {"properties": {"flat_id": was, "when": {"type": "string"}}}
+
+
+def test_the_only_required_text_is_limited_and_optional_arguments_are_left_out() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"what": {"type": "string"}, "when": {"type": "string"}},
+        "required": ["what"],
+    }
+    spec = ToolSpec(name="look", description="", parameters=Raw(msgspec.json.encode(schema)))
+    changed = msgspec.json.decode(with_enum(spec, ("A-17", "B-2")).parameters)
+    assert changed == schema | {"properties": {"what": {"type": "string", "enum": ["A-17", "B-2"]}}}

@@ -1,12 +1,9 @@
 """The values that a tool has listed, with each of which another has to be called."""
 
-import msgspec
 import pytest
-from msgspec import Raw
 
-from stages.order import Each, Use, limited_argument, listed_in, values_left
+from stages.order import Each, Use, listed_in, values_left
 from stages.state import Listed, Success
-from stages.tool import ToolSpec
 
 FLAT = Each(tool="list_flats", argument="flat_id")
 GET_FLAT = Use(tool="get_flat", each_of=FLAT)
@@ -56,22 +53,3 @@ def test_what_is_left_goes_by_the_last_list_and_by_calls_that_succeeded() -> Non
     assert values_left(GET_FLAT, (listed(),)) == ()
     assert values_left(GET_FLAT, (listed("F-1", "2", "F-3"), got('"F-3"'), got("2"))) == ("F-1",)
     assert values_left(GET_FLAT, (listed("F-1"), got('"F-1"'), listed("F-1", "F-2"))) == ("F-2",)
-
-
-@pytest.mark.parametrize(
-    ("own", "values", "limited"),
-    [
-        ({"type": "string", "description": "Its id."}, ("F-1", "F-2"), ["F-1", "F-2"]),
-        ({"type": "integer"}, ("17", "-4"), [17, -4]),
-        ({"type": "integer"}, ("17", "F-1"), None),
-        ({"type": ["string", "null"]}, ("F-1",), None),
-        (True, ("F-1",), None),
-        ({"type": "integer", "minimum": 10}, ("4",), None),
-    ],
-)
-def test_an_argument_is_limited_to_what_is_left(own: object, values: tuple[str, ...], limited: object) -> None:
-    schema = {"type": "object", "properties": {"flat_id": own, "when": {"type": "string"}}, "required": ["flat_id"]}
-    spec = ToolSpec(name="get_flat", description="", parameters=Raw(msgspec.json.encode(schema)))
-    changed = msgspec.json.decode(limited_argument(spec, "flat_id", values).parameters)
-    was = own if limited is None else {"type": own["type"] if isinstance(own, dict) else "", "enum": limited}
-    assert changed == schema | {"properties": {"flat_id": was, "when": {"type": "string"}}}
