@@ -241,11 +241,15 @@ _MOST_LISTED = 600
 def seen_values(rules: Rules, _: State, so_far: Offer) -> Offer:
     """Required grounded arguments only with values that the model was shown, as long as these can be listed.
 
-    Optional arguments are not limited: a model that must choose a value chooses a wrong one, whereas an invented value
-    is refused.
+    Optional arguments are not limited, nor are those of other tools than look-ups before a look-up has returned
+    anything: a model that must choose a value chooses a wrong one, whereas an invented value is refused.
     """
     left, seen = _MOST_LISTED, dict[str, Mapping[str, SourceValues]]()
-    for tool in (so_far.tools or rules.tools) if so_far.shown else ():
+    tools = so_far.tools or rules.tools
+    looks_first = any(map(_looks, tools)) and not any(one.source for one in so_far.shown)
+    for tool in tools if so_far.shown else ():
+        if looks_first and not _looks(tool):
+            continue
         optional = tool.optional if tool.grounded else ()
         values = {b.argument: values_for(b, so_far.shown) for b in tool.grounded if b.argument not in optional}
         count = sum(len(one.texts or ()) + len(one.numbers or ()) for one in values.values())

@@ -67,6 +67,24 @@ def test_nothing_is_limited_where_no_values_are_shown() -> None:
     assert (now.seen, now.tried, now.held) == ({}, {}, ())
 
 
+def test_a_write_may_have_any_value_until_a_look_up_has_returned_something() -> None:
+    # The user has only said A-17: a model that must choose a value would send that for the city too.
+    send = replace(spec("terminal", "city", city=TEXT), name="send")
+    find = spec("read", "order", order=TEXT)
+    rules, asked = Rules(tools=(find, send)), (User(text="Where is A-17?"),)
+    before = offer(rules, State(history=asked), with_values((), asked, 0))
+    assert [*before.seen] == ["use"]
+    found = (
+        *asked,
+        Assistant(calls=(ToolCall(id="c1", name="use", arguments='{"order":"A-17"}'),), turn=1),
+        Tool(call_id="c1", name="use", text='{"city":"Lyon"}', turn=1),
+    )
+    after = offer(rules, State(history=found), with_values((), found, 0))
+    assert "Lyon" in (after.seen["send"]["city"].texts or ())
+    alone = offer(Rules(tools=(send,)), State(history=asked), with_values((), asked, 0))
+    assert [*alone.seen] == ["send"]
+
+
 # --- Look first: what is offered while a run makes progress
 
 RULES = Desk().workflow.rules
