@@ -240,9 +240,6 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     version: int = VERSION
 
 
-Step = tuple[Checkpoint, Action]
-
-
 @on(Ready)
 def _written(state: State, _: Ready) -> State:
     """Write no request: the caller has its own."""
@@ -283,7 +280,7 @@ def _mistakes(ledger: Ledger) -> dict[Counter, int]:
     return {counter: mistake_count(ledger, counter) for counter in COUNTERS}
 
 
-def answered(turn: Stage, before: Checkpoint, outcome: Outcome) -> Step:
+def answered(turn: Stage, before: Checkpoint, outcome: Outcome) -> tuple[Checkpoint, Action]:
     """The checkpoint after the awaited outcome, and the next action."""
     delivered = deliver(before.state, outcome)
     if not isinstance(delivered, Success):
@@ -291,7 +288,7 @@ def answered(turn: Stage, before: Checkpoint, outcome: Outcome) -> Step:
     return _onward(turn, replace(before, state=delivered.unwrap()))
 
 
-def _onward(turn: Stage, before: Checkpoint) -> Step:
+def _onward(turn: Stage, before: Checkpoint) -> tuple[Checkpoint, Action]:
     moved = advanced(turn, before.state)
     if not isinstance(moved, Success):
         return before, Halted(halt=moved.failure(), state=before.state)

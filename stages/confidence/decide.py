@@ -38,15 +38,15 @@ from stages.schema.canonical_json import canonical
 from stages.state import MAIN, Answered, Asked, Done, Folded, Prepared, Ready, State, Vetted
 from stages.tool import ToolSpec
 
-# What is kept about decisions between turns.
+# What is kept about unsure decisions between turns.
 
 
-class Decision(Struct, frozen=True, kw_only=True, gc=False):
-    """An unsure decision: its step in `WhenUnsure.then`, and the answers so far.
+class Escalation(Struct, frozen=True, kw_only=True, gc=False):
+    """How far an unsure decision has gone: its step in `WhenUnsure.then`, and the answers so far.
 
     `asks` is what the next request asks for: the calls again, a `thought` before them, or the larger model's calls.
     `votes` are the answers of a vote so far. `length` is the length of the history when the decision was postponed;
-    once the history has another, the decision is no longer open.
+    once the history has another, the escalation is over.
     """
 
     step: int
@@ -59,12 +59,12 @@ class Decision(Struct, frozen=True, kw_only=True, gc=False):
 class Doubts(Struct, frozen=True, kw_only=True):
     """What a run keeps about the confidence in its calls.
 
-    `decision` is the open one (see `open_decision`), `calls` the number of model calls spent on decisions so far.
+    `escalation` is the open one (see `open_escalation`), `calls` the number of model calls spent on all of them.
     `heard` are the calls found in the tokens of the last reply, `measured` the choices of calls by their ids, until
     their decision is settled.
     """
 
-    decision: Decision | None = None
+    escalation: Escalation | None = None
     calls: int = 0
     heard: tuple[MeasuredCall, ...] = ()
     measured: Mapping[str, MeasuredCall] = {}
@@ -82,10 +82,10 @@ def confidences(state: State) -> Mapping[str, float]:
     return _CONFIDENCES.get(state)
 
 
-def open_decision(state: State) -> Decision | None:
-    """The decision that is being repeated; None if there is none, or if the history has continued without it."""
-    decision = DOUBTS.get(state).decision
-    return decision if decision and decision.length == len(state.history) else None
+def open_escalation(state: State) -> Escalation | None:
+    """The escalation of the decision being repeated; None if there is none, or if the history continued without it."""
+    escalation = DOUBTS.get(state).escalation
+    return escalation if escalation and escalation.length == len(state.history) else None
 
 
 # The question to a person about unsure calls.
@@ -119,7 +119,7 @@ _fields: msgspec.json.Decoder[_Fields] = msgspec.json.Decoder(dict[str, Raw])
 
 
 def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
-    """Change the request of a Prepared state as the step of its open decision requires.
+    """Change the request of a Prepared state as the step of its open escalation requires.
 
     `names` are the backend's names for sampling options. A thought is requested without a schema, without
     probabilities, and with fewer tokens. Each vote has its own temperature and, if the request has a seed, its own
@@ -128,16 +128,16 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
 
     @on(Prepared)
     def stage(state: State, phase: Prepared) -> State | Halt:
-        decision = open_decision(state)
-        if decision is None or phase.summary:
+        escalation = open_escalation(state)
+        if escalation is None or phase.summary:
             return state
         head, tail = decode(_fields, bytes(phase.request.head)), decode(_fields, bytes(phase.request.tail))
-        match _step(when, decision):
-            case ThinkFirst(tokens=tokens) if decision.asks == "thought":
+        match _step(when, escalation):
+            case ThinkFirst(tokens=tokens) if escalation.asks == "thought":
                 head = _shorter(head, names.get("max_tokens", "max_tokens"), tokens)
                 tail = {field: value for field, value in tail.items() if field not in (*CONSTRAINTS, "tool_choice")}
             case Vote(temperature=temperature):
-                head = _varied(head, decision, names, temperature)
+                head = _varied(head, escalation, names, temperature)
             case _:
                 return state
         request = replace(phase.request, head=_written(head), tail=_written(tail))
@@ -146,9 +146,9 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
     return stage
 
 
-def _step(when: WhenUnsure, decision: Decision) -> UnsureStep | None:
-    """The step that the decision has reached; None if the run was resumed with fewer steps than it began with."""
-    return when.steps[decision.step] if decision.step < len(when.steps) else None
+def _step(when: WhenUnsure, escalation: Escalation) -> UnsureStep | None:
+    """The step that the escalation has reached; None if the run was resumed with fewer steps than it began with."""
+    return when.steps[escalation.step] if escalation.step < len(when.steps) else None
 
 
 def _shorter(head: _Fields, name: str, tokens: int) -> _Fields:
@@ -157,11 +157,11 @@ def _shorter(head: _Fields, name: str, tokens: int) -> _Fields:
     return {field: value for field, value in head.items() if field not in ("logprobs", "top_logprobs")} | fewer
 
 
-def _varied(head: _Fields, decision: Decision, names: Mapping[str, str], temperature: float) -> _Fields:
+def _varied(head: _Fields, escalation: Escalation, names: Mapping[str, str], temperature: float) -> _Fields:
     named, seed = names.get("temperature", "temperature"), names.get("seed", "seed")
     varied = {**head, **({named: _raw(temperature)} if named else {})}
     if seed in head:
-        varied[seed] = _raw(msgspec.json.decode(head[seed], type=int) + len(decision.votes))
+        varied[seed] = _raw(msgspec.json.decode(head[seed], type=int) + len(escalation.votes))
     return varied
 
 
@@ -193,11 +193,11 @@ def hear(tools: tuple[ToolSpec, ...]) -> Stage:
 
     @on(Answered)
     def stage(state: State, phase: Answered) -> State | Halt:
-        decision = open_decision(state)
-        if decision is not None and decision.asks == "thought":
+        escalation = open_escalation(state)
+        if escalation is not None and escalation.asks == "thought":
             inside, beside = split_reasoning(phase.reply.text)
             thought = beside or inside or phase.reply.reasoning.strip()  # a reasoning model may reply with nothing else
-            return _again(state, replace(decision, asks="calls", thought=thought[:_THOUGHT]))
+            return _again(state, replace(escalation, asks="calls", thought=thought[:_THOUGHT]))
         heard = measured_calls(phase.reply.tokens, phase.reply.text, offer_of(phase.asked.tail, tools))
         return DOUBTS.put(state, replace(DOUBTS.get(state), heard=heard))
 
@@ -252,19 +252,19 @@ def settle(when: WhenUnsure) -> Stage:
     def stage(state: State, phase: Vetted) -> State | Halt:
         if not phase.allowed:
             return state
-        decision, doubts = open_decision(state), DOUBTS.get(state)
-        if decision and decision.asks == "larger" and phase.asked.target != LARGER:
-            decision = None  # the run was interrupted before the larger model replied, so this is a first answer again
+        escalation, doubts = open_escalation(state), DOUBTS.get(state)
+        if escalation and escalation.asks == "larger" and phase.asked.target != LARGER:
+            escalation = None  # the run was interrupted before the larger model replied: this is a first answer again
         sure = {call.id: doubts.measured[call.id].confidence for call in phase.calls if call.id in doubts.measured}
-        step = _step(when, decision) if decision else None
-        if decision is None or not isinstance(step, Vote):
-            return _judged(state, phase, sure, decision, when)
-        votes = (*decision.votes, replace(phase, asked=Asked()))
+        step = _step(when, escalation) if escalation else None
+        if escalation is None or not isinstance(step, Vote):
+            return _judged(state, phase, sure, escalation, when)
+        votes = (*escalation.votes, replace(phase, asked=Asked()))
         if len(votes) < step.samples and _affordable(state, when, 1):
-            return _again(state, replace(decision, votes=votes))
+            return _again(state, replace(escalation, votes=votes))
         chosen, share = majority(votes)
         chosen = replace(chosen, asked=phase.asked)
-        return _judged(state, chosen, dict.fromkeys((call.id for call in chosen.calls), share), decision, when)
+        return _judged(state, chosen, dict.fromkeys((call.id for call in chosen.calls), share), escalation, when)
 
     return stage
 
@@ -277,16 +277,16 @@ def majority(votes: tuple[Vetted, ...]) -> tuple[Vetted, float]:
 
 
 def _judged(
-    state: State, phase: Vetted, sure: Mapping[str, float], decision: Decision | None, when: WhenUnsure
+    state: State, phase: Vetted, sure: Mapping[str, float], escalation: Escalation | None, when: WhenUnsure
 ) -> State | Halt:
     # If the confidence of one call is unknown, that of the reply is. An unknown confidence is accepted from the larger
     # model, whose server may return no probabilities, and if nothing is asked of it (`below` is 0).
     known = all(call.id in sure for call in phase.calls)
     least = min((sure[call.id] for call in phase.calls), default=None) if known else None
-    larger = decision is not None and decision.asks == "larger"
+    larger = escalation is not None and escalation.asks == "larger"
     if (least is None and (larger or not when.below)) or (least is not None and least >= when.below):
         return _settled(state, phase, sure)
-    first = 0 if decision is None else decision.step + 1
+    first = 0 if escalation is None else escalation.step + 1
     for number, step in enumerate(when.steps[first:], start=first):
         match step:
             case StopRun():
@@ -297,7 +297,7 @@ def _judged(
                 return _undecided(state).say(Assistant(text=asked.question)).to(Done(outcome=asked))
             case ThinkFirst() | Vote() | AskLarger():
                 if _affordable(state, when, _cost(step)):
-                    return _again(state, _begun(step, number, len(state.history), phase, decision))
+                    return _again(state, _begun(step, number, len(state.history), phase, escalation))
             case _:
                 assert_never(step)
     return _settled(state, phase, sure)
@@ -329,9 +329,9 @@ def _affordable(state: State, when: WhenUnsure, calls: int) -> bool:
 
 
 def _begun(
-    step: ThinkFirst | Vote | AskLarger, number: int, length: int, phase: Vetted, before: Decision | None
-) -> Decision:
-    begun = Decision(step=number, length=length, thought=before.thought if before else "")
+    step: ThinkFirst | Vote | AskLarger, number: int, length: int, phase: Vetted, before: Escalation | None
+) -> Escalation:
+    begun = Escalation(step=number, length=length, thought=before.thought if before else "")
     match step:
         case ThinkFirst():
             return replace(begun, asks="thought", thought="")
@@ -343,11 +343,11 @@ def _begun(
             assert_never(step)
 
 
-def _again(state: State, decision: Decision) -> State:
+def _again(state: State, escalation: Escalation) -> State:
     """The same turn once more, with the same turn number, because rules count turns."""
     doubts = DOUBTS.get(state)
-    kept = DOUBTS.put(state, replace(doubts, decision=decision, calls=doubts.calls + 1, heard=()))
-    target = LARGER if decision.asks == "larger" else MAIN
+    kept = DOUBTS.put(state, replace(doubts, escalation=escalation, calls=doubts.calls + 1, heard=()))
+    target = LARGER if escalation.asks == "larger" else MAIN
     return kept.note(turn=state.ledger.turn - 1).to(Ready(target=target))
 
 
@@ -359,12 +359,12 @@ def think_first() -> Stage:
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
-        decision = open_decision(state)
-        if decision is None or phase.summary or not (decision.asks == "thought" or decision.thought):
+        escalation = open_escalation(state)
+        if escalation is None or phase.summary or not (escalation.asks == "thought" or escalation.thought):
             return state
         notes = [User(text=think_before_calling(), kind=Kind.THINK_FIRST)]
-        shown = (Assistant(text=decision.thought), User(text=call_after_thinking(), kind=Kind.THINK_FIRST))
-        said = (*phase.notes, *notes, *(shown if decision.asks != "thought" else ()))
+        shown = (Assistant(text=escalation.thought), User(text=call_after_thinking(), kind=Kind.THINK_FIRST))
+        said = (*phase.notes, *notes, *(shown if escalation.asks != "thought" else ()))
         return state.to(replace(phase, notes=said))
 
     return stage

@@ -104,9 +104,9 @@ def choice_at(
     for said, lead, token in _covering(tokens, text, start):
         if len(left) == 1:
             break
-        decided = _decision(token, said, lead, left)
-        shares |= {other: probability * share for other, share in decided.others}
-        left, probability = decided.left, probability * decided.share
+        branching = _branching(token, said, lead, left)
+        shares |= {other: probability * share for other, share in branching.others}
+        left, probability = branching.left, probability * branching.share
     shares[chosen] = probability
     return Choice(argument=argument, chosen=ended[chosen], offered=tuple(ended.values()), shares=tuple(shares.values()))
 
@@ -125,7 +125,7 @@ def _covering(
             yield text[start:begin], text[begin:start] if begin <= start else None, token
 
 
-class _Decision(Struct, frozen=True, gc=False):
+class _Branching(Struct, frozen=True, gc=False):
     """The texts that are still possible after a token, their joint share, and the share of each text excluded by it."""
 
     left: frozenset[str]
@@ -133,7 +133,7 @@ class _Decision(Struct, frozen=True, gc=False):
     others: tuple[tuple[str, float], ...]
 
 
-def _decision(token: TokenProbability, said: str, lead: str | None, left: frozenset[str]) -> _Decision:
+def _branching(token: TokenProbability, said: str, lead: str | None, left: frozenset[str]) -> _Branching:
     inside = _fitting(said, lead, token.text, left)
     meant, others = token.probability, dict.fromkeys(sorted(left - inside), 0.0)
     known = set(inside)
@@ -148,8 +148,8 @@ def _decision(token: TokenProbability, said: str, lead: str | None, left: frozen
     others |= dict.fromkeys(unlisted, token.most_unlisted(len(unlisted)) / max(1, len(unlisted)))
     whole = meant + sum(others.values())
     if not whole:
-        return _Decision(inside, 0.0, tuple((other, 1 / len(others)) for other in others))
-    return _Decision(inside, meant / whole, tuple((other, share / whole) for other, share in others.items()))
+        return _Branching(inside, 0.0, tuple((other, 1 / len(others)) for other in others))
+    return _Branching(inside, meant / whole, tuple((other, share / whole) for other, share in others.items()))
 
 
 def _fitting(said: str, lead: str | None, token: str, texts: Collection[str]) -> frozenset[str]:

@@ -51,7 +51,7 @@ _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "depe
 
 _PARTS = _SAME_VALUE | _INNER | _DEFINITIONS
 
-Step = tuple[str | int, ...]
+SchemaPath = tuple[str | int, ...]
 """A path from a part to one within it: the keyword, and the name or index under it."""
 
 
@@ -69,12 +69,12 @@ def parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
             return [one]
 
 
-def _with_parts(part: dict[str, Json], change: Callable[[Step, Json], Json]) -> dict[str, Json]:
+def _with_parts(part: dict[str, Json], change: Callable[[SchemaPath, Json], Json]) -> dict[str, Json]:
     """The part with each part within it changed."""
     return {keyword: _changed(keyword, rule, change) if keyword in _PARTS else rule for keyword, rule in part.items()}
 
 
-def _changed(keyword: str, rule: Json, change: Callable[[Step, Json], Json]) -> Json:
+def _changed(keyword: str, rule: Json, change: Callable[[SchemaPath, Json], Json]) -> Json:
     match rule:
         case list():
             return [change((keyword, i), part) for i, part in enumerate(rule)]
@@ -321,12 +321,12 @@ def _compared(root: dict[str, Json]) -> int:
 
 
 def _affordable(
-    known: Mapping[str, Search | None], unchecked: list[str], path: Step, part: dict[str, Json]
+    known: Mapping[str, Search | None], unchecked: list[str], path: SchemaPath, part: dict[str, Json]
 ) -> dict[str, Json]:
     """The part without patterns that cost too much, which are added to `unchecked`."""
 
-    def inner(step: Step, one: Json) -> Json:
-        return _affordable(known, unchecked, (*path, *step), one) if isinstance(one, dict) else one
+    def inner(within: SchemaPath, one: Json) -> Json:
+        return _affordable(known, unchecked, (*path, *within), one) if isinstance(one, dict) else one
 
     left = _with_parts(part, inner)
     pattern, named = part.get("pattern"), part.get("patternProperties")
@@ -557,8 +557,8 @@ class Judge:
         if self._overriding and "$ref" in part:
             left = {"$ref": part["$ref"]}
 
-        def inner(step: Step, one: Json) -> Json:
-            return self._alone(one, 0 if step[0] in _INNER else nested, level + 1) if isinstance(one, dict) else one
+        def inner(within: SchemaPath, one: Json) -> Json:
+            return self._alone(one, 0 if within[0] in _INNER else nested, level + 1) if isinstance(one, dict) else one
 
         left = _with_parts(left, inner)
         for keyword, own in _ASKED.items():

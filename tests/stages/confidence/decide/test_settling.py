@@ -10,12 +10,12 @@ from returns.result import Success
 
 from stages.confidence.decide import (
     DOUBTS,
-    Decision,
     Doubts,
+    Escalation,
     ask_again,
     hear,
     majority,
-    open_decision,
+    open_escalation,
     settle,
 )
 from stages.confidence.measure import (
@@ -55,10 +55,10 @@ def _choice(sure: float) -> Choice:
     return Choice(chosen='"go"', offered=('"go"', '"stop"'), shares=(sure, 1 - sure))
 
 
-def state(*sure: float | None, calls: int = 10, decision: Decision | None = None, spent: int = 0) -> State:
+def state(*sure: float | None, calls: int = 10, escalation: Escalation | None = None, spent: int = 0) -> State:
     ledger = Ledger(budget=Budget(calls=calls), turn=3)
     begun = State(history=(User(text="Go."),), ledger=ledger, phase=vetted(*sure))
-    return DOUBTS.put(begun, Doubts(decision=decision, calls=spent, measured=measured(*sure)))
+    return DOUBTS.put(begun, Doubts(escalation=escalation, calls=spent, measured=measured(*sure)))
 
 
 @given(STEPS, st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=3), st.integers(0, 6), st.integers(0, 12))
@@ -76,11 +76,11 @@ def test_an_unsure_decision_is_asked_again_within_the_bounds_ends_typed_or_stand
             assert (sure is not None and sure >= 0.5) or not ending
         case Success(State(phase=Ready(), ledger=ledger) as after):
             assert calls > 0
-            assert open_decision(after)
+            assert open_escalation(after)
             assert (ledger.turn, DOUBTS.get(after).calls) == (2, spent + 1)
             assert spent < 12
         case Success(State(phase=Done(outcome=NeedsInput())) as after):
-            assert open_decision(after) is None
+            assert open_escalation(after) is None
             assert AskPerson() in then
         case other:
             assert isinstance(other.failure(), Unsure)
@@ -102,21 +102,21 @@ def test_the_majority_is_of_canonical_calls_and_the_first_of_its_kind(said: list
 
 
 def test_a_decision_is_dropped_once_the_history_has_gone_on() -> None:
-    put_off = Decision(step=0, length=1, asks="larger")
-    open_one = state(0.1, decision=put_off)
-    assert open_decision(open_one) == put_off
-    assert open_decision(open_one.say(User(text="No."))) is None
+    put_off = Escalation(step=0, length=1, asks="larger")
+    open_one = state(0.1, escalation=put_off)
+    assert open_escalation(open_one) == put_off
+    assert open_escalation(open_one.say(User(text="No."))) is None
 
 
 def test_what_a_larger_model_says_is_taken_unless_it_is_known_to_be_unsure() -> None:
     decide = settle(WhenUnsure(below=0.5, then=(AskLarger(), StopRun())))
-    put_off = Decision(step=0, length=1, asks="larger")
+    put_off = Escalation(step=0, length=1, asks="larger")
 
     def answered(sure: float | None, target: str) -> State:
-        before = state(sure, decision=put_off)
+        before = state(sure, escalation=put_off)
         return before.to(replace(vetted(sure), asked=Asked(target=target)))
 
-    assert open_decision(decide(answered(None, "larger")).unwrap()) is None
+    assert open_escalation(decide(answered(None, "larger")).unwrap()) is None
     assert isinstance(decide(answered(0.2, "larger")).failure(), Unsure)
     again = decide(answered(0.2, "main")).unwrap()
     assert again.phase == Ready(target="larger"), "the run was cut short before the larger model had answered"
@@ -131,9 +131,9 @@ HEAD = {"max_tokens": 100, "model": "m", "logprobs": True, "top_logprobs": 20, "
 TAIL = {"response_format": {"type": "json_schema"}, "tool_choice": "required", "tools": []}
 
 
-def again(step: UnsureStep, decision: Decision) -> dict[str, object]:
+def again(step: UnsureStep, escalation: Escalation) -> dict[str, object]:
     request = Request(head=Raw(msgspec.json.encode(HEAD)), tail=Raw(msgspec.json.encode(TAIL)))
-    prepared = state(0.1, decision=decision).to(Prepared(request=request))
+    prepared = state(0.1, escalation=escalation).to(Prepared(request=request))
     phase = ask_again(WhenUnsure(below=0.5, then=step), {"max_tokens": "max_tokens"})(prepared).unwrap().phase
     assert isinstance(phase, Prepared)
     told: dict[str, object] = msgspec.json.decode(phase.request.body)
@@ -149,25 +149,25 @@ def again(step: UnsureStep, decision: Decision) -> dict[str, object]:
     ],
 )
 def test_a_thought_is_what_the_model_says_or_where_it_says_nothing_its_reasoning(reply: Reply) -> None:
-    asked = Decision(step=0, length=1, asks="thought")
-    after = hear(())(state(0.1, decision=asked).to(Answered(reply=reply))).unwrap()
+    asked = Escalation(step=0, length=1, asks="thought")
+    after = hear(())(state(0.1, escalation=asked).to(Answered(reply=reply))).unwrap()
     assert after.phase == Ready()
-    assert open_decision(after) == Decision(step=0, length=1, asks="calls", thought="It is B.")
+    assert open_escalation(after) == Escalation(step=0, length=1, asks="calls", thought="It is B.")
 
 
 def test_each_step_changes_of_the_request_what_it_needs() -> None:
     votes = (vetted(0.1), vetted(0.2))
-    thought = again(ThinkFirst(tokens=30), Decision(step=0, length=1, asks="thought"))
+    thought = again(ThinkFirst(tokens=30), Escalation(step=0, length=1, asks="thought"))
     assert thought == {"max_tokens": 30, "model": "m", "seed": 7, "temperature": 0.1, "tools": []}
-    assert again(ThinkFirst(tokens=300), Decision(step=0, length=1, asks="thought"))["max_tokens"] == 100
-    assert again(Vote(temperature=0.9), Decision(step=0, length=1, votes=votes)) == {
+    assert again(ThinkFirst(tokens=300), Escalation(step=0, length=1, asks="thought"))["max_tokens"] == 100
+    assert again(Vote(temperature=0.9), Escalation(step=0, length=1, votes=votes)) == {
         **HEAD,
         **TAIL,
         "temperature": 0.9,
         "seed": 9,
     }
-    assert again(AskLarger(), Decision(step=0, length=1, asks="larger")) == {**HEAD, **TAIL}
-    assert again(Vote(), Decision(step=0, length=9, votes=votes)) == {**HEAD, **TAIL}
+    assert again(AskLarger(), Escalation(step=0, length=1, asks="larger")) == {**HEAD, **TAIL}
+    assert again(Vote(), Escalation(step=0, length=9, votes=votes)) == {**HEAD, **TAIL}
 
 
 @pytest.mark.parametrize("wrong", [{"below": 1.5}, {"below": 0.5, "max_calls": -1}, {"below": 0.5, "then": "stop"}])
@@ -179,7 +179,7 @@ def test_wrong_options_are_refused_in_words(wrong: dict[str, object]) -> None:
 
 
 def test_a_run_resumed_with_fewer_steps_goes_on_with_those_that_there_are() -> None:
-    begun, fewer = Decision(step=2, length=1, asks="thought"), WhenUnsure(below=0.5, then=Vote(samples=2))
-    asking = replace(state(0.1, decision=begun), phase=Prepared(request=Request(head=Raw(b"{}"), tail=Raw(b"{}"))))
+    begun, fewer = Escalation(step=2, length=1, asks="thought"), WhenUnsure(below=0.5, then=Vote(samples=2))
+    asking = replace(state(0.1, escalation=begun), phase=Prepared(request=Request(head=Raw(b"{}"), tail=Raw(b"{}"))))
     assert ask_again(fewer, {})(asking) == Success(asking)
-    assert isinstance(settle(fewer)(state(0.1, decision=begun)), Success)
+    assert isinstance(settle(fewer)(state(0.1, escalation=begun)), Success)
